@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.e2e, needs_chromium]
 DAGS = Path(__file__).with_name("page_dags")
 FIRST, SECOND, THIRD = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2, 3))
 PHONE = 400
-# Requests of each refresh: Variables, the sweep, campaigns, waits, dashboards; and three for the runs of windows.
-CALLS = 8
+# Requests of each refresh: Variables, the sweep, campaigns, waits; and three for the runs of windows.
+CALLS = 7
 # Maximum milliseconds of one long task in the browser; on an idle machine it takes far less.
 STUTTER_MS = 400
 CALLS_MADE = (
@@ -90,7 +90,7 @@ class Page:
 
     def paused(self) -> set[str]:
         """Return the exports that the page shows as paused."""
-        rows = self.browser.driver.find_elements(By.CSS_SELECTOR, "#windows [role=row]:not(.head)")
+        rows = self.browser.driver.find_elements(By.CSS_SELECTOR, "#windows .exports li")
         shown = [row.text for row in rows]
         return {export for export in (FIRST, SECOND, THIRD) if any(export in row and "aused" in row for row in shown)}
 
@@ -153,22 +153,20 @@ def test_empty_sections_explain_themselves(page: Page) -> None:
     assert "No sweep ran in this Airflow" in page.section("windows")
     assert "No bulk invite ran yet" in page.section("invites")
     assert "No sensor waits" in page.section("waits")
-    assert "No dashboard is remembered" in page.section("dashboards")
 
 
-def test_a_window_campaigns_waits_and_dashboards_are_shown(page: Page, server: SandboxServer) -> None:
+def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer) -> None:
     airflow = page.airflow
     run_id = airflow.trigger("nightly_maintenance")
     airflow.trigger("invite_team")
     airflow.trigger("organization")
     airflow.trigger("wait_for_people")
-    airflow.trigger("dashboards")
     airflow.trigger("failing")
     abandoned = abandon(airflow)
     airflow.wait_for(lambda: airflow.tasks("nightly_maintenance", run_id)["work"] == "running", 200, "the work")
     page.open()
     page.until(lambda: "Goes on in" in page.section("invites"), "the campaign that waits", 200)
-    page.until(lambda: "Invites settled" in page.section("waits"), "the wait")
+    page.until(lambda: "Invites Settled" in page.section("waits"), "the wait")
     page.until(lambda: page.paused() == {FIRST, SECOND, THIRD}, "the windows")
     page.until(lambda: "maintenance_window.close skipped" in page.section("windows"), "the state of the task")
     assert page.browser.text("#summary").startswith("3 held by windows"), "only the sweep says what is abandoned"
@@ -176,7 +174,6 @@ def test_a_window_campaigns_waits_and_dashboards_are_shown(page: Page, server: S
     note_sweep(airflow, abandoned)
     page.until(lambda: "1 abandoned (last sweep)" in page.section("windows"), "the verdict of the sweep")
     page.until(lambda: "isn't defined" in page.section("invites"), "the reason of the campaign that failed")
-    page.until(lambda: "dashboards / create" in page.section("dashboards"), "the dashboard")
     assert page.paused() == paused_in(server) == {FIRST, SECOND, THIRD}
     windows = page.section("windows")
     assert windows.index(THIRD) < windows.index(FIRST), "what needs a person comes first"
@@ -184,7 +181,7 @@ def test_a_window_campaigns_waits_and_dashboards_are_shown(page: Page, server: S
     assert "sweep: abandoned, its closing task is skipped, " in windows
     assert page.browser.text("#summary").startswith("1 abandoned (last sweep) · 2 held by windows")
     invites = page.section("invites")
-    assert "61 rows: 20 invited, 1 to look at, 40 left" in invites
+    assert "61 rows: 20 invited, 1 invalid, 40 left" in invites
     assert "Goes on in 59 min: the limit of 20 invites per hour (as configured) is reached" in invites
     assert server.seed.organization_id in invites
     page.until(lambda: "1 rows: 1 invited" in page.section("invites"), "the members of an organization file")
@@ -208,7 +205,7 @@ def test_a_window_campaigns_waits_and_dashboards_are_shown(page: Page, server: S
 @pytest.mark.skipif(TAKES_PICTURES, reason="the pictures show plain names")
 def test_markup_in_names_is_escaped(page: Page) -> None:
     page.open()
-    page.until(lambda: "onerror" in page.section("dashboards"), "the name of the dashboard")
+    page.until(lambda: "onerror" in page.section("windows"), "the owner")
     page.browser.click("#invites summary")
     assert "<img src=x" in page.section("invites"), "the address of a row"
     assert "data-team <img src=x" in page.section("windows"), "the owner of a Dag"
@@ -218,52 +215,25 @@ def test_markup_in_names_is_escaped(page: Page) -> None:
     assert "markup" not in driver.execute_script("return document.title")
 
 
-def test_a_value_that_is_no_text_is_shown_as_json(page: Page) -> None:
-    """Filtering renders the row anew, beside others."""
-    odd = {"key": "workspace_dashboard_odd", "value": '{"name": {"no": "text"}, "dashboard_id": [{"type": "img"}]}'}
-    page.airflow.call("POST", "variables", odd)
-    page.open()
-    assert '{"no":"text"}' in page.section("dashboards")
-    field = page.browser.find("#filter")
-    for text in ("dashboards", "\N{BACKSPACE}" * 10):
-        field.send_keys(text)
-        time.sleep(0.5)
-    page.browser.read('{"no":"text"}', "onerror", selector="#dashboards")
-
-
 @pytest.mark.parametrize("user", ["viewer", "user"])
 def test_a_role_that_may_not_read_variables_is_told_so(page: Page, user: str) -> None:
     page.open(user)
-    assert page.browser.text("#summary").startswith("Not visible to your role: paused exports, dashboards")
+    assert page.browser.text("#summary").startswith("Not visible to your role: paused exports")
     assert "Not visible to your role: it may not read Variables" in page.section("windows")
-    assert "Not visible to your role: it may not read Variables" in page.section("dashboards")
     assert FIRST not in page.browser.text()
     assert "invite_team / invite" in page.section("invites")
-    buttons = [button.text for button in page.browser.driver.find_elements(By.TAG_NAME, "button")]
-    assert "Run the sweep now" not in buttons
-
-
-def test_an_abandoned_window_is_resumed_from_the_page(page: Page, server: SandboxServer) -> None:
-    page.open()
-    page.until(lambda: "Clear the closing task" in page.section("windows"), "the button")
-    page.browser.press("Clear the closing task")
-    page.browser.read("which resumes its exports?", selector="#windows")
-    page.browser.press("No")
-    assert THIRD in paused_in(server)
-    page.browser.press("Clear the closing task")
-    page.browser.press("Yes")
-    page.browser.read("Cleared maintenance_window.close of abandoned", selector="#said")
-    page.until(lambda: page.paused() == {FIRST, SECOND}, "the export to be resumed", 200)
-    assert paused_in(server) == {FIRST, SECOND}
+    assert "Run the sweep now" not in page.section("windows")
 
 
 def test_the_sweep_is_run_from_the_page(page: Page, server: SandboxServer) -> None:
     airflow = page.airflow
+    page.open()
+    page.until(lambda: "clear it to resume the exports" in page.section("windows"), "the link to the closing task")
     airflow.finish("resume_abandoned_exports", airflow.trigger("resume_abandoned_exports"))
     abandon(airflow)
     page.open()
     page.until(lambda: THIRD in page.section("windows"), "the abandoned window")
-    page.browser.press("Run the sweep now")
+    page.browser.click("//summary[normalize-space()='Run the sweep now']")
     page.browser.press("Yes")
     page.browser.read("Started resume_abandoned_exports", selector="#said")
     page.until(lambda: page.paused() == {FIRST, SECOND}, "the export to be resumed", 200)
@@ -318,7 +288,7 @@ def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
     driver.execute_script(WATCH_LONG_TASKS)
     page.browser.press("Show all 1000")
     page.browser.wait_for(
-        lambda: len(driver.find_elements(By.CSS_SELECTOR, "#windows .row")) == len(leases) + 1, "all rows"
+        lambda: len(driver.find_elements(By.CSS_SELECTOR, "#windows .rows > li")) == len(leases), "all rows"
     )
     driver.find_element(By.ID, "refresh").click()
     time.sleep(8)
@@ -327,5 +297,5 @@ def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
     assert longest < STUTTER_MS
     driver.find_element(By.ID, "filter").send_keys("000000000999")
     page.browser.wait_for(
-        lambda: len(driver.find_elements(By.CSS_SELECTOR, "#windows .row:not(.head)")) == 1, "the one that is meant"
+        lambda: len(driver.find_elements(By.CSS_SELECTOR, "#windows .rows > li")) == 1, "the one that is meant"
     )

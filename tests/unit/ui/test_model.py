@@ -22,8 +22,8 @@ SECOND = "0190c0de-0000-4000-8000-0000000000e2"
 LEASE = {"since": NOW - HOUR, "until": NOW + HOUR, "paused_at": NOW - HOUR}
 OTHER = {**LEASE, "run_id": "manual__2", "batch_export_id": SECOND}
 LATE = {**OTHER, "until": NOW - 1}
-FORBIDDEN = {"problem": {"status": 403, "message": "Forbidden"}}
-DOWN = {"problem": {"status": None, "message": "network"}}
+FORBIDDEN = {"reason": {"status": 403, "message": "Forbidden"}}
+DOWN = {"reason": {"status": None, "message": "network"}}
 NOTHING = "No window holds an export and nobody waits, as far as your role sees"
 UNSEEN = "not visible to your role, or deleted"
 
@@ -45,8 +45,7 @@ def view(model: MiniRacer) -> View:
     def view_of(**answers: Any) -> Any:
         rows = {"value": {"rows": [], "total": 0}}
         empty = {name: {"value": []} for name in ("variables", "tasks", "runs")}
-        empty |= dict.fromkeys(("sweeps", "campaigns", "waits", "creates"), rows)
-        empty |= {"others": [], "reasons": {}}
+        empty |= dict.fromkeys(("sweeps", "campaigns", "waits"), rows)
         return model.call("view", empty | answers, NOW * 1000)
 
     return view_of
@@ -91,13 +90,13 @@ ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
         ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, "1 held by windows", False),
         ({"variables": variables(LEASE), **seen(task("window.close", "skipped"))}, "1 held by windows", False),
         # Viewer and User
-        ({"variables": FORBIDDEN}, "Not visible to your role: paused exports, dashboards", False),
+        ({"variables": FORBIDDEN}, "Not visible to your role: paused exports", False),
         (
             {"variables": DOWN, "waits": FORBIDDEN},
-            "Airflow did not answer: paused exports, dashboards · Not visible to your role: waits",
+            "Airflow did not answer: paused exports · Not visible to your role: waits",
             True,
         ),
-        ({"waits": {"problem": {"status": 401, "message": ""}}}, "Log in again: waits", True),
+        ({"waits": {"reason": {"status": 401, "message": ""}}}, "Log in again: waits", True),
     ],
 )
 def test_headline(view: View, answers: dict[str, Any], headline: str, bad: object) -> None:
@@ -105,27 +104,27 @@ def test_headline(view: View, answers: dict[str, Any], headline: str, bad: objec
 
 
 @pytest.mark.parametrize(
-    ("answers", "lines", "ended"),
+    ("answers", "lines", "close"),
     [
-        ({}, [f"its run and tasks: {UNSEEN}"], False),
-        ({"tasks": FORBIDDEN, "runs": FORBIDDEN}, ["Not visible to your role: the states of its tasks"], False),
-        ({"tasks": DOWN, "runs": DOWN}, ["Airflow did not answer: the states of its tasks"], False),
-        (seen(task("window.close", None)), ["run running", "window.close not begun"], False),
-        (seen(task("work", "running")), ["run running", f"window.close: {UNSEEN}", "work running"], False),
+        ({}, [f"its run and tasks: {UNSEEN}"], None),
+        ({"tasks": FORBIDDEN, "runs": FORBIDDEN}, ["Not visible to your role: the states of its tasks"], None),
+        ({"tasks": DOWN, "runs": DOWN}, ["Airflow did not answer: the states of its tasks"], None),
+        (seen(task("window.close", None)), ["run running", "window.close not begun"], None),
+        (seen(task("work", "running")), ["run running", "work running", f"window.close: {UNSEEN}"], None),
         (
             seen(task("window.close", "skipped"), task("work", "success"), run="failed"),
             ["run failed", "window.close skipped"],
-            True,
+            "window.close",
         ),
-        (seen(task("window.close", None, OTHER)), [f"its run and tasks: {UNSEEN}"], False),
-        (seen(task("window.close", None, map_index=0)), ["run running", f"window.close: {UNSEEN}"], False),
+        (seen(task("window.close", None, OTHER)), [f"its run and tasks: {UNSEEN}"], None),
+        (seen(task("window.close", None, map_index=0)), ["run running", f"window.close: {UNSEEN}"], None),
     ],
 )
 def test_what_was_seen_of_the_run_and_its_tasks(
-    view: View, answers: dict[str, Any], lines: list[str], ended: object
+    view: View, answers: dict[str, Any], lines: list[str], close: object
 ) -> None:
     (row,) = view(variables=variables(LEASE), **answers)["windows"]["rows"]
-    assert (row["lines"], row["ended"], row["failed"], row["urgent"]) == (lines, ended, [], False)
+    assert (row["lines"], row["close"] and row["close"]["task_id"], row["failed"]) == (lines, close, [])
 
 
 @pytest.mark.parametrize(
@@ -142,7 +141,8 @@ def test_what_was_seen_of_the_run_and_its_tasks(
 )
 def test_state_of_an_export_follows_from_its_lease(view: View, changes: dict[str, Any], state: str) -> None:
     (row,) = view(variables=variables(LEASE | changes))["windows"]["rows"]
-    assert (row["state"], row["verdict"]) == (state, None)
+    (export,) = row["exports"]
+    assert (export["shown"][0], row["verdict"]) == (state, None)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_state_of_an_export_follows_from_its_lease(view: View, changes: dict[str
         (
             swept(LEASE, "abandoned", "its run is over"),
             (NOW - 60) * 1000,
-            {"state": "abandoned", "why": "its run is over", "at": (NOW - 60) * 1000},
+            {"state": "abandoned", "why": "its run is over"},
         ),
     ],
 )
@@ -165,24 +165,21 @@ def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: str | None, at:
     assert (shown["sweep"]["at"], row["verdict"]) == (at, verdict)
 
 
-def test_urgent_windows_come_first_then_those_of_one_export(view: View) -> None:
-    later = {**LEASE, "run_id": "manual__3", "since": NOW}
-    between = {**OTHER, "since": NOW - 60}
+def test_urgent_windows_come_first_then_the_oldest_each_with_its_exports(view: View) -> None:
+    newer = {**LEASE, "run_id": "manual__3", "since": NOW}
+    second = {**LEASE, "batch_export_id": SECOND}
     late = {**LATE, "run_id": "manual__4", "since": NOW}
-    rows = view(variables=variables(later, between, LEASE, late))["windows"]["rows"]
-    assert [row["lease"]["run_id"] for row in rows] == ["manual__4", "manual__1", "manual__3", "manual__2"]
+    rows = view(variables=variables(newer, LEASE, late, second))["windows"]["rows"]
+    shown = [(row["run_id"], len(row["exports"])) for row in rows]
+    assert shown == [("manual__4", 1), ("manual__1", 2), ("manual__3", 1)]
 
 
-def test_failed_work_shows_its_reason(view: View, model: MiniRacer) -> None:
-    failed = task("work", "failed")
-    reasons = {model.call("reasonKey", failed): "No space left (OSError)"}
-    shown = view(variables=variables(LEASE), **seen(failed, task("window.close", "running")), reasons=reasons)
-    (row,) = shown["windows"]["rows"]
-    ((work, reason),) = [(one["task"], one["reason"]) for one in row["failed"]]
-    assert (work["id"], reason) == (failed["id"], "No space left (OSError)")
-    campaigns = {"value": {"rows": [{"task": failed, "progress": None}], "total": 1}}
-    (row,) = view(campaigns=campaigns, reasons=reasons)["campaigns"]["rows"]
-    assert row["reason"] == "No space left (OSError)"
+def test_failed_work_and_campaigns_show_their_reason(view: View) -> None:
+    failed = task("work", "failed", reason="No space left (OSError)")
+    campaigns = {"value": {"rows": [{"task": failed, "progress": None}], "cut": False}}
+    shown = view(variables=variables(LEASE), **seen(failed, task("window.close", "running")), campaigns=campaigns)
+    ((work,),) = [row["failed"] for row in shown["windows"]["rows"]]
+    assert [work["reason"], shown["campaigns"]["rows"][0]["task"]["reason"]] == ["No space left (OSError)"] * 2
 
 
 ERROR = {"event": "Task failed with exception", "level": "error"}
@@ -203,24 +200,16 @@ ERROR = {"event": "Task failed with exception", "level": "error"}
     ],
 )
 def test_reason_is_the_last_error_of_the_log(model: MiniRacer, content: Any, reason: str) -> None:
-    assert model.call("reasonIn", {"content": content}) == reason
-
-
-@pytest.mark.parametrize(
-    ("hash_", "text"),
-    [("", ""), ("#windows", "windows"), ("#100%25", "100%"), ("#100%", "100%"), ("#N%C3%B8rth", "Nørth")],
-)
-def test_a_fragment_that_is_no_percent_encoding_stands_for_itself(model: MiniRacer, hash_: str, text: str) -> None:
-    assert model.call("fragment", hash_) == text
+    assert model.call("reasonIn", {"value": {"content": content}}) == reason
 
 
 def test_cut_lists_say_so(view: View) -> None:
-    one = task("invite", "success", rendered_fields={})
+    one = task("invite", "success", operator="WorkspaceInvitesSettledSensor", rendered_fields={})
     shown = view(
-        campaigns={"value": {"rows": [{"task": one, "progress": None}], "total": 30}},
+        campaigns={"value": {"rows": [{"task": one, "progress": None}], "cut": True}},
         waits={"value": {"rows": [one], "total": 201}},
     )
-    assert shown["campaigns"]["notes"] == ["The running ones and the last 20, of 30."]
+    assert shown["campaigns"]["notes"] == ["Older ones are not listed."]
     assert shown["waits"]["notes"] == ["The first 1 of 201."]
     assert view()["campaigns"]["notes"] == view()["waits"]["notes"] == []
 
@@ -249,21 +238,3 @@ def test_a_lease_that_is_not_usable_says_why(view: View, value: Any, what: str) 
     (note,) = windows["notes"]
     assert note.startswith(f"The Variable workspace_lease.x holds no lease ({what}")
     assert (windows["rows"], windows["urgent"]) == ([], True)
-
-
-def test_dashboards_come_from_variables_and_tasks(view: View) -> None:
-    create = task("create", "success", rendered_fields={"variable_key": "of_a_task"})
-    shown = view(
-        variables=variables(
-            workspace_dashboard_sales='{"name": "Sales"}', workspace_dashboard_odd="{", workspace_x="1"
-        ),
-        creates={"value": {"rows": [create], "total": 1}},
-        others=[{"key": "of_a_task", "value": '{"name": "Ships"}'}],
-    )["dashboards"]
-    assert [(row["key"], row["held"] and row["held"]["name"]) for row in shown["rows"]] == [
-        ("of_a_task", "Ships"),
-        ("workspace_dashboard_sales", "Sales"),
-        ("workspace_dashboard_odd", None),
-    ]
-    (note,) = view(creates=FORBIDDEN)["dashboards"]["notes"]
-    assert note.startswith("Not visible to your role: dashboards of tasks")

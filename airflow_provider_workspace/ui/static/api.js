@@ -61,6 +61,12 @@ export async function variables(prefix) {
   return rows.filter(({ key }) => key.startsWith(prefix));
 }
 
+// Return the address of the documentation, if Airflow tells it (3.3 and later) and the package has one.
+export async function documentation() {
+  const { rows } = await get("providers", {}, "providers");
+  return rows.find((provider) => provider.package_name === "airflow-provider-workspace")?.documentation_url;
+}
+
 // Read the tasks of some operators, latest start first.
 export async function tasksBy(operator, filters, most) {
   const found = await get(TASKS, { operator, order_by: "-start_date", ...filters }, "task_instances", most);
@@ -75,8 +81,10 @@ export async function tasksBy(operator, filters, most) {
 }
 
 // Read what belongs to a task, such as the log of its last try.
-export const ofTask = ({ dag_id, dag_run_id, task_id, map_index }, ...parts) =>
-  call("GET", `${path("dags", dag_id, "dagRuns", dag_run_id, "taskInstances", task_id, ...parts)}?map_index=${map_index}`);
+export function ofTask({ dag_id, dag_run_id, task_id, map_index }, ...parts) {
+  const where = path("dags", dag_id, "dagRuns", dag_run_id, "taskInstances", task_id, ...parts);
+  return call("GET", `${where}?map_index=${map_index}`);
+}
 
 // Return the address of a Dag, a run or a task in the Airflow UI.
 export function uiPath({ dag_id, dag_run_id, task_id, map_index }) {

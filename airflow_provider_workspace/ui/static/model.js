@@ -7,13 +7,24 @@
 export const VARIABLES = "workspace_";
 const LEASES = "workspace_lease.";
 const SWEEP = "workspace_window_sweep";
+// Names of exports and organizations by id, as a JSON object; written by people.
+const LABELS = "workspace_labels";
+// How old the last sweep may be if its schedule is not known, in milliseconds.
+const HOUR = 3600000;
 // As written by state/leases.py.
 const TEXTS = [
   "dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id", "state"
 ];
 // States of a task that has not ended.
-export const GOES_ON = ["running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule"];
+export const GOES_ON = [
+  "running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule"
+];
 export const goesOn = (task) => GOES_ON.includes(task.state);
+const hasEnded = (task) => Boolean(task?.state && !goesOn(task));
+// Why a campaign does not run.
+const HELD_UP = {
+  queued: "Waits for a worker.", scheduled: "Waits for a slot of its pool.", up_for_retry: "Airflow tries it again."
+};
 // Operators that invite: one that does nothing else, and others, which may have nobody to invite.
 export const INVITES = "WorkspaceCreateInvitesOperator";
 export const ORGANIZATION = "WorkspaceApplyOrganizationOperator";
@@ -35,15 +46,51 @@ const HIDDEN = "not visible to your role, or deleted";
 
 // Return everything that the page shows.
 export function view(data, now) {
-  const windows = windowsView(data, now);
-  const [campaigns, waits] = [campaignsView(data), waitsView(data)];
+  const values = Object.fromEntries((data.variables.value ?? []).map(({ key, value }) => [key, value]));
+  const labels = parsed(values[LABELS]) ?? {};
+  // Earlier releases wrote the time alone.
+  const { at = values[SWEEP], windows: verdicts = {} } = parsed(values[SWEEP]) ?? {};
+  const health = healthView(data, Date.parse(at), now);
+  const windows = windowsView(data, verdicts, labels, now);
+  const [campaigns, waits] = [campaignsView(data, labels), waitsView(data, labels)];
   const problems = Object.entries({ "paused exports": windows, campaigns, waits }).filter(([, its]) => its.problem);
   const parts = [...windows.counts, ...problems.map(([name, { problem }]) => `${problem.brief}: ${name}`)];
+  if (!parts.length) parts.push("No window holds an export, as far as your role sees");
   if (campaigns.running) parts.push(`campaigns running: ${campaigns.running}`);
   if (waits.rows.length) parts.push(`tasks waiting: ${waits.rows.length}`);
-  const text = parts.join(" · ") || "No window holds an export and nobody waits, as far as your role sees";
   const bad = windows.urgent || problems.some(([, { problem }]) => problem.brief !== FORBIDDEN);
-  return { summary: { text, bad }, windows, campaigns, waits };
+  return { summary: { text: parts.join(" · "), bad }, health, windows, campaigns, waits };
+}
+
+// Return what runs and what does not, the age of the last sweep, and why none can be started from the page.
+function healthView({ health, variables, sweeps, dags }, noted, now) {
+  const problem = problemOf("the health of Airflow", health);
+  const jobs = ["scheduler", "triggerer", "dag_processor"].map((name) => {
+    const { status, [`latest_${name}_heartbeat`]: beat } = health.value?.[name] ?? {};
+    const [bad, age] = [status !== "healthy", beat ? `, last seen ${duration(now - Date.parse(beat))} ago` : ""];
+    return { text: `${name.replace("_", " ")} ${bad ? `down${age}` : "runs"}`, bad };
+  });
+  const tasks = sweeps.value?.rows ?? [];
+  const [last] = tasks;
+  const at = noted || Date.parse(tasks.find(hasEnded)?.end_date);
+  const scheduled = tasks.filter((task) => task.dag_run_id.startsWith("scheduled__"));
+  const starts = scheduled.map((task) => Date.parse(task.run_after));
+  const period = Math.min(...starts.slice(1).map((start, index) => Math.abs(starts[index] - start) || Infinity));
+  const often = Number.isFinite(period) ? `, every ${duration(period)}` : "";
+  const late = now - at > (often ? 2 * period : HOUR);
+  const hidden = problemOf("task instances", sweeps) ?? problemOf("Variables", variables);
+  const never = last ? "the first sweep has not ended" : "no sweep has run";
+  const text = at ? `last sweep ${duration(now - at)} ago${often}` : hidden ? `${hidden.brief}: the last sweep` : never;
+  const down = !problem && jobs[0].bad && "The scheduler is down, so no Dag runs.";
+  const none = !last && "No sweep can be started from here: add the Dag resume_abandoned_exports.";
+  const paused = dags.value?.[last?.dag_id]?.value?.is_paused && `Dag ${last.dag_id} is paused: unpause it.`;
+  return {
+    parts: [
+      ...(problem ? [{ text: `${problem.brief}: health`, bad: true }] : jobs),
+      { text, bad: at ? late : !last && !hidden, last: last && slim(last) },
+    ],
+    obstacle: down || none || paused || "",
+  };
 }
 
 // Return why there is no answer, in words: brief for the headline, long for the section.
@@ -82,63 +129,73 @@ function exportState(lease) {
   return [lease.paused_at ? "Paused" : "Pausing, no answer yet", "warn"];
 }
 
-function windowsView({ variables, tasks, runs, sweeps }, now) {
+function windowsView({ variables, tasks, runs, dags }, verdicts, labels, now) {
   const { windows, unreadable } = readWindows(variables);
-  // Earlier releases wrote the time alone.
-  const swept = variables.value?.find(({ key }) => key === SWEEP)?.value;
-  const { at = swept, windows: verdicts = {} } = parsed(swept) ?? {};
+  const problem = problemOf("task instances", tasks);
   const runKey = ({ dag_id, run_id, dag_run_id = run_id }) => JSON.stringify([dag_id, dag_run_id]);
   const tasksOf = Map.groupBy(tasks.value ?? [], runKey);
   const runOf = new Map((runs.value ?? []).map((run) => [runKey(run), run]));
   const rows = [...windows].map(([key, leases]) => {
-    const [first] = leases;
-    const its = tasksOf.get(runKey(first)) ?? [];
-    const close = its.find((task) => task.task_id === first.close_task_id && task.map_index === first.map_index);
-    const [since, until] = ["since", "until"].map((name) => Math.min(...leases.map((lease) => lease[name])));
-    const { state, why = "" } = verdicts[key] ?? {};
-    const resumed = leases.every((lease) => lease.resumed_at);
-    const left = ["abandoned", "overdue"].includes(state);
-    const late = now >= until && !resumed;
+    const [{ dag_id, organization_id }] = leases;
+    const [run, its] = [runOf.get(runKey(leases[0])), tasksOf.get(runKey(leases[0])) ?? []];
     return {
-      ...{ ...first, key, since, until, close: close?.state && !goesOn(close) ? slim(close) : null },
-      exports: leases.map((lease) => ({ ...lease, shown: exportState(lease) })),
-      verdict: state ? { state, why } : null,
-      kind: left ? `${state} (last sweep)` : late ? "past the latest end" : resumed ? "just resumed" : "held by windows",
-      urgent: left || late,
-      lines: linesOf(first, runOf.get(runKey(first)), close, its, problemOf("task instances", tasks)),
-      failed: its.filter((task) => task.state === "failed").map(slim),
+      ...seenOf(leases[0], dags.value?.[dag_id] ?? {}, run, its, problem),
+      ...heldBy(leases, verdicts[key]?.state, now),
+      ...{ key, verdict: verdicts[key] ?? null, organization: labels[organization_id] ?? organization_id },
+      exports: leases.map((lease) => ({ ...lease, name: labels[lease.batch_export_id], shown: exportState(lease) })),
     };
   });
   rows.sort((a, b) => b.urgent - a.urgent || a.since - b.since);
   const counts = [...Map.groupBy(rows, ({ kind }) => kind)].map(([kind, its]) => {
-    const ids = its.flatMap((row) => row.exports.map((lease) => lease.batch_export_id));
-    return `${new Set(ids).size} ${kind}`;
+    const ids = new Set(its.flatMap((row) => row.exports.map((lease) => lease.batch_export_id)));
+    return `${ids.size} ${ids.size === 1 ? "export" : "exports"} ${kind}, for ${duration(now - its[0].since)}`;
   });
-  if (unreadable.length) counts.unshift(`${unreadable.length} unreadable`);
+  if (unreadable.length) counts.unshift(`unreadable leases: ${unreadable.length}`);
+  const urgent = unreadable.length > 0 || rows.some((row) => row.urgent);
+  return { problem: problemOf("Variables", variables), rows, urgent, counts, notes: unreadable };
+}
+
+// Return since when and until when a window holds its exports, and what the headline says of it.
+function heldBy(leases, said, now) {
+  const [since, until] = ["since", "until"].map((name) => Math.min(...leases.map((lease) => lease[name])));
+  const stuck = ["abandoned", "overdue"].includes(said) && `stuck: ${said} (last sweep)`;
+  const resumed = leases.every((lease) => lease.resumed_at) && "just resumed";
+  const late = now >= until && !resumed && "stuck: past the latest end";
+  const untouched = leases.every((lease) => !lease.paused_at && !lease.late_pause_until) && "about to be paused";
+  return { since, until, urgent: Boolean(stuck || late), kind: stuck || late || resumed || untouched || "paused" };
+}
+
+// Return what Airflow shows of the Dag of a window, its run, its tasks that go on or have failed, and its closing task.
+function seenOf({ dag_id, run_id, close_task_id, map_index, owner, work_task_ids: ids }, dag, run, tasks, problem) {
+  const close = tasks.find((task) => task.task_id === close_task_id && task.map_index === map_index);
+  const last = tasks.filter((task) => ids?.includes(task.task_id) && (map_index < 0 || task.map_index === map_index));
+  const over = ["success", "failed"].includes(run?.state) || (last.length && last.every(hasEnded));
+  const lines = dag.reason?.status === 404 ? ["its Dag is deleted"] : [];
+  if (dag.value?.is_paused) lines.push("its Dag is paused");
+  if (dag.value?.is_stale) lines.push("the file of its Dag is gone");
+  if (run) lines.push(`run ${run.state}`);
+  for (const task of tasks) if (task !== close && goesOn(task)) lines.push(`${task.task_id} ${task.state}`);
+  if (problem) lines.push(`${problem.brief}: the states of its tasks`);
+  else if (!run && !close) lines.push(`its run and tasks: ${HIDDEN}`);
+  else lines.push(close ? `${close_task_id} ${close.state ?? "not begun"}` : `${close_task_id}: ${HIDDEN}`);
   return {
-    problem: problemOf("Variables", variables),
-    rows,
-    urgent: unreadable.length > 0 || rows.some(({ urgent }) => urgent),
-    counts,
-    notes: unreadable,
-    sweep: { at: Date.parse(at) || null, task: sweeps.value?.rows[0] ?? null },
+    ...{ dag_id, run_id, map_index, lines: [...new Set(lines)] },
+    owners: [...new Set([owner, ...(dag.value?.owners ?? [])])].filter((name) => name && name !== "airflow"),
+    work: over ? ["Work over", "warn"] : last.length ? ["Work not over", "plain"] : null,
+    close: hasEnded(close) ? slim(close) : null,
+    failed: tasks.filter((task) => task.state === "failed").map(slim),
   };
 }
 
-// Return what is known of the run of a window, its closing task, and its tasks that go on.
-function linesOf({ close_task_id }, run, close, tasks, problem) {
-  const goOn = tasks.filter((task) => task !== close && goesOn(task)).map((task) => `${task.task_id} ${task.state}`);
-  const lines = [...(run ? [`run ${run.state}`] : []), ...new Set(goOn)];
-  if (problem) return [...lines, `${problem.brief}: the states of its tasks`];
-  if (!run && !close) return [...lines, `its run and tasks: ${HIDDEN}`];
-  return [...lines, close ? `${close_task_id} ${close.state ?? "not begun"}` : `${close_task_id}: ${HIDDEN}`];
-}
-
-function campaignsView({ campaigns }) {
+function campaignsView({ campaigns }, labels) {
   const { rows = [], cut } = campaigns.value ?? {};
   return {
     problem: problemOf("task instances", campaigns),
-    rows: rows.map(({ task, ...its }) => ({ key: task.id, task: slim(task), ...its })),
+    rows: rows.map(({ task, progress, ...its }) => ({
+      ...{ key: task.id, task: slim(task), progress, ...its },
+      organization: labels[progress?.organization_id] ?? progress?.organization_id,
+      waits: HELD_UP[task.state] ?? "",
+    })),
     running: rows.filter(({ task }) => goesOn(task)).length,
     notes: cut ? ["Older ones are not listed."] : [],
   };
@@ -150,14 +207,14 @@ export function campaignParts({ counts = {}, left = 0 }) {
   return parts.map(([name, number]) => [name.replaceAll("_", " "), TONES[name] ?? "plain", number]);
 }
 
-function waitsView({ waits }) {
+function waitsView({ waits }, labels) {
   const { rows: tasks = [], total = 0 } = waits.value ?? {};
   const rows = tasks.map((task) => {
     const { organization_id: id, workspace_conn_id = "?", ...fields } = task.rendered_fields ?? {};
     return {
       key: task.id,
       task: slim(task),
-      organization: id && id !== "None" ? String(id) : `organization of connection ${workspace_conn_id}`,
+      organization: id && id !== "None" ? String(labels[id] ?? id) : `organization of connection ${workspace_conn_id}`,
       what: task.operator.replace(/^Workspace|Sensor$/g, "").replace(/\B(?=[A-Z])/g, " "),
       which: NAMES.filter((name) => fields[name]).map((name) => shorten(fields[name])).join(", "),
     };
@@ -180,8 +237,8 @@ export function reasonIn({ value: log, reason }) {
   const lines = Array.isArray(log?.content) ? log.content : [];
   const events = lines.filter((event) => event?.error_detail?.length || event?.level === "error");
   const event = events.findLast((one) => one.error_detail?.length) ?? events.at(-1);
-  const { exc_value, exc_type } = event?.error_detail?.[0] ?? {};
-  return shorten(exc_value ? `${exc_value} (${exc_type})` : (exc_type ?? event?.event ?? "the log names no reason"), 600);
+  const { exc_value: value, exc_type: type } = event?.error_detail?.[0] ?? {};
+  return shorten(value ? `${value} (${type})` : (type ?? event?.event ?? "the log names no reason"), 600);
 }
 
 // Parse JSON; what is no text was parsed before, such as XComs by some releases of Airflow.

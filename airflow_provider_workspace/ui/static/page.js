@@ -8,9 +8,12 @@ import { h, render } from "./vendor/preact-11.2.0.js";
 const SECONDS = 15;
 // Rows of a section, and exports of a window, before "Show all".
 const SHOWN = 50;
-// Maximum tasks to read per kind, and logs of failed tasks.
+// Maximum tasks to read per kind, runs of the sweep, logs of failed tasks, and Dags of windows.
 const MAX_TASKS = 200;
+const MAX_SWEEPS = 10;
 const MAX_LOGS = 50;
+const MAX_DAGS = 20;
+const GUIDE = "guides/maintenance-windows.html#an-export-is-still-paused";
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const TONES = { success: "good", failed: "bad", running: "warn", deferred: "warn" };
 const $ = (id) => document.getElementById(id);
@@ -32,15 +35,16 @@ async function once(key, read) {
 
 const unique = (rows, name) => [...new Set(rows.map((row) => row[name]))];
 
-// Read the closing tasks of windows, and those of their tasks that go on or have failed.
+// Read the closing tasks and the last tasks of windows, and those of their tasks that go on or have failed.
 async function askTasks(windows) {
   const tasks = new Map();
   for (let start = 0; start < windows.length; start += 100) {
     const some = windows.slice(start, start + 100);
     const where = { dag_ids: unique(some, "dag_id"), dag_run_ids: unique(some, "run_id") };
-    const closing = api.tasksOf({ ...where, task_ids: unique(some, "close_task_id") });
+    const task_ids = some.flatMap(({ close_task_id, work_task_ids = [] }) => [close_task_id, ...work_task_ids]);
+    const last = api.tasksOf({ ...where, task_ids: [...new Set(task_ids)] });
     const others = api.tasksOf({ ...where, state: [...model.GOES_ON, "failed"] }, MAX_TASKS);
-    for (const task of (await Promise.all([closing, others])).flat()) tasks.set(task.id, task);
+    for (const task of (await Promise.all([last, others])).flat()) tasks.set(task.id, task);
   }
   return [...tasks.values()];
 }
@@ -71,21 +75,31 @@ async function askReason(task) {
 async function ask() {
   const found = await settled({
     variables: api.variables(model.VARIABLES),
-    sweeps: api.tasksBy([model.SWEEP_OPERATOR], {}, 1),
+    health: api.call("GET", "monitor/health"),
+    sweeps: api.tasksBy([model.SWEEP_OPERATOR], {}, MAX_SWEEPS),
     campaigns: askCampaigns(),
     waits: api.tasksBy(model.SENSORS, { state: model.GOES_ON }, MAX_TASKS),
   });
   const windows = [...model.readWindows(found.variables).windows.values()].map(([lease]) => lease);
-  const runs = windows.length ? api.runsOf(unique(windows, "dag_id"), MAX_TASKS) : Promise.resolve([]);
-  Object.assign(found, await settled({ tasks: askTasks(windows), runs }));
+  const dagIds = unique(windows, "dag_id");
+  const sweep = found.sweeps.value?.rows.slice(0, 1) ?? [];
+  const dags = [...unique(sweep, "dag_id"), ...dagIds].slice(0, MAX_DAGS);
+  const more = {
+    tasks: askTasks(windows),
+    runs: dagIds.length ? api.runsOf(dagIds, MAX_TASKS) : [],
+    dags: settled(Object.fromEntries(dags.map((id) => [id, api.call("GET", api.path("dags", id))]))),
+  };
+  Object.assign(found, await settled(more), { docs: (await once("docs", api.documentation)).value });
   const tasks = [...(found.campaigns.value?.rows ?? []).map(({ task }) => task), ...(found.tasks.value ?? [])];
-  await Promise.all(tasks.filter((task) => task.state === "failed").slice(0, MAX_LOGS).map(askReason));
+  const failed = tasks.filter((task) => ["failed", "up_for_retry"].includes(task.state));
+  await Promise.all(failed.slice(0, MAX_LOGS).map(askReason));
   Object.assign(state, { last: found, at: Date.now() });
 }
 
 const small = (...children) => html`<small>${children}</small>`;
 const badge = (text, tone) => html`<span class="badge ${tone}">${text}</span>`;
-const link = (where, text) => html`<a href=${api.uiPath(where)} onclick=${follow}>${text}</a>`;
+const anchor = (href, text) => html`<a href=${href} onclick=${follow}>${text}</a>`;
+const link = (where, text) => anchor(api.uiPath(where), text);
 const taskLink = (task) => link(task, `${task.dag_id} / ${task.task_id}`);
 
 // The frame of a plugin may not navigate the window: a link of the window itself may.
@@ -127,8 +141,6 @@ function show(id, { problem, rows, notes }, contentOf, before = "") {
 async function runSweep({ target }, dagId) {
   target.disabled = true;
   try {
-    const { is_paused } = await api.call("GET", api.path("dags", dagId));
-    if (is_paused) throw new Error(`Dag ${dagId} is paused: unpause it first`);
     await api.call("POST", api.path("dags", dagId, "dagRuns"), { logical_date: null });
     put("said", `Started ${dagId}: it resumes what abandoned windows left paused. This page shows it in a moment.`);
     setTimeout(refresh, 2000);
@@ -139,53 +151,58 @@ async function runSweep({ target }, dagId) {
   target.disabled = target.parentElement.open = false;
 }
 
-function exportRow({ batch_export_id, organization_id, shown: [state, tone], leave_paused, refused }) {
-  return html`
-    <li>
-      ${badge(state, tone)} <code>${batch_export_id}</code>
-      ${small("organization ", organization_id, leave_paused === true && ", stays paused as its author wants")}
-      ${refused && small(model.shorten(refused))}
-    </li>`;
-}
+const exportRow = ({ batch_export_id, name, shown: [state, tone], leave_paused, refused, seen }) => html`
+  <li>
+    ${badge(state, tone)} ${name && html`<b>${name}</b>`} <code>${batch_export_id}</code>
+    ${seen && small("seen in the service: ", model.shorten(seen))}
+    ${leave_paused === true && small("stays paused after the window, as its author wants")}
+    ${refused && small(model.shorten(refused))}
+  </li>`;
 
 function windowRow(row) {
-  const { dag_id, run_id, map_index, owner, since, until, exports, verdict, lines, failed, close } = row;
+  const { dag_id, run_id: dag_run_id, since, until, organization, owners, exports, work, verdict } = row;
+  const index = row.map_index >= 0 && ` [${row.map_index}]`;
   const failure = (task) =>
     html`<small class="bad">${link(task, `${task.task_id} failed`)}${task.reason && `: ${task.reason}`}</small>`;
   return html`
     <div class="line">
-      <b>${link({ dag_id }, dag_id)} / ${link({ dag_id, dag_run_id: run_id }, run_id)}</b>
-      ${map_index >= 0 && ` [${map_index}]`} ${owner && owner !== "airflow" && small("owner ", owner)}
+      ${work && badge(...work)}
+      <b>${link({ dag_id }, dag_id)} / ${link({ dag_id, dag_run_id }, dag_run_id)}${index}</b>
+      ${owners.length > 0 && html`<span>ask ${owners.join(", ")}</span>`} ${small("organization ", organization)}
       <small class="end">since ${time(since)}, until at the latest: ${time(until, "passed ")}</small>
     </div>
     <ul class="exports">${exports.map(exportRow)}</ul>
-    ${verdict && small("sweep: ", verdict.state, verdict.why && `, ${model.shorten(verdict.why)}`)}
-    ${small(lines.join(" · "), close && [" (", link(close, "clear it to resume the exports"), ")"])}
-    ${failed.map(failure)}`;
+    ${verdict && small("The last sweep said: ", verdict.state, verdict.why && `, ${model.shorten(verdict.why)}`)}
+    ${small(row.lines.join(" · "), row.close && [" (", link(row.close, "clear it to resume the exports"), ")"])}
+    ${row.failed.map(failure)}`;
 }
 
-function sweepBox({ rows, urgent, counts, sweep: { at, task } }) {
-  const { dag_id, dag_run_id, state = "no state" } = task ?? {};
-  const where = task && html`: ${link({ dag_id, dag_run_id }, dag_id)} (${state})`;
-  const never = html`
-    No sweep ran in this Airflow: add the Dag resume_abandoned_exports, or run${" "}
-    <code>airflow workspace windows --resume</code>.`;
+// What can be done: start the sweep, or what stands in the way of that; and where to read on.
+function helpBox({ rows, urgent }, { obstacle, parts }) {
+  if (!rows.length && !urgent) return "";
+  const sweepDag = parts.at(-1).last?.dag_id;
   // A button that asks before it acts; the sandboxed frame cannot open dialogs.
-  const button = task && html`
+  const button = html`
     <details class="action">
-      <summary role="button">Run the sweep now</summary>
-      Run the Dag ${dag_id}, which resumes what abandoned windows left paused?${" "}
-      <button type="button" onclick=${(event) => runSweep(event, dag_id)}>Yes</button>
+      <summary role="button">${urgent ? "Resume them now" : "Run the sweep now"}</summary>
+      Run the Dag ${sweepDag}, which resumes what abandoned windows left paused?${" "}
+      <button type="button" onclick=${(event) => runSweep(event, sweepDag)}>Yes</button>
     </details>`;
+  const byHand = html`
+    <span>${obstacle} Where Airflow is installed, run <code>airflow workspace windows --resume</code>.</span>`;
+  const guide = state.last.docs && new URL(GUIDE, `${state.last.docs.replace(/\/$/, "")}/`).href;
   return html`
-    <div class="sweep ${urgent ? "alarm" : ""}">
-      ${urgent && html`<strong>${counts.join(", ")}.</strong>`} ${rows.length > 0 && button}
-      ${small(at || task ? ["Last sweep ", at ? time(at) : "not finished yet", where] : never)}
+    <div class="help ${urgent ? "alarm" : ""}">
+      ${obstacle ? byHand : button} ${guide && anchor(guide, "An export is still paused")}
     </div>`;
 }
 
-function campaignRow({ task, progress, hidden }) {
-  const { organization_id, rows = 0, needs_person: people = [], again_at, why } = progress ?? {};
+const healthPart = ({ text, bad, last }) => html`
+  <span class=${bad ? "error" : ""}>${text}</span>
+  ${last && small(taskLink(last), " ", last.state)}`;
+
+function campaignRow({ task, organization, progress, hidden, waits: heldUp }) {
+  const { rows = 0, needs_person: people = [], again_at, why } = progress ?? {};
   const waits = task.state === "deferred" && again_at;
   const parts = progress ? model.campaignParts(progress) : [];
   const bar = ([, tone, number]) => html`<span class=${tone} style=${{ flexGrow: number / Math.max(rows, 1) }}></span>`;
@@ -195,13 +212,13 @@ function campaignRow({ task, progress, hidden }) {
   return html`
     <div class="line">
       ${badge(waits ? "waits" : (task.state ?? "not begun"), TONES[task.state] ?? "plain")} ${taskLink(task)}
-      ${progress && small("organization ", organization_id)}
+      ${progress && small("organization ", organization)}
       <small class="end">${since(task)}</small>
     </div>
     ${progress
       ? html`<div class="bar">${parts.map(bar)}</div><p class="counts">${rows} rows: ${parts.map(count)}</p>`
       : small(hidden ? "Its progress is not visible to your role." : "It has not said how far it is.")}
-    ${task.reason && html`<p class="error">Failed: ${task.reason}</p>`}
+    ${task.reason && html`<p class="error">Failed: ${task.reason}</p>`} ${!waits && heldUp && html`<p>${heldUp}</p>`}
     ${waits && html`<p>Goes on ${time(Date.parse(again_at))}${why && `: ${why}`}.</p>`}
     ${people.length > 0 && html`
       <details><summary>Rows to look at: ${people.length}</summary><ul>${people.map(person)}</ul></details>`}`;
@@ -215,10 +232,11 @@ const waitRow = ({ organization, what, which, task }) => html`
 
 function draw() {
   if (!state.last) return;
-  const { summary, windows, campaigns, waits } = model.view(state.last, Date.now());
+  const { summary, health, windows, campaigns, waits } = model.view(state.last, Date.now());
   put("summary", summary.text, summary.bad);
+  render(health.parts.map(healthPart), $("health"));
   put("updated", `Updated ${new Date(state.at).toLocaleTimeString()}`);
-  show("windows", windows, windowRow, sweepBox(windows));
+  show("windows", windows, windowRow, helpBox(windows, health));
   show("invites", campaigns, campaignRow);
   show("waits", waits, waitRow);
 }

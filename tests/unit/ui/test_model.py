@@ -24,7 +24,8 @@ OTHER = {**LEASE, "run_id": "manual__2", "batch_export_id": SECOND}
 LATE = {**OTHER, "until": NOW - 1}
 FORBIDDEN = {"reason": {"status": 403, "message": "Forbidden"}}
 DOWN = {"reason": {"status": None, "message": "network"}}
-NOTHING = "No window holds an export and nobody waits, as far as your role sees"
+NOTHING = "No window holds an export, as far as your role sees"
+PAUSED = "1 export paused, for 1 h 0 min"
 UNSEEN = "not visible to your role, or deleted"
 
 View = Callable[..., Any]
@@ -46,6 +47,7 @@ def view(model: MiniRacer) -> View:
         rows = {"value": {"rows": [], "total": 0}}
         empty = {name: {"value": []} for name in ("variables", "tasks", "runs")}
         empty |= dict.fromkeys(("sweeps", "campaigns", "waits"), rows)
+        empty |= {"dags": {"value": {}}, "health": {"value": {}}}
         return model.call("view", empty | answers, NOW * 1000)
 
     return view_of
@@ -80,15 +82,20 @@ ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
     ("answers", "headline", "bad"),
     [
         ({}, NOTHING, False),
-        ({"variables": variables(LEASE, OTHER)}, "2 held by windows", False),
-        ({"variables": variables(LEASE, LATE)}, "1 past the latest end · 1 held by windows", True),
-        ({"variables": variables(LEASE, sweep=swept(LEASE, "open"))}, "1 held by windows", False),
-        ({"variables": ABANDONED}, "1 abandoned (last sweep)", True),
-        ({"variables": variables({**LATE, "resumed_at": NOW})}, "1 just resumed", False),
-        ({"variables": variables(LEASE, **{f"{PREFIX}broken": "{"})}, "1 unreadable · 1 held by windows", True),
+        ({"variables": variables(LEASE, OTHER)}, "2 exports paused, for 1 h 0 min", False),
+        (
+            {"variables": variables(LEASE, LATE)},
+            f"1 export stuck: past the latest end, for 1 h 0 min · {PAUSED}",
+            True,
+        ),
+        ({"variables": variables(LEASE, sweep=swept(LEASE, "open"))}, PAUSED, False),
+        ({"variables": ABANDONED}, "1 export stuck: abandoned (last sweep), for 1 h 0 min", True),
+        ({"variables": variables({**LATE, "resumed_at": NOW})}, "1 export just resumed, for 1 h 0 min", False),
+        ({"variables": variables(LEASE | {"paused_at": None})}, "1 export about to be paused, for 1 h 0 min", False),
+        ({"variables": variables(LEASE, **{f"{PREFIX}broken": "{"})}, f"unreadable leases: 1 · {PAUSED}", True),
         # Absence is not known to be the end of a run.
-        ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, "1 held by windows", False),
-        ({"variables": variables(LEASE), **seen(task("window.close", "skipped"))}, "1 held by windows", False),
+        ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, PAUSED, False),
+        ({"variables": variables(LEASE), **seen(task("window.close", "skipped"))}, PAUSED, False),
         # Viewer and User
         ({"variables": FORBIDDEN}, "Not visible to your role: paused exports", False),
         (
@@ -101,6 +108,72 @@ ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
 )
 def test_headline(view: View, answers: dict[str, Any], headline: str, bad: object) -> None:
     assert view(**answers)["summary"] == {"text": headline, "bad": bad}
+
+
+HEALTHY = {name: {"status": "healthy"} for name in ("scheduler", "triggerer", "dag_processor")}
+BEAT = {"latest_scheduler_heartbeat": iso(NOW - 600)}
+NO_SCHEDULER = HEALTHY | {"scheduler": {"status": "unhealthy", **BEAT}}
+# The last five-minute sweeps of a Dag, one of them started by hand, before a pause of an hour.
+SWEEPS = [
+    task("sweep", "success", dag_run_id=run_id, run_after=iso(NOW - ago), end_date=iso(NOW - ago + 1))
+    for run_id, ago in (("scheduled__3", 660), ("manual__9", 700), ("scheduled__2", 960), ("scheduled__1", 4560))
+]
+NO_DAG = "No sweep can be started from here: add the Dag resume_abandoned_exports."
+
+
+@pytest.mark.parametrize(
+    ("answers", "last", "bad", "obstacle"),
+    [
+        ({}, "no sweep has run", ["no sweep has run"], NO_DAG),
+        ({"variables": FORBIDDEN}, "Not visible to your role: the last sweep", [], NO_DAG),
+        ({"variables": variables(sweep=iso(NOW - 240))}, "last sweep 4 min ago", [], NO_DAG),
+        (
+            {"variables": variables(sweep=iso(NOW - 3660))},
+            "last sweep 1 h 1 min ago",
+            ["last sweep 1 h 1 min ago"],
+            NO_DAG,
+        ),
+        ({"sweeps": SWEEPS}, "last sweep 10 min ago, every 5 min", ["last sweep 10 min ago, every 5 min"], ""),
+        (
+            {"sweeps": SWEEPS, "variables": variables(sweep=iso(NOW - 599))},
+            "last sweep 9 min ago, every 5 min",
+            [],
+            "",
+        ),
+        ({"sweeps": [task("sweep", "running")]}, "the first sweep has not ended", [], ""),
+        (
+            {"sweeps": SWEEPS[1:2], "dags": {"value": {"nightly": {"value": {"is_paused": True}}}}},
+            "last sweep 11 min ago",
+            [],
+            "Dag nightly is paused: unpause it.",
+        ),
+        (
+            {"sweeps": SWEEPS[1:2], "health": {"value": NO_SCHEDULER}},
+            "last sweep 11 min ago",
+            ["scheduler down, last seen 10 min ago"],
+            "The scheduler is down, so no Dag runs.",
+        ),
+        (
+            {"sweeps": SWEEPS[1:2], "health": DOWN},
+            "last sweep 11 min ago",
+            ["Airflow did not answer: health"],
+            "",
+        ),
+        (
+            {"sweeps": SWEEPS[1:2], "health": {"value": HEALTHY | {"triggerer": {"status": None}}}},
+            "last sweep 11 min ago",
+            ["triggerer down"],
+            "",
+        ),
+    ],
+)
+def test_health_says_what_is_down_and_how_old_the_last_sweep_is(
+    view: View, answers: dict[str, Any], last: str, bad: list[str], obstacle: str
+) -> None:
+    rows = {"value": {"rows": answers.get("sweeps", [])}}
+    shown = view(**{"health": {"value": HEALTHY}, **answers, "sweeps": rows})["health"]
+    assert shown["parts"][-1]["text"] == last
+    assert ([part["text"] for part in shown["parts"] if part["bad"]], shown["obstacle"]) == (bad, obstacle)
 
 
 @pytest.mark.parametrize(
@@ -146,23 +219,75 @@ def test_state_of_an_export_follows_from_its_lease(view: View, changes: dict[str
 
 
 @pytest.mark.parametrize(
-    ("sweep", "at", "verdict"),
+    ("sweep", "verdict"),
     [
-        *((sweep, None, None) for sweep in (None, "", "[1]", "null")),
-        (iso(NOW), NOW * 1000, None),
-        (json.dumps({"at": iso(NOW), "windows": {}}), NOW * 1000, None),
-        (swept(OTHER, "abandoned"), (NOW - 60) * 1000, None),
-        (
-            swept(LEASE, "abandoned", "its run is over"),
-            (NOW - 60) * 1000,
-            {"state": "abandoned", "why": "its run is over"},
-        ),
+        *((sweep, None) for sweep in (None, "", "[1]", "null", iso(NOW), json.dumps({"at": iso(NOW), "windows": {}}))),
+        (swept(OTHER, "abandoned"), None),
+        (swept(LEASE, "abandoned", "its run is over"), ("abandoned", "its run is over")),
     ],
 )
-def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: str | None, at: int | None, verdict: Any) -> None:
-    shown = view(variables=variables(LEASE, sweep=sweep))["windows"]
-    (row,) = shown["rows"]
-    assert (shown["sweep"]["at"], row["verdict"]) == (at, verdict)
+def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: str | None, verdict: Any) -> None:
+    (row,) = view(variables=variables(LEASE, sweep=sweep))["windows"]["rows"]
+    assert (row["verdict"] and (row["verdict"]["state"], row["verdict"]["why"])) == verdict
+
+
+WORK = {**LEASE, "work_task_ids": ["load", "check"]}
+MAPPED = {**WORK, "map_index": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "answers", "work"),
+    [
+        (WORK, {}, None),
+        (LEASE, seen(task("load", "success")), None),
+        (WORK, seen(task("load", "success"), task("check", None)), "Work not over"),
+        (WORK, seen(task("load", "failed"), task("check", "upstream_failed")), "Work over"),
+        (MAPPED, seen(task("load", "success", map_index=1), task("load", "running", map_index=0)), "Work over"),
+        (WORK, seen(task("load", "running"), run="failed"), "Work over"),
+    ],
+)
+def test_work_that_is_over_is_told_apart(view: View, fields: Any, answers: dict[str, Any], work: str | None) -> None:
+    (row,) = view(variables=variables(fields), **answers)["windows"]["rows"]
+    assert (row["work"] and row["work"][0]) == work
+
+
+@pytest.mark.parametrize(
+    ("owner", "dag", "owners", "line"),
+    [
+        (
+            "ops",
+            {"value": {"owners": ["ops", "data-team"], "is_paused": True}},
+            ["ops", "data-team"],
+            "its Dag is paused",
+        ),
+        ("airflow", {"value": {"owners": ["airflow"], "is_stale": True}}, [], "the file of its Dag is gone"),
+        ("airflow", {"reason": {"status": 404}}, [], "its Dag is deleted"),
+        (None, {"reason": {"status": 403}}, [], f"its run and tasks: {UNSEEN}"),
+    ],
+)
+def test_a_window_says_whom_to_ask_and_what_is_wrong_with_its_dag(
+    view: View, owner: str | None, dag: dict[str, Any], owners: list[str], line: str
+) -> None:
+    (row,) = view(variables=variables({**LEASE, "owner": owner}), dags={"value": {"nightly": dag}})["windows"]["rows"]
+    assert (row["owners"], row["lines"][0]) == (owners, line)
+
+
+def test_labels_name_exports_and_organizations(view: View) -> None:
+    labels = json.dumps({lease()["batch_export_id"]: "Orders to S3", "organization": "Northwind"})
+    waiting = task("wait", "deferred", operator="WorkspaceInvitesSettledSensor")
+    invite = {"task": task("invite", "queued"), "progress": {"organization_id": "organization"}}
+    shown = view(
+        variables=variables(LEASE, OTHER, workspace_labels=labels),
+        waits={"value": {"rows": [{**waiting, "rendered_fields": {"organization_id": "organization"}}]}},
+        campaigns={"value": {"rows": [invite]}},
+    )
+    rows = shown["windows"]["rows"]
+    assert [row["exports"][0].get("name") for row in rows] == ["Orders to S3", None]
+    named = [*rows, *shown["waits"]["rows"], *shown["campaigns"]["rows"]]
+    assert [row["organization"] for row in named] == ["Northwind"] * 4
+    assert shown["campaigns"]["rows"][0]["waits"] == "Waits for a worker."
+    (row,) = view(variables=variables(LEASE, workspace_labels="{"))["windows"]["rows"]
+    assert row["organization"] == "organization"
 
 
 def test_urgent_windows_come_first_then_the_oldest_each_with_its_exports(view: View) -> None:

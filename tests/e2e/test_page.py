@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import urllib.error
 import urllib.request
@@ -24,8 +25,8 @@ pytestmark = [pytest.mark.e2e, needs_chromium]
 DAGS = Path(__file__).with_name("page_dags")
 FIRST, SECOND, THIRD = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2, 3))
 PHONE = 400
-# Requests of each refresh: Variables, the sweep, campaigns, waits; and three for the runs of windows.
-CALLS = 7
+# Requests of each refresh without windows: Variables, health, sweeps, campaigns, waits, the Dag of the sweep.
+CALLS = 6
 # Maximum milliseconds of one long task in the browser; on an idle machine it takes far less.
 STUTTER_MS = 400
 CALLS_MADE = (
@@ -150,13 +151,16 @@ def test_empty_sections_explain_themselves(page: Page) -> None:
     page.browser.click("//a[normalize-space()='Workspace'] | //*[@role='menuitem'][normalize-space()='Workspace']")
     page.enter()
     assert "No maintenance window holds a batch export" in page.section("windows")
-    assert "No sweep ran in this Airflow" in page.section("windows")
+    health = ("scheduler runs", "triggerer runs", "dag processor runs", "no sweep has run")
+    page.browser.read(*health, selector="#health")
     assert "No bulk invite ran yet" in page.section("invites")
     assert "No sensor waits" in page.section("waits")
 
 
 def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer) -> None:
     airflow = page.airflow
+    labels = {FIRST: "Orders to S3", SECOND: "Events to BigQuery", server.seed.organization_id: "Northwind"}
+    airflow.call("POST", "variables", {"key": "workspace_labels", "value": json.dumps(labels)})
     run_id = airflow.trigger("nightly_maintenance")
     airflow.trigger("invite_team")
     airflow.trigger("organization")
@@ -169,27 +173,30 @@ def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer
     page.until(lambda: "Invites Settled" in page.section("waits"), "the wait")
     page.until(lambda: page.paused() == {FIRST, SECOND, THIRD}, "the windows")
     page.until(lambda: "maintenance_window.close skipped" in page.section("windows"), "the state of the task")
-    assert page.browser.text("#summary").startswith("3 held by windows"), "only the sweep says what is abandoned"
+    assert page.browser.text("#summary").startswith("3 exports paused, for "), "only the sweep says what is abandoned"
     assert "work running" in page.section("windows")
     note_sweep(airflow, abandoned)
-    page.until(lambda: "1 abandoned (last sweep)" in page.section("windows"), "the verdict of the sweep")
+    page.until(
+        lambda: "1 export stuck: abandoned (last sweep)" in page.browser.text("#summary"), "the verdict of the sweep"
+    )
     page.until(lambda: "isn't defined" in page.section("invites"), "the reason of the campaign that failed")
     assert page.paused() == paused_in(server) == {FIRST, SECOND, THIRD}
     windows = page.section("windows")
     assert windows.index(THIRD) < windows.index(FIRST), "what needs a person comes first"
-    assert "owner ops" in windows
-    assert "sweep: abandoned, its closing task is skipped, " in windows
-    assert page.browser.text("#summary").startswith("1 abandoned (last sweep) · 2 held by windows")
+    assert "ask ops" in windows
+    assert "The last sweep said: abandoned, its closing task is skipped" in windows
+    assert "Work not over" in windows
+    assert [windows.count(name) for name in ("Orders to S3", "organization Northwind")] == [1, 2]
     invites = page.section("invites")
     assert "61 rows: 20 invited, 1 invalid, 40 left" in invites
     assert "Goes on in 59 min: the limit of 20 invites per hour (as configured) is reached" in invites
-    assert server.seed.organization_id in invites
+    assert "organization Northwind" in invites
     page.until(lambda: "1 rows: 1 invited" in page.section("invites"), "the members of an organization file")
     assert "organization / projects" not in page.section("invites"), "that part invites nobody"
-    page.picture("status_page", HEIGHT + 100)
+    page.picture("status_page", HEIGHT + 50)
     page.browser.driver.switch_to.default_content()
     page.browser.driver.execute_script("document.documentElement.className = 'dark'")
-    page.picture("status_page_dark", HEIGHT + 100)
+    page.picture("status_page_dark", HEIGHT + 50)
     page.browser.driver.switch_to.default_content()
     page.browser.driver.execute_script("document.documentElement.className = 'light'")
     page.enter()

@@ -14,6 +14,7 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from tests.e2e.chromium import HEIGHT, TAKES_PICTURES, WIDTH, Browser, needs_chromium
+from tests.e2e.processes import find_child, kill_tree
 from tests.leases import PREFIX, SWEEP, lease, swept, variable
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def note_sweep(airflow: LiveAirflow, run_id: str) -> None:
     """Write what a sweep writes that could not resume an export."""
     window = lease(dag_id="abandoned", run_id=run_id, close_task_id="maintenance_window.close")
     value = swept(window, "abandoned", "its closing task is skipped", at=time.time())
-    airflow.call("POST", "variables", {"key": SWEEP, "value": value})
+    airflow.call("PATCH", f"variables/{SWEEP}", {"key": SWEEP, "value": value})
 
 
 def test_empty_sections_explain_themselves(page: Page) -> None:
@@ -166,6 +167,7 @@ def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer
     airflow.trigger("organization")
     airflow.trigger("wait_for_people")
     airflow.trigger("failing")
+    airflow.finish("resume_abandoned_exports", airflow.trigger("resume_abandoned_exports"))
     abandoned = abandon(airflow)
     airflow.wait_for(lambda: airflow.tasks("nightly_maintenance", run_id)["work"] == "running", 200, "the work")
     page.open()
@@ -236,11 +238,7 @@ def test_the_sweep_is_run_from_the_page(page: Page, server: SandboxServer) -> No
     airflow = page.airflow
     page.open()
     page.until(lambda: "clear it to resume the exports" in page.section("windows"), "the link to the closing task")
-    airflow.finish("resume_abandoned_exports", airflow.trigger("resume_abandoned_exports"))
-    abandon(airflow)
-    page.open()
-    page.until(lambda: THIRD in page.section("windows"), "the abandoned window")
-    page.browser.click("//summary[normalize-space()='Run the sweep now']")
+    page.browser.click("//summary[normalize-space()='Resume them now']")
     page.browser.press("Yes")
     page.browser.read("Started resume_abandoned_exports", selector="#said")
     page.until(lambda: page.paused() == {FIRST, SECOND}, "the export to be resumed", 200)
@@ -306,3 +304,12 @@ def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
     page.browser.wait_for(
         lambda: len(driver.find_elements(By.CSS_SELECTOR, "#windows .rows > li")) == 1, "the one that is meant"
     )
+
+
+def test_without_a_scheduler_the_page_names_the_command(page: Page) -> None:
+    kill_tree(find_child(page.airflow.processes["standalone"].pid, "scheduler"))
+    page.open()
+    command = (
+        "The scheduler is down, so no Dag runs. Where Airflow is installed, run airflow workspace windows --resume."
+    )
+    page.until(lambda: command in page.section("windows"), "the command")

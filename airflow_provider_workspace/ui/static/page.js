@@ -19,7 +19,7 @@ const TONES = { success: "good", failed: "bad", running: "warn", deferred: "warn
 const $ = (id) => document.getElementById(id);
 const html = htm.bind(h);
 const known = new Map();
-const state = { filter: "", whole: new Set(), last: null, at: 0, asking: false };
+const state = { whole: new Set(), last: null, at: 0, asking: false };
 
 // Return results, or the reasons for their absence, so that an error affects one section only.
 async function settled(promises) {
@@ -63,8 +63,8 @@ async function askProgress(task) {
   const key = ["progress", task.id, task.state, task.try_number, task.end_date, task.trigger?.id].join();
   // A waiting or finished campaign does not write.
   if (task.state === "running") known.delete(key);
-  const { value, reason } = await once(key, () => api.ofTask(task, "xcomEntries", "progress"));
-  return { task, progress: model.parsed(value?.value), hidden: reason?.status === 403 };
+  const { value } = await once(key, () => api.ofTask(task, "xcomEntries", "progress"));
+  return { task, progress: model.parsed(value?.value) };
 }
 
 async function askReason(task) {
@@ -121,7 +121,9 @@ function time(at, passed = "") {
 const since = ({ start_date }) => (start_date ? time(Date.parse(start_date)) : "not begun");
 
 function show(id, { problem, rows, notes }, contentOf, before = "") {
-  const kept = problem ? [] : rows.filter((row) => JSON.stringify(row).toLowerCase().includes(state.filter));
+  const filter = $("filter").value.trim().toLowerCase();
+  const matches = (row) => !filter || JSON.stringify(row).toLowerCase().includes(filter);
+  const kept = problem ? [] : rows.filter(matches);
   const visible = state.whole.has(id) ? kept : kept.slice(0, SHOWN);
   const empty = problem?.text ?? (rows.length ? "No row matches the filter." : $(id).dataset.empty);
   const showAll = () => draw(state.whole.add(id));
@@ -201,7 +203,7 @@ const healthPart = ({ text, bad, last }) => html`
   <span class=${bad ? "error" : ""}>${text}</span>
   ${last && small(taskLink(last), " ", last.state)}`;
 
-function campaignRow({ task, organization, progress, hidden, waits: heldUp }) {
+function campaignRow({ task, organization, progress, waits: heldUp }) {
   const { rows = 0, needs_person: people = [], again_at, why } = progress ?? {};
   const waits = task.state === "deferred" && again_at;
   const parts = progress ? model.campaignParts(progress) : [];
@@ -217,7 +219,7 @@ function campaignRow({ task, organization, progress, hidden, waits: heldUp }) {
     </div>
     ${progress
       ? html`<div class="bar">${parts.map(bar)}</div><p class="counts">${rows} rows: ${parts.map(count)}</p>`
-      : small(hidden ? "Its progress is not visible to your role." : "It has not said how far it is.")}
+      : small("It has not said how far it is, or your role may not see it.")}
     ${task.reason && html`<p class="error">Failed: ${task.reason}</p>`} ${!waits && heldUp && html`<p>${heldUp}</p>`}
     ${waits && html`<p>Goes on ${time(Date.parse(again_at))}${why && `: ${why}`}.</p>`}
     ${people.length > 0 && html`
@@ -256,11 +258,6 @@ async function refresh() {
   state.asking = false;
 }
 
-function filter() {
-  state.filter = $("filter").value.trim().toLowerCase();
-  draw();
-}
-
 // Follow the theme of Airflow, around this frame.
 const airflow = window.parent.document.documentElement;
 const followTheme = () => document.documentElement.classList.toggle("dark", airflow.classList.contains("dark"));
@@ -271,8 +268,7 @@ const fragment = window.parent.location.hash.slice(1).replaceAll("+", "%2B");
 const wanted = new URLSearchParams(`wanted=${fragment}`).get("wanted");
 const section = $(wanted)?.tagName === "SECTION" ? $(wanted) : null;
 if (!section) $("filter").value = wanted;
-filter();
-$("filter").addEventListener("input", filter);
+$("filter").addEventListener("input", draw);
 $("search").addEventListener("submit", (event) => event.preventDefault());
 $("refresh").addEventListener("click", refresh);
 document.addEventListener("visibilitychange", refresh);

@@ -6,8 +6,9 @@ import htm from "./vendor/htm-3.1.1.js";
 import { h, render } from "./vendor/preact-11.2.0.js";
 
 const SECONDS = 15;
-// Rows of a section, and exports of a window, before "Show all".
+// Rows of a section, and how many each "Show more" adds: the page stays responsive.
 const SHOWN = 50;
+const MORE = 200;
 // Maximum tasks to read per kind, runs of the sweep, logs of failed tasks, and Dags of windows.
 const MAX_TASKS = 200;
 const MAX_SWEEPS = 10;
@@ -19,7 +20,7 @@ const TONES = { success: "good", failed: "bad", running: "warn", deferred: "warn
 const $ = (id) => document.getElementById(id);
 const html = htm.bind(h);
 const known = new Map();
-const state = { whole: new Set(), last: null, at: 0, asking: false };
+const state = { shown: {}, last: null, at: 0, asking: false };
 
 // Return results, or the reasons for their absence, so that an error affects one section only.
 async function settled(promises) {
@@ -124,9 +125,12 @@ function show(id, { problem, rows, notes }, contentOf, before = "") {
   const filter = $("filter").value.trim().toLowerCase();
   const matches = (row) => !filter || JSON.stringify(row).toLowerCase().includes(filter);
   const kept = problem ? [] : rows.filter(matches);
-  const visible = state.whole.has(id) ? kept : kept.slice(0, SHOWN);
+  const visible = kept.slice(0, state.shown[id] ?? SHOWN);
   const empty = problem?.text ?? (rows.length ? "No row matches the filter." : $(id).dataset.empty);
-  const showAll = () => draw(state.whole.add(id));
+  const showMore = () => {
+    state.shown[id] = visible.length + MORE;
+    draw();
+  };
   const body = html`
     ${!problem && before}
     ${!kept.length && html`<p class=${problem ? "none error" : "none"}>${empty}</p>`}
@@ -134,7 +138,7 @@ function show(id, { problem, rows, notes }, contentOf, before = "") {
       ${visible.map((row) => html`<li key=${row.key} class=${row.urgent ? "urgent" : ""}>${contentOf(row)}</li>`)}
     </ul>
     ${visible.length < kept.length && html`
-      <button type="button" class="more" onclick=${showAll}>Show all ${kept.length}</button>`}
+      <button type="button" class="more" onclick=${showMore}>Show more: ${visible.length} of ${kept.length}</button>`}
     ${!problem && notes.length > 0 && html`<ul class="notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>`}`;
   $(id).querySelector(".count").textContent = problem ? "" : rows.length;
   render(body, $(id).querySelector(".body"));

@@ -32,7 +32,6 @@ RESOURCE_PATHS: dict[str, str] = {
 # Kinds of resources on the status page, and the fragment of its URL: a section, or an id to filter by.
 ON_STATUS_PAGE = {
     "batch_export": "{batch_export_id}",
-    "dashboard": "dashboards",
     "domain": "{domain_id}",
     "domains": "waits",
     "invites": "invites",

@@ -36,7 +36,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Any:
         (WEB, "dashboard", {"dashboard_id": 7}, f"{WEB}/project/1/dashboard/7"),
         (WEB, "dashboard", {"dashboard_id": 7, "project_id": "a/b"}, f"{WEB}/project/a%2Fb/dashboard/7"),
         (WEB, "members", {"organization_id": None}, f"{WEB}/organization/o/members"),
-        (None, "dashboard", {"dashboard_id": 7}, f"{STATUS_PAGE}#dashboards"),
+        (None, "dashboard", {"dashboard_id": 7}, ""),
         (None, "batch_export", {"batch_export_id": "a b"}, f"{STATUS_PAGE}#a%20b"),
         (None, "batch_export", {}, ""),
         (None, "project", {}, ""),

@@ -1,67 +1,59 @@
-// Requests to Airflow's public REST API with the session of the user.
+// Requests to Airflow's public REST API with the session of the person.
 
 // The page is at <base>/workspace-ui/.
 const BASE = new URL("..", document.baseURI);
-// Maximum page size; Airflow silently limits larger ones.
+// Airflow silently cuts larger pages.
 const PAGE = 100;
+const TASKS = "dags/~/dagRuns/~/taskInstances";
 
-const path = (...parts) => parts.map(encodeURIComponent).join("/");
+export const path = (...parts) => parts.map(encodeURIComponent).join("/");
 
 // Airflow 3.1.0 keeps the session in localStorage. Null before a 401: later releases prefer the header to the cookie.
 let authorization = null;
-// At most four requests run at a time: one in each lane.
-const lanes = Array.from({ length: 4 }, () => Promise.resolve());
-let sent = 0;
 
-export function call(method, where, body) {
-  const lane = sent++ % lanes.length;
-  const answer = lanes[lane].then(() => send(method, where, body));
-  lanes[lane] = answer.catch(() => {});
-  return answer;
-}
-
-async function send(method, where, body) {
-  const headers = { Accept: "application/json" };
-  if (body) headers["Content-Type"] = "application/json";
+export async function call(method, where, body) {
+  const headers = { "Content-Type": "application/json" };
   if (authorization) headers.Authorization = authorization;
   const answer = await fetch(new URL(`api/v2/${where}`, BASE), { method, headers, body: body && JSON.stringify(body) });
   if (answer.ok) return answer.json();
   const token = answer.status === 401 && localStorage.getItem("token")?.replace(/^"|"$/g, "");
   if (token && authorization !== `Bearer ${token}`) {
     authorization = `Bearer ${token}`;
-    return send(method, where, body);
+    return call(method, where, body);
   }
-  const { detail } = (await answer.json().catch(() => null)) ?? {};
-  const message = typeof detail === "string" ? detail : answer.statusText || `status ${answer.status}`;
+  const said = await answer.json().catch(() => null);
+  const message = typeof said?.detail === "string" ? said.detail : `status ${answer.status}`;
   throw Object.assign(new Error(message), { status: answer.status });
 }
 
 // Read a list page by page, at most `most` rows.
-async function list(ask, name, most = Infinity) {
+async function list(readPage, name, most) {
   const rows = [];
-  let total = most;
+  let total = Infinity;
   while (rows.length < Math.min(total, most)) {
-    const page = await ask(rows.length, Math.min(PAGE, most - rows.length));
-    total = page.total_entries;
-    if (!page[name].length) break;
+    const page = await readPage(rows.length);
     rows.push(...page[name]);
+    total = page[name].length ? page.total_entries : rows.length;
   }
   return { rows, total };
 }
 
-function get(where, fields, name, most) {
-  const ask = (offset, limit) => {
-    const given = Object.entries({ ...fields, limit, offset });
-    const pairs = given.flatMap(([key, values]) => [values].flat().map((value) => [key, value]));
-    return call("GET", `${where}?${new URLSearchParams(pairs)}`);
-  };
-  return list(ask, name, most);
+function get(where, fields, name, most = Infinity) {
+  const pairs = Object.entries(fields).flatMap(([key, values]) => [values].flat().map((value) => [key, value]));
+  const query = new URLSearchParams([...pairs, ["limit", Math.min(PAGE, most)]]);
+  return list((offset) => call("GET", `${where}?${query}&offset=${offset}`), name, most);
 }
 
-async function post(where, fields, name, most) {
-  const ask = (page_offset, page_limit) => call("POST", where, { ...fields, page_offset, page_limit });
-  return (await list(ask, name, most)).rows;
+async function post(where, fields, name, most = Infinity) {
+  const readPage = (page_offset) => call("POST", `${where}/list`, { ...fields, page_offset, page_limit: PAGE });
+  return (await list(readPage, name, most)).rows;
 }
+
+// Read the task instances of all combinations of Dags, runs and task ids or states.
+export const tasksOf = (fields, most) => post(TASKS, fields, "task_instances", most);
+
+// Read the latest runs of Dags; the list cannot be asked for runs by their ids.
+export const runsOf = (dag_ids, most) => post("dags/~/dagRuns", { dag_ids, order_by: "-id" }, "dag_runs", most);
 
 export async function variables(prefix) {
   const { rows } = await get("variables", { variable_key_pattern: `${prefix}%`, order_by: "key" }, "variables");
@@ -69,64 +61,33 @@ export async function variables(prefix) {
   return rows.filter(({ key }) => key.startsWith(prefix));
 }
 
+// Return the address of the documentation, if Airflow tells it (3.3 and later) and the package has one.
+export async function documentation() {
+  const { rows } = await get("providers", {}, "providers");
+  return rows.find((provider) => provider.package_name === "airflow-provider-workspace")?.documentation_url;
+}
+
 // Read the tasks of some operators, latest start first.
-export async function tasks(operator, filters, most) {
-  const fields = { operator, order_by: "-start_date", ...filters };
-  const { rows, total } = await get("dags/~/dagRuns/~/taskInstances", fields, "task_instances", most);
-  return { rows: await withFields(rows.filter((row) => operator.includes(row.operator))), total };
-}
-
-// The rendered fields of each try, once they were asked for.
-const rendered = new Map();
-
-// Before 3.3, Airflow leaves the rendered fields out of the list above, but not of the one below.
-async function withFields(rows) {
-  const tryOf = (row) => `${row.id} ${row.try_number}`;
+export async function tasksBy(operator, filters, most) {
+  const found = await get(TASKS, { operator, order_by: "-start_date", ...filters }, "task_instances", most);
+  const rows = found.rows.filter((row) => operator.includes(row.operator));
+  // Before 3.3, Airflow leaves the rendered fields out of this list, but not of the other one.
   const without = rows.filter((row) => row.start_date && !Object.keys(row.rendered_fields ?? {}).length);
-  const asked = without.filter((row) => !rendered.has(tryOf(row)));
-  if (asked.length) {
-    const all = (name) => [...new Set(asked.map((row) => row[name]))];
-    for (const row of asked) rendered.set(tryOf(row), {});
-    const where = { dag_ids: all("dag_id"), dag_run_ids: all("dag_run_id"), task_ids: all("task_id") };
-    for (const row of await taskInstances(where)) rendered.set(tryOf(row), row.rendered_fields);
-  }
-  return rows.map((row) => ({ ...row, rendered_fields: rendered.get(tryOf(row)) ?? row.rendered_fields }));
-}
-
-// Read the task instances of all combinations of Dags, runs and task ids or states.
-export function taskInstances(fields, most) {
-  return post("dags/~/dagRuns/~/taskInstances/list", fields, "task_instances", most);
-}
-
-// Read the latest runs of Dags; the list cannot be asked for runs by their ids.
-export function dagRuns(dag_ids, most) {
-  return post("dags/~/dagRuns/list", { dag_ids, order_by: "-id" }, "dag_runs", most);
+  const all = (name) => [...new Set(without.map((row) => row[name]))];
+  const where = { dag_ids: all("dag_id"), dag_run_ids: all("dag_run_id"), task_ids: all("task_id") };
+  const fields = new Map((without.length ? await tasksOf(where) : []).map((row) => [row.id, row.rendered_fields]));
+  const filled = (row) => ({ ...row, rendered_fields: fields.get(row.id) ?? row.rendered_fields });
+  return { rows: rows.map(filled), total: found.total };
 }
 
 // Read what belongs to a task, such as the log of its last try.
-export async function ofTask({ dag_id, dag_run_id, task_id, map_index }, ...parts) {
+export function ofTask({ dag_id, dag_run_id, task_id, map_index }, ...parts) {
   const where = path("dags", dag_id, "dagRuns", dag_run_id, "taskInstances", task_id, ...parts);
   return call("GET", `${where}?map_index=${map_index}`);
 }
 
-export const variable = async (key) => call("GET", `variables/${path(key)}`);
-export const dag = (dagId) => call("GET", `dags/${path(dagId)}`);
-export const trigger = (dagId) => call("POST", `dags/${path(dagId)}/dagRuns`, { logical_date: null });
-
-export function clear(dagId, runId, taskId, mapIndex) {
-  return call("POST", `dags/${path(dagId)}/clearTaskInstances`, {
-    dry_run: false,
-    dag_run_id: runId,
-    task_ids: [mapIndex < 0 ? taskId : [taskId, mapIndex]],
-    only_failed: false,
-    reset_dag_runs: true,
-  });
-}
-
-export function uiPath({ dag_id, dag_run_id, task_id, map_index = -1 }) {
-  const parts = ["dags", dag_id];
-  if (dag_run_id) parts.push("runs", dag_run_id);
-  if (task_id) parts.push("tasks", task_id);
-  if (map_index >= 0) parts.push("mapped", String(map_index));
-  return new URL(path(...parts), BASE).href;
+// Return the address of a Dag, a run or a task in the Airflow UI.
+export function uiPath({ dag_id, dag_run_id, task_id, map_index }) {
+  const parts = { dags: dag_id, runs: dag_run_id, tasks: task_id, mapped: map_index < 0 ? undefined : map_index };
+  return new URL(path(...Object.entries(parts).filter(([, id]) => id !== undefined).flat()), BASE).href;
 }

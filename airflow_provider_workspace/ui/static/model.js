@@ -1,120 +1,124 @@
 // What the page shows, as pure functions of what Airflow answered and the time.
 //
-// An answer is {value}, or {problem: {status, message}} if there is none. What is not in a list may be hidden from the
+// An answer is {value}, or {reason: {status, message}} if there is none. What is not in a list may be hidden from the
 // role of the person, so absence is "not known". What a window is, only the sweep decides: the page shows its verdict.
 
-// Prefix of all Variables that the page reads, of leases, and of the dashboards of organization files.
+// Prefix of all Variables that the page reads.
 export const VARIABLES = "workspace_";
 const LEASES = "workspace_lease.";
-const DASHBOARD_PREFIX = "workspace_dashboard_";
 const SWEEP = "workspace_window_sweep";
+// Names of exports and organizations by id, as a JSON object; written by people.
+const LABELS = "workspace_labels";
+// How old the last sweep may be if its schedule is not known, in milliseconds.
+const HOUR = 3600000;
 // As written by state/leases.py.
-const REQUIRED = [
-  "dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id"
+const TEXTS = [
+  "dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id", "state"
 ];
-const STATES = ["opening", "paused", "closing"];
-// What the headline says of windows, in its order; the first two are verdicts of the sweep that need a person.
-const KINDS = {
-  abandoned: "abandoned (last sweep)",
-  overdue: "overdue (last sweep)",
-  late: "past the latest end",
-  unreadable: "unreadable",
-  held: "held by windows",
-  resumed: "just resumed",
+// States of a task that has not ended.
+export const GOES_ON = [
+  "running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule"
+];
+export const goesOn = (task) => GOES_ON.includes(task.state);
+const hasEnded = (task) => Boolean(task?.state && !goesOn(task));
+// Why a campaign does not run.
+const HELD_UP = {
+  queued: "Waits for a worker.", scheduled: "Waits for a slot of its pool.", up_for_retry: "Airflow tries it again."
 };
-// States of a task that has ended, and of one that has not.
-const OVER = ["success", "failed", "skipped", "removed", "upstream_failed"];
-export const GOES_ON = ["running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule"];
 // Operators that invite: one that does nothing else, and others, which may have nobody to invite.
 export const INVITES = "WorkspaceCreateInvitesOperator";
 export const ORGANIZATION = "WorkspaceApplyOrganizationOperator";
 export const CAMPAIGNS = [INVITES, "WorkspaceSyncMembersOperator", ORGANIZATION];
 export const SWEEP_OPERATOR = "WorkspaceResumeAbandonedExportsOperator";
-export const DASHBOARD_OPERATOR = "WorkspaceCreateDashboardOperator";
-export const SENSORS = {
-  WorkspaceDomainVerifiedSensor: "Domain verified",
-  WorkspaceInvitesSettledSensor: "Invites settled",
-  WorkspaceMembersJoinedSensor: "Members joined",
-  WorkspaceProjectReceivingEventsSensor: "Project receives events",
-  WorkspaceProjectOnboardedSensor: "Project onboarded",
-};
-// Tones of the counts of a campaign in the order of its bar, and the counts that each of them adds up.
-const PARTS = [
-  ["invited", "good", ["invited"]],
-  ["would be invited", "good", ["planned"]],
-  ["there already", "plain", ["already_invited", "member", "duplicate"]],
-  ["to look at", "bad", ["invalid", "failed", "unknown"]],
-  ["not sent", "warn", ["not_sent"]],
-  ["left", "rest", ["left"]],
+export const SENSORS = [
+  "WorkspaceDomainVerifiedSensor", "WorkspaceInvitesSettledSensor", "WorkspaceMembersJoinedSensor",
+  "WorkspaceProjectReceivingEventsSensor", "WorkspaceProjectOnboardedSensor",
 ];
 // Fields of a sensor that tell what it waits for.
 const NAMES = ["domain_id", "emails", "project_id", "product"];
+// Tones of the counts of a campaign; of others it is plain.
+const TONES = {
+  invited: "good", planned: "good", invalid: "bad", failed: "bad", unknown: "bad", not_sent: "warn", left: "rest"
+};
 export const RECENT_CAMPAIGNS = 20;
-const NONE = { rows: [], total: 0 };
 const FORBIDDEN = "Not visible to your role";
 const HIDDEN = "not visible to your role, or deleted";
 
 // Return everything that the page shows.
 export function view(data, now) {
-  const windows = windowsView(data, now);
-  const campaigns = campaignsView(data);
-  const waits = waitsView(data);
-  const dashboards = dashboardsView(data);
-  return { summary: summary(windows, campaigns, waits, dashboards), windows, campaigns, waits, dashboards };
+  const values = Object.fromEntries((data.variables.value ?? []).map(({ key, value }) => [key, value]));
+  const labels = parsed(values[LABELS]) ?? {};
+  // Earlier releases wrote the time alone.
+  const { at = values[SWEEP], windows: verdicts = {} } = parsed(values[SWEEP]) ?? {};
+  const health = healthView(data, Date.parse(at), now);
+  const windows = windowsView(data, verdicts, labels, now);
+  const [campaigns, waits] = [campaignsView(data, labels), waitsView(data, labels)];
+  const problems = Object.entries({ "paused exports": windows, campaigns, waits }).filter(([, its]) => its.problem);
+  const parts = [...windows.counts, ...problems.map(([name, { problem }]) => `${problem.brief}: ${name}`)];
+  if (!parts.length) parts.push("No window holds an export, as far as your role sees");
+  if (campaigns.running) parts.push(`campaigns running: ${campaigns.running}`);
+  if (waits.rows.length) parts.push(`tasks waiting: ${waits.rows.length}`);
+  const bad = windows.urgent || problems.some(([, { problem }]) => problem.brief !== FORBIDDEN);
+  return { summary: { text: parts.join(" · "), bad }, health, windows, campaigns, waits };
 }
 
-function summary(windows, campaigns, waits, dashboards) {
-  const sections = Object.entries({ "paused exports": windows, campaigns, waits, dashboards });
-  const problems = sections.filter(([, { problem }]) => problem);
-  const unknown = new Map();
-  for (const [name, { problem }] of problems) unknown.set(problem.brief, [...(unknown.get(problem.brief) ?? []), name]);
-  const parts = [...windows.counts, ...[...unknown].map(([brief, names]) => `${brief}: ${names.join(", ")}`)];
-  const counted = (number, word) => `${number} ${word}${number === 1 ? "" : "s"}`;
-  if (campaigns.running) parts.push(`${counted(campaigns.running, "campaign")} running`);
-  if (waits.total) parts.push(counted(waits.total, "wait"));
+// Return what runs and what does not, the age of the last sweep, and why none can be started from the page.
+function healthView({ health, variables, sweeps, dags }, noted, now) {
+  const problem = problemOf("the health of Airflow", health);
+  const jobs = ["scheduler", "triggerer", "dag_processor"].map((name) => {
+    const { status, [`latest_${name}_heartbeat`]: beat } = health.value?.[name] ?? {};
+    const [bad, age] = [status !== "healthy", beat ? `, last seen ${duration(now - Date.parse(beat))} ago` : ""];
+    return { text: `${name.replace("_", " ")} ${bad ? `down${age}` : "runs"}`, bad };
+  });
+  const tasks = sweeps.value?.rows ?? [];
+  const [last] = tasks;
+  const at = noted || Date.parse(tasks.find(hasEnded)?.end_date);
+  const scheduled = tasks.filter((task) => task.dag_run_id.startsWith("scheduled__"));
+  const starts = scheduled.map((task) => Date.parse(task.run_after));
+  const period = Math.min(...starts.slice(1).map((start, index) => Math.abs(starts[index] - start) || Infinity));
+  const often = Number.isFinite(period) ? `, every ${duration(period)}` : "";
+  const late = now - at > (often ? 2 * period : HOUR);
+  const hidden = problemOf("task instances", sweeps) ?? problemOf("Variables", variables);
+  const never = last ? "the first sweep has not ended" : "no sweep has run";
+  const text = at ? `last sweep ${duration(now - at)} ago${often}` : hidden ? `${hidden.brief}: the last sweep` : never;
+  const down = !problem && jobs[0].bad && "The scheduler is down, so no Dag runs.";
+  const none = !last && "No sweep can be started from here: add the Dag resume_abandoned_exports.";
+  const paused = dags.value?.[last?.dag_id]?.value?.is_paused && `Dag ${last.dag_id} is paused: unpause it.`;
   return {
-    text: parts.join(" · ") || "No window holds an export and nobody waits, as far as your role sees",
-    bad: windows.urgent || problems.some(([, { problem }]) => problem.brief !== FORBIDDEN),
+    parts: [
+      ...(problem ? [{ text: `${problem.brief}: health`, bad: true }] : jobs),
+      { text, bad: at ? late : !last && !hidden, last: last && slim(last) },
+    ],
+    obstacle: down || none || paused || "",
   };
 }
 
-// Return the problem of an answer, in words: brief for the headline, long for the section.
-function problemOf(what, { problem }) {
-  if (!problem) return null;
-  if (problem.status === 401) return { brief: "Log in again", text: "Log in to Airflow again: the session is over." };
-  const refused = problem.status === 403;
-  const brief = refused ? FORBIDDEN : "Airflow did not answer";
-  const cure = `it may not read ${what} in this Airflow. An Airflow administrator can grant it.`;
-  return { brief, text: `${brief}: ${refused ? cure : `${problem.message}. Trying again.`}` };
+// Return why there is no answer, in words: brief for the headline, long for the section.
+function problemOf(what, { reason }) {
+  if (!reason) return null;
+  const brief = { 401: "Log in again", 403: FORBIDDEN }[reason.status] ?? "Airflow did not answer";
+  const cures = { 401: "the session is over.", 403: `it may not read ${what}. An Airflow administrator can grant it.` };
+  return { brief, text: `${brief}: ${cures[reason.status] ?? `${reason.message}. Trying again.`}` };
 }
 
-// Parse leases; invalid ones are listed separately.
-export function readLeases(variables) {
-  const leases = [];
+// Return the windows with their leases, and what is wrong with the Variables that are no leases.
+export function readWindows(variables) {
+  const windows = new Map();
   const unreadable = [];
   for (const { key, value } of variables.value ?? []) {
     if (!key.startsWith(LEASES)) continue;
     const given = parsed(value);
-    const lease = { ...given, key, since: Date.parse(given?.since), until: Date.parse(given?.until) };
-    if (!Number.isInteger(lease.map_index)) lease.map_index = -1;
-    const missing = REQUIRED.filter((name) => typeof lease[name] !== "string" || !lease[name]);
-    if (!STATES.includes(lease.state)) missing.push("state");
-    missing.push(...["since", "until"].filter((name) => Number.isNaN(lease[name])));
-    const what = given ? missing.join(", ") : "its JSON";
-    if (!missing.length) leases.push(lease);
-    else unreadable.push(`The Variable ${key} holds no lease (${what} is unusable): mend or delete it.`);
+    const lease = { map_index: -1, ...given, key, since: Date.parse(given?.since), until: Date.parse(given?.until) };
+    const wrong = TEXTS.filter((name) => typeof lease[name] !== "string" || !lease[name]);
+    wrong.push(...["since", "until"].filter((name) => Number.isNaN(lease[name])));
+    const what = given ? wrong.join(", ") : "its JSON";
+    // As the Variable of the sweep names it.
+    const id = key.slice(LEASES.length).split(".")[0];
+    if (wrong.length) unreadable.push(`The Variable ${key} holds no lease (${what} is unusable): mend or delete it.`);
+    else if (windows.has(id)) windows.get(id).push(lease);
+    else windows.set(id, [lease]);
   }
-  return { leases, unreadable };
-}
-
-// Return the window of a lease as the Variable of the sweep names it.
-export const windowOf = (lease) => lease.key.slice(LEASES.length).split(".")[0];
-
-// Parse the Variable of the sweep: its time and its verdicts by window. Earlier releases wrote the time alone.
-function readSweep(variables) {
-  const text = variables.value?.find(({ key }) => key === SWEEP)?.value;
-  const given = parsed(text) ?? { at: text };
-  return { at: Date.parse(given.at) || null, verdicts: given.windows ?? {} };
+  return { windows, unreadable };
 }
 
 // Return the state of an export according to its lease, and its tone.
@@ -125,129 +129,116 @@ function exportState(lease) {
   return [lease.paused_at ? "Paused" : "Pausing, no answer yet", "warn"];
 }
 
-// Return what was seen of the run of a lease: lines of text, failed tasks, and whether its closing task has ended.
-function seen(lease, run, tasks, problem, reasons) {
-  const close = tasks.find((task) => task.task_id === lease.close_task_id && task.map_index === lease.map_index);
-  const running = tasks.filter((task) => task !== close && GOES_ON.includes(task.state));
-  const failed = tasks.filter((task) => task.state === "failed");
-  const lines = run ? [`run ${run.state}`] : [];
+function windowsView({ variables, tasks, runs, dags }, verdicts, labels, now) {
+  const { windows, unreadable } = readWindows(variables);
+  const problem = problemOf("task instances", tasks);
+  const runKey = ({ dag_id, run_id, dag_run_id = run_id }) => JSON.stringify([dag_id, dag_run_id]);
+  const tasksOf = Map.groupBy(tasks.value ?? [], runKey);
+  const runOf = new Map((runs.value ?? []).map((run) => [runKey(run), run]));
+  const rows = [...windows].map(([key, leases]) => {
+    const [{ dag_id, organization_id }] = leases;
+    const [run, its] = [runOf.get(runKey(leases[0])), tasksOf.get(runKey(leases[0])) ?? []];
+    return {
+      ...seenOf(leases[0], dags.value?.[dag_id] ?? {}, run, its, problem),
+      ...heldBy(leases, verdicts[key]?.state, now),
+      ...{ key, verdict: verdicts[key] ?? null, organization: labels[organization_id] ?? organization_id },
+      exports: leases.map((lease) => ({ ...lease, name: labels[lease.batch_export_id], shown: exportState(lease) })),
+    };
+  });
+  rows.sort((a, b) => b.urgent - a.urgent || a.since - b.since);
+  const counts = [...Map.groupBy(rows, ({ kind }) => kind)].map(([kind, its]) => {
+    const ids = new Set(its.flatMap((row) => row.exports.map((lease) => lease.batch_export_id)));
+    return `${ids.size} ${ids.size === 1 ? "export" : "exports"} ${kind}, for ${duration(now - its[0].since)}`;
+  });
+  if (unreadable.length) counts.unshift(`unreadable leases: ${unreadable.length}`);
+  const urgent = unreadable.length > 0 || rows.some((row) => row.urgent);
+  return { problem: problemOf("Variables", variables), rows, urgent, counts, notes: unreadable };
+}
+
+// Return since when and until when a window holds its exports, and what the headline says of it.
+function heldBy(leases, said, now) {
+  const [since, until] = ["since", "until"].map((name) => Math.min(...leases.map((lease) => lease[name])));
+  const stuck = ["abandoned", "overdue"].includes(said) && `stuck: ${said} (last sweep)`;
+  const resumed = leases.every((lease) => lease.resumed_at) && "just resumed";
+  const late = now >= until && !resumed && "stuck: past the latest end";
+  const untouched = leases.every((lease) => !lease.paused_at && !lease.late_pause_until) && "about to be paused";
+  return { since, until, urgent: Boolean(stuck || late), kind: stuck || late || resumed || untouched || "paused" };
+}
+
+// Return what Airflow shows of the Dag of a window, its run, its tasks that go on or have failed, and its closing task.
+function seenOf({ dag_id, run_id, close_task_id, map_index, owner, work_task_ids: ids }, dag, run, tasks, problem) {
+  const close = tasks.find((task) => task.task_id === close_task_id && task.map_index === map_index);
+  const last = tasks.filter((task) => ids?.includes(task.task_id) && (map_index < 0 || task.map_index === map_index));
+  const over = ["success", "failed"].includes(run?.state) || (last.length && last.every(hasEnded));
+  const lines = dag.reason?.status === 404 ? ["its Dag is deleted"] : [];
+  if (dag.value?.is_paused) lines.push("its Dag is paused");
+  if (dag.value?.is_stale) lines.push("the file of its Dag is gone");
+  if (run) lines.push(`run ${run.state}`);
+  for (const task of tasks) if (task !== close && goesOn(task)) lines.push(`${task.task_id} ${task.state}`);
   if (problem) lines.push(`${problem.brief}: the states of its tasks`);
   else if (!run && !close) lines.push(`its run and tasks: ${HIDDEN}`);
-  else lines.push(close ? `${close.task_id} ${close.state ?? "not begun"}` : `${lease.close_task_id}: ${HIDDEN}`);
+  else lines.push(close ? `${close_task_id} ${close.state ?? "not begun"}` : `${close_task_id}: ${HIDDEN}`);
   return {
-    lines: [...lines, ...new Set(running.map(({ task_id, state }) => `${task_id} ${state}`))],
-    failed: failed.map((task) => ({ task: slim(task), reason: reasons[reasonKey(task)] })),
-    ended: OVER.includes(close?.state),
+    ...{ dag_id, run_id, map_index, lines: [...new Set(lines)] },
+    owners: [...new Set([owner, ...(dag.value?.owners ?? [])])].filter((name) => name && name !== "airflow"),
+    work: over ? ["Work over", "warn"] : last.length ? ["Work not over", "plain"] : null,
+    close: hasEnded(close) ? slim(close) : null,
+    failed: tasks.filter((task) => task.state === "failed").map(slim),
   };
 }
 
-function windowsView({ variables, tasks, runs, sweeps, reasons }, now) {
-  const { leases, unreadable } = readLeases(variables);
-  const { at, verdicts } = readSweep(variables);
-  const hidden = problemOf("task instances", tasks);
-  const runKey = ({ dag_id, run_id, dag_run_id }) => JSON.stringify([dag_id, run_id ?? dag_run_id]);
-  const runOf = new Map((runs.value ?? []).map((run) => [runKey(run), run]));
-  const tasksOf = new Map();
-  for (const task of tasks.value ?? []) tasksOf.set(runKey(task), [...(tasksOf.get(runKey(task)) ?? []), task]);
-  const first = new Map();
-  for (const { batch_export_id: id, since } of leases) first.set(id, Math.min(first.get(id) ?? since, since));
-  const rows = leases.map((lease) => {
-    const { state: said, why = "" } = verdicts[windowOf(lease)] ?? {};
-    const late = now >= lease.until && !lease.resumed_at ? "late" : null;
-    const urgent = ["abandoned", "overdue"].includes(said) ? said : late;
-    const [state, tone] = exportState(lease);
-    const verdict = said ? { state: said, why, at } : null;
-    const kind = urgent ?? (lease.resumed_at ? "resumed" : "held");
-    const its = seen(lease, runOf.get(runKey(lease)), tasksOf.get(runKey(lease)) ?? [], hidden, reasons);
-    return { key: lease.key, lease, state, tone, verdict, kind, urgent: Boolean(urgent), ...its };
-  });
-  const kinds = [...rows.map(({ kind }) => kind), ...unreadable.map(() => "unreadable")];
-  const counted = Object.keys(KINDS).map((kind) => [kinds.filter((one) => one === kind).length, KINDS[kind]]);
-  return {
-    problem: problemOf("Variables", variables),
-    rows: sorted(rows, ({ urgent, lease: { batch_export_id: id, since } }) => [!urgent, first.get(id), id, since]),
-    total: rows.length,
-    urgent: unreadable.length > 0 || rows.some(({ urgent }) => urgent),
-    counts: counted.filter(([number]) => number).map(([number, words]) => `${number} ${words}`),
-    notes: unreadable,
-    sweep: { at, task: sweeps.value?.rows[0] ?? null },
-  };
-}
-
-function sorted(rows, keyOf) {
-  return [...rows].sort((left, right) => {
-    const [a, b] = [keyOf(left), keyOf(right)];
-    const at = a.findIndex((value, index) => value !== b[index]);
-    return at < 0 ? 0 : a[at] < b[at] ? -1 : 1;
-  });
-}
-
-function campaignsView({ campaigns, reasons }) {
-  const { rows, total } = campaigns.value ?? NONE;
+function campaignsView({ campaigns }, labels) {
+  const { rows = [], cut } = campaigns.value ?? {};
   return {
     problem: problemOf("task instances", campaigns),
-    rows: rows.map(({ task, ...its }) => ({ ...its, key: task.id, task: slim(task), reason: reasons[reasonKey(task)] })),
-    running: rows.filter(({ task }) => GOES_ON.includes(task.state)).length,
-    notes: total > rows.length ? [`The running ones and the last ${RECENT_CAMPAIGNS}, of ${total}.`] : [],
+    rows: rows.map(({ task, progress, ...its }) => ({
+      ...{ key: task.id, task: slim(task), progress, ...its },
+      organization: labels[progress?.organization_id] ?? progress?.organization_id,
+      waits: HELD_UP[task.state] ?? "",
+    })),
+    running: rows.filter(({ task }) => goesOn(task)).length,
+    notes: cut ? ["Older ones are not listed."] : [],
   };
 }
 
 // Return the counts of a campaign in the order of its bar: name, tone, number.
 export function campaignParts({ counts = {}, left = 0 }) {
-  const of = (names) => names.reduce((sum, name) => sum + ({ ...counts, left }[name] ?? 0), 0);
-  return PARTS.map(([name, tone, names]) => [name, tone, of(names)]).filter(([, , number]) => number > 0);
+  const parts = Object.entries({ ...counts, left }).filter(([, number]) => number > 0);
+  return parts.map(([name, number]) => [name.replaceAll("_", " "), TONES[name] ?? "plain", number]);
 }
 
-function waitsView({ waits }) {
-  const { rows: tasks, total } = waits.value ?? NONE;
+function waitsView({ waits }, labels) {
+  const { rows: tasks = [], total = 0 } = waits.value ?? {};
   const rows = tasks.map((task) => {
-    const fields = task.rendered_fields ?? {};
-    const known = fields.organization_id && fields.organization_id !== "None";
+    const { organization_id: id, workspace_conn_id = "?", ...fields } = task.rendered_fields ?? {};
     return {
       key: task.id,
       task: slim(task),
-      organization: known ? fields.organization_id : `organization of connection ${fields.workspace_conn_id ?? "?"}`,
-      what: SENSORS[task.operator] ?? task.operator,
+      organization: id && id !== "None" ? String(labels[id] ?? id) : `organization of connection ${workspace_conn_id}`,
+      what: task.operator.replace(/^Workspace|Sensor$/g, "").replace(/\B(?=[A-Z])/g, " "),
       which: NAMES.filter((name) => fields[name]).map((name) => shorten(fields[name])).join(", "),
     };
   });
   return {
     problem: problemOf("task instances", waits),
-    rows: sorted(rows, ({ organization, task }) => [organization, task.start_date ?? "~", task.id]),
-    total,
+    // Airflow lists the latest first.
+    rows: rows.reverse().sort((a, b) => a.organization.localeCompare(b.organization)),
     notes: total > rows.length ? [`The first ${rows.length} of ${total}.`] : [],
   };
 }
 
-// Return the keys of dashboards that tasks remember, with the last task of each.
-export function dashboardKeys(creates) {
-  const latest = new Map();
-  for (const task of creates.value?.rows ?? []) {
-    const key = task.rendered_fields?.variable_key;
-    if (key && key !== "None" && !latest.has(key)) latest.set(key, task);
-  }
-  return latest;
-}
-
-function dashboardsView({ variables, creates, others }) {
-  const latest = dashboardKeys(creates);
-  const values = new Map([...(variables.value ?? []), ...others].map(({ key, value }) => [key, value]));
-  const keys = new Set([...latest.keys(), ...[...values.keys()].filter((key) => key.startsWith(DASHBOARD_PREFIX))]);
-  const hidden = problemOf("task instances", creates);
-  const unseen = `dashboards of tasks whose variable_key does not begin with ${DASHBOARD_PREFIX}.`;
-  return {
-    problem: problemOf("Variables", variables),
-    rows: [...keys].map((key) => ({ key, task: slim(latest.get(key)), held: parsed(values.get(key)) })),
-    total: keys.size,
-    notes: hidden ? [`${hidden.brief}: ${unseen}`] : [],
-  };
-}
-
 // Return the fields of a task that a row shows; the filter reads no others.
-function slim(task) {
-  if (!task) return null;
-  const { id, dag_id, dag_run_id, task_id, map_index, state, start_date } = task;
-  return { id, dag_id, dag_run_id, task_id, map_index, state, start_date };
+const slim = ({ id, dag_id, dag_run_id, task_id, map_index, state, start_date, reason }) =>
+  ({ id, dag_id, dag_run_id, task_id, map_index, state, start_date, reason });
+
+// Return why a task failed: the last exception in its log, else the last error.
+export function reasonIn({ value: log, reason }) {
+  if (reason) return reason.status === 403 ? "not visible to your role" : "its log cannot be read";
+  const lines = Array.isArray(log?.content) ? log.content : [];
+  const events = lines.filter((event) => event?.error_detail?.length || event?.level === "error");
+  const event = events.findLast((one) => one.error_detail?.length) ?? events.at(-1);
+  const { exc_value: value, exc_type: type } = event?.error_detail?.[0] ?? {};
+  return shorten(value ? `${value} (${type})` : (type ?? event?.event ?? "the log names no reason"), 600);
 }
 
 // Parse JSON; what is no text was parsed before, such as XComs by some releases of Airflow.
@@ -256,26 +247,6 @@ export function parsed(value) {
     return typeof value === "string" ? JSON.parse(value) : (value ?? null);
   } catch {
     return null;
-  }
-}
-
-export const reasonKey = ({ id, try_number }) => `${id} ${try_number}`;
-
-// Return why a task failed: the last exception in its log, else the last error.
-export function reasonIn(log) {
-  const lines = Array.isArray(log?.content) ? log.content : [];
-  const events = lines.filter((event) => event?.error_detail?.length || event?.level === "error");
-  const event = events.findLast((one) => one.error_detail?.length) ?? events.at(-1);
-  const { exc_value, exc_type } = event?.error_detail?.[0] ?? {};
-  return shorten(exc_value ? `${exc_value} (${exc_type})` : (exc_type ?? event?.event ?? "the log names no reason"), 600);
-}
-
-// Return the text of a fragment; one that is no percent-encoding stands for itself.
-export function fragment(hash) {
-  try {
-    return decodeURIComponent(hash.slice(1));
-  } catch {
-    return hash.slice(1);
   }
 }
 

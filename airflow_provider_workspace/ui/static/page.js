@@ -3,124 +3,104 @@
 import * as api from "./api.js";
 import * as model from "./model.js";
 import htm from "./vendor/htm-3.1.1.js";
-import { Component, h, isValidElement, render } from "./vendor/preact-11.2.0.js";
+import { h, render } from "./vendor/preact-11.2.0.js";
 
 const SECONDS = 15;
-const MAX_SECONDS = 120;
-// Rows of a list before "Show all", and rows that are added per frame after it.
+// Rows of a section, and how many each "Show more" adds: the page stays responsive.
 const SHOWN = 50;
-// Maximum tasks to read per kind, and logs of failed tasks to read in one refresh.
+const MORE = 200;
+// Maximum tasks to read per kind, runs of the sweep, logs of failed tasks, and Dags of windows.
 const MAX_TASKS = 200;
-const MAX_LOGS = 20;
+const MAX_SWEEPS = 10;
+const MAX_LOGS = 50;
+const MAX_DAGS = 20;
+const GUIDE = "guides/maintenance-windows.html#an-export-is-still-paused";
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const WINDOWS = ["Batch export", "State", "Since", "Until at the latest", "Window, and whom to ask"];
-const WAITS = ["Organization", "Waits for", "Since", "Task"];
-const DASHBOARDS = ["Dashboard", "Project", "Variable", "Last task"];
 const TONES = { success: "good", failed: "bad", running: "warn", deferred: "warn" };
-
-// What is neither text nor an element, such as a part of an XCom that somebody edited, is shown as JSON.
-const shownAs = (child) => {
-  if (Array.isArray(child)) return child.map(shownAs);
-  return child && typeof child === "object" && !isValidElement(child) ? JSON.stringify(child) : child;
-};
-const html = htm.bind((tag, props, ...children) => h(tag, props, ...children.map(shownAs)));
 const $ = (id) => document.getElementById(id);
-const state = { filter: "", shown: {}, known: new Map(), reasons: {}, last: null, at: 0, failures: 0 };
+const html = htm.bind(h);
+const known = new Map();
+const state = { shown: {}, last: null, at: 0, asking: false };
 
-// --- Asking ------------------------------------------------------------------------------------------------------
-
-// Return a result or the reason for its absence, so that an error affects one section only.
-const attempt = (promise) =>
-  promise.then(
-    (value) => ({ value }),
-    ({ status = null, message }) => ({ problem: { status, message } }),
-  );
+// Return results, or the reasons for their absence, so that an error affects one section only.
+async function settled(promises) {
+  const answers = await Promise.allSettled(Object.values(promises));
+  return Object.fromEntries(Object.keys(promises).map((name, at) => [name, answers[at]]));
+}
 
 // Read what will not change any more only once.
 async function once(key, read) {
-  if (!state.known.has(key)) state.known.set(key, await attempt(read()));
-  return state.known.get(key);
+  if (!known.has(key)) known.set(key, (await Promise.allSettled([read()]))[0]);
+  return known.get(key);
 }
 
-const unique = (rows, keyOf) => [...new Map(rows.map((row) => [keyOf(row), row])).values()];
+const unique = (rows, name) => [...new Set(rows.map((row) => row[name]))];
 
-// Read the runs of windows, their closing tasks, and those of their tasks that go on or have failed.
-async function askRuns(variables) {
-  const windows = unique(model.readLeases(variables).leases, model.windowOf);
-  const tasks = [];
-  const runs = [];
+// Read the closing tasks and the last tasks of windows, and those of their tasks that go on or have failed.
+async function askTasks(windows) {
+  const tasks = new Map();
   for (let start = 0; start < windows.length; start += 100) {
-    const all = (name) => [...new Set(windows.slice(start, start + 100).map((lease) => lease[name]))];
-    const where = { dag_ids: all("dag_id"), dag_run_ids: all("run_id") };
-    tasks.push(api.taskInstances({ ...where, task_ids: all("close_task_id") }));
-    tasks.push(api.taskInstances({ ...where, state: [...model.GOES_ON, "failed"] }, MAX_TASKS));
-    runs.push(api.dagRuns(where.dag_ids, MAX_TASKS));
+    const some = windows.slice(start, start + 100);
+    const where = { dag_ids: unique(some, "dag_id"), dag_run_ids: unique(some, "run_id") };
+    const task_ids = some.flatMap(({ close_task_id, work_task_ids = [] }) => [close_task_id, ...work_task_ids]);
+    const last = api.tasksOf({ ...where, task_ids: [...new Set(task_ids)] });
+    const others = api.tasksOf({ ...where, state: [...model.GOES_ON, "failed"] }, MAX_TASKS);
+    for (const task of (await Promise.all([last, others])).flat()) tasks.set(task.id, task);
   }
-  const joined = [tasks, runs].map((lists) => attempt(Promise.all(lists).then((rows) => rows.flat())));
-  const [found, { value, problem }] = await Promise.all([joined[1], joined[0]]);
-  return { runs: found, tasks: { problem, value: value && unique(value, (task) => task.id) } };
+  return [...tasks.values()];
 }
 
 async function askCampaigns() {
-  const found = await api.tasks(model.CAMPAIGNS, {}, MAX_TASKS);
+  const found = await api.tasksBy(model.CAMPAIGNS, {}, MAX_TASKS);
   const invites = (task) => task.operator !== model.ORGANIZATION || task.rendered_fields?.part === "members";
-  const rows = found.rows.filter(invites);
-  const goesOn = (task) => model.GOES_ON.includes(task.state);
-  const recent = rows.filter((task) => !goesOn(task)).slice(0, model.RECENT_CAMPAIGNS);
-  const read = async (task) => {
-    const progress = () => api.ofTask(task, "xcomEntries", "progress");
-    // A waiting or finished campaign does not write.
-    const version = ["progress", task.id, task.state, task.try_number, task.end_date, task.trigger?.id].join();
-    const { value, problem } = await (task.state === "running" ? attempt(progress()) : once(version, progress));
-    return { task, progress: model.parsed(value?.value), hidden: problem?.status === 403 };
-  };
-  const campaigns = await Promise.all([...rows.filter(goesOn), ...recent].map(read));
+  const { true: running = [], false: ended = [] } = Object.groupBy(found.rows.filter(invites), model.goesOn);
+  const recent = ended.slice(0, model.RECENT_CAMPAIGNS);
+  const rows = await Promise.all([...running, ...recent].map(askProgress));
   const shown = ({ task, progress }) => progress || task.operator === model.INVITES;
-  return { rows: campaigns.filter(shown), total: rows.length };
+  return { rows: rows.filter(shown), cut: recent.length < ended.length || found.rows.length < found.total };
 }
 
-// Read the Variables of dashboards whose keys do not begin like the others.
-async function askOthers(creates) {
-  const read = async ([key, task]) => {
-    const version = ["dashboard", key, task.id, task.state, task.end_date].join();
-    const { value } = await once(version, () => api.variable(key));
-    return { key, value: value?.value };
-  };
-  return Promise.all([...model.dashboardKeys(creates)].filter(([key]) => !key.startsWith(model.VARIABLES)).map(read));
+async function askProgress(task) {
+  const key = ["progress", task.id, task.state, task.try_number, task.end_date, task.trigger?.id].join();
+  // A waiting or finished campaign does not write.
+  if (task.state === "running") known.delete(key);
+  const { value } = await once(key, () => api.ofTask(task, "xcomEntries", "progress"));
+  return { task, progress: model.parsed(value?.value) };
 }
 
-// Read why tasks failed, once for each try.
-async function askReasons(tasks) {
-  const failed = tasks.filter((task) => task.state === "failed" && !(model.reasonKey(task) in state.reasons));
-  const read = async (task) => {
-    const { value, problem } = await attempt(api.ofTask(task, "logs", task.try_number));
-    const hidden = problem?.status === 403 ? "not visible to your role" : "its log cannot be read";
-    state.reasons[model.reasonKey(task)] = problem ? hidden : model.reasonIn(value);
-  };
-  await Promise.all(failed.slice(0, MAX_LOGS).map(read));
-  return state.reasons;
+async function askReason(task) {
+  const key = ["log", task.id, task.try_number].join();
+  task.reason = model.reasonIn(await once(key, () => api.ofTask(task, "logs", task.try_number)));
 }
 
 async function ask() {
-  const waiting = api.tasks(Object.keys(model.SENSORS), { state: model.GOES_ON }, MAX_TASKS);
-  const sweep = api.tasks([model.SWEEP_OPERATOR], {}, 1);
-  const creating = api.tasks([model.DASHBOARD_OPERATOR], {}, MAX_TASKS);
-  const asked = [api.variables(model.VARIABLES), sweep, askCampaigns(), waiting, creating];
-  const [variables, sweeps, campaigns, waits, creates] = await Promise.all(asked.map(attempt));
-  const [runs, others] = await Promise.all([askRuns(variables), variables.problem ? [] : askOthers(creates)]);
-  const invites = (campaigns.value?.rows ?? []).map(({ task }) => task);
-  const reasons = await askReasons([...invites, ...(runs.tasks.value ?? [])]);
-  state.last = { variables, sweeps, campaigns, waits, creates, ...runs, others, reasons };
-  state.at = Date.now();
-  const failed = Object.values(state.last).some(({ problem }) => problem && ![401, 403].includes(problem.status));
-  state.failures = failed ? state.failures + 1 : 0;
+  const found = await settled({
+    variables: api.variables(model.VARIABLES),
+    health: api.call("GET", "monitor/health"),
+    sweeps: api.tasksBy([model.SWEEP_OPERATOR], {}, MAX_SWEEPS),
+    campaigns: askCampaigns(),
+    waits: api.tasksBy(model.SENSORS, { state: model.GOES_ON }, MAX_TASKS),
+  });
+  const windows = [...model.readWindows(found.variables).windows.values()].map(([lease]) => lease);
+  const dagIds = unique(windows, "dag_id");
+  const sweep = found.sweeps.value?.rows.slice(0, 1) ?? [];
+  const dags = [...unique(sweep, "dag_id"), ...dagIds].slice(0, MAX_DAGS);
+  const more = {
+    tasks: askTasks(windows),
+    runs: dagIds.length ? api.runsOf(dagIds, MAX_TASKS) : [],
+    dags: settled(Object.fromEntries(dags.map((id) => [id, api.call("GET", api.path("dags", id))]))),
+  };
+  Object.assign(found, await settled(more), { docs: (await once("docs", api.documentation)).value });
+  const tasks = [...(found.campaigns.value?.rows ?? []).map(({ task }) => task), ...(found.tasks.value ?? [])];
+  const failed = tasks.filter((task) => ["failed", "up_for_retry"].includes(task.state));
+  await Promise.all(failed.slice(0, MAX_LOGS).map(askReason));
+  Object.assign(state, { last: found, at: Date.now() });
 }
-
-// --- Showing -----------------------------------------------------------------------------------------------------
 
 const small = (...children) => html`<small>${children}</small>`;
 const badge = (text, tone) => html`<span class="badge ${tone}">${text}</span>`;
-const link = (where, text) => html`<a href=${api.uiPath(where)} onclick=${follow}>${text}</a>`;
+const anchor = (href, text) => html`<a href=${href} onclick=${follow}>${text}</a>`;
+const link = (where, text) => anchor(api.uiPath(where), text);
 const taskLink = (task) => link(task, `${task.dag_id} / ${task.task_id}`);
 
 // The frame of a plugin may not navigate the window: a link of the window itself may.
@@ -133,217 +113,138 @@ function follow(event) {
 }
 
 function time(at, passed = "") {
+  if (!at) return "unknown";
   const left = at - Date.now();
   const text = left > 0 ? `in ${model.duration(left)}` : `${passed}${model.duration(left)} ago`;
   return html`<time datetime=${new Date(at).toISOString()} title=${LOCAL.format(at)}>${text}</time>`;
 }
 
-// A row of cells in the order of its columns, or an item; rendered anew if it has changed, and once a minute.
-class Row extends Component {
-  shouldComponentUpdate({ signature }) {
-    return signature !== this.props.signature;
-  }
+const since = ({ start_date }) => (start_date ? time(Date.parse(start_date)) : "not begun");
 
-  render({ row, cells, columns }) {
-    const cell = (content, at) => html`<div role="cell" data-name=${columns[at]}><div>${content}</div></div>`;
-    const kind = columns ? "row" : "item";
-    let shown;
-    try {
-      shown = cells(row);
-    } catch (error) {
-      // A row with unexpected values, such as an XCom that somebody edited, does not hide the others.
-      shown = [`This row cannot be shown: ${error.message}`];
-    }
-    return html`
-      <div class=${row.urgent ? `${kind} urgent` : kind} role=${columns ? "row" : "listitem"}>
-        ${columns ? shown.map(cell) : shown}
-      </div>`;
-  }
-}
-
-function show(id, { problem, rows, notes, total }, cells, columns, { count = total, before } = {}) {
-  const kept = problem ? [] : rows.filter((row) => JSON.stringify(row).toLowerCase().includes(state.filter));
+function show(id, { problem, rows, notes }, contentOf, before = "") {
+  const filter = $("filter").value.trim().toLowerCase();
+  const matches = (row) => !filter || JSON.stringify(row).toLowerCase().includes(filter);
+  const kept = problem ? [] : rows.filter(matches);
   const visible = kept.slice(0, state.shown[id] ?? SHOWN);
-  const more = visible.length < kept.length;
-  const empty = rows.length ? "No row matches the filter." : $(id).dataset.empty;
-  const minute = Math.floor(Date.now() / 60000);
-  const item = (row) => html`
-    <${Row} key=${row.key} signature=${JSON.stringify([minute, row])} row=${row} cells=${cells} columns=${columns} />`;
+  const empty = problem?.text ?? (rows.length ? "No row matches the filter." : $(id).dataset.empty);
+  const showMore = () => {
+    state.shown[id] = visible.length + MORE;
+    draw();
+  };
   const body = html`
     ${!problem && before}
-    ${!kept.length && html`<p class=${problem ? "none error" : "none"}>${problem ? problem.text : empty}</p>`}
-    <div class="rows" role=${columns ? "table" : "list"} aria-labelledby="${id}-title" hidden=${!kept.length}>
-      ${columns && html`
-        <div class="row head" role="row">
-          ${columns.map((name) => html`<span role="columnheader">${name}</span>`)}
-        </div>`}
-      ${visible.map(item)}
-    </div>
-    ${more && html`<button type="button" class="more" onclick=${() => grow(id)}>Show all ${kept.length}</button>`}
+    ${!kept.length && html`<p class=${problem ? "none error" : "none"}>${empty}</p>`}
+    <ul class="rows" hidden=${!kept.length}>
+      ${visible.map((row) => html`<li key=${row.key} class=${row.urgent ? "urgent" : ""}>${contentOf(row)}</li>`)}
+    </ul>
+    ${visible.length < kept.length && html`
+      <button type="button" class="more" onclick=${showMore}>Show more: ${visible.length} of ${kept.length}</button>`}
     ${!problem && notes.length > 0 && html`<ul class="notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>`}`;
-  $(id).querySelector(".count").textContent = problem ? "" : count;
+  $(id).querySelector(".count").textContent = problem ? "" : rows.length;
   render(body, $(id).querySelector(".body"));
-  return more;
 }
 
-// Show all rows of a section, some per frame, so that the page stays responsive.
-function grow(id) {
-  state.shown[id] = (state.shown[id] ?? SHOWN) + SHOWN;
-  if (draw()[id]) requestAnimationFrame(() => grow(id));
-}
-
-// A button that asks before it acts; the sandboxed frame cannot open dialogs.
-class Confirm extends Component {
-  componentDidUpdate(_, { asking }) {
-    if (asking !== this.state.asking) this.box.querySelector("button").focus();
+async function runSweep({ target }, dagId) {
+  target.disabled = true;
+  try {
+    await api.call("POST", api.path("dags", dagId, "dagRuns"), { logical_date: null });
+    put("said", `Started ${dagId}: it resumes what abandoned windows left paused. This page shows it in a moment.`);
+    setTimeout(refresh, 2000);
+  } catch ({ status, message }) {
+    const forbidden = "Your role may not do this in this Airflow. Nothing was done.";
+    put("said", status === 403 ? forbidden : `That did not work: ${message}`, true);
   }
-
-  async act() {
-    this.setState({ busy: true });
-    try {
-      say(await this.props.action());
-      soon(2);
-    } catch ({ status, message }) {
-      const forbidden = "Your role may not do this in this Airflow. Nothing was done.";
-      say(status === 403 ? forbidden : `That did not work: ${message}`, true);
-    }
-    this.setState({ asking: false, busy: false });
-  }
-
-  render({ text, question }, { asking, busy }) {
-    const yes = () => this.act();
-    const no = () => this.setState({ asking: false });
-    const button = (words, onclick, tone = "act") =>
-      html`<button key=${words} type="button" class=${tone} disabled=${busy} onclick=${onclick}>${words}</button>`;
-    return html`
-      <span class="action" ref=${(box) => (this.box = box)} onkeydown=${(event) => event.key === "Escape" && no()}>
-        ${asking
-          ? [html`<span role="alert">${question}</span>`, button("Yes", yes, "act sure"), button("No", no)]
-          : button(text, () => this.setState({ asking: true }))}
-      </span>`;
-  }
+  target.disabled = target.parentElement.open = false;
 }
 
-async function runSweep(dagId) {
-  const { is_paused } = await api.dag(dagId);
-  if (is_paused) throw new Error(`Dag ${dagId} is paused: unpause it first`);
-  await api.trigger(dagId);
-  return `Started ${dagId}: it resumes what abandoned windows left paused. This page shows it in a moment.`;
-}
+const exportRow = ({ batch_export_id, name, shown: [state, tone], leave_paused, refused, seen }) => html`
+  <li>
+    ${badge(state, tone)} ${name && html`<b>${name}</b>`} <code>${batch_export_id}</code>
+    ${seen && small("seen in the service: ", model.shorten(seen))}
+    ${leave_paused === true && small("stays paused after the window, as its author wants")}
+    ${refused && small(model.shorten(refused))}
+  </li>`;
 
-async function clearClose({ dag_id, run_id, close_task_id, map_index }) {
-  await api.clear(dag_id, run_id, close_task_id, map_index);
-  return `Cleared ${close_task_id} of ${dag_id}: Airflow runs it again, and it resumes the exports.`;
-}
-
-function windowCells({ lease, state, tone, verdict, lines, failed, ended }) {
-  const { dag_id, run_id, map_index, close_task_id, owner, refused } = lease;
-  const index = map_index < 0 ? "" : ` [${map_index}]`;
-  const question = `Clear ${close_task_id} of this run, which resumes its exports?`;
-  const why = verdict?.why && `, ${model.shorten(verdict.why)}`;
-  return [
-    html`<code>${lease.batch_export_id}</code>${small("organization ", lease.organization_id)}`,
-    [
-      badge(state, tone),
-      verdict && small("sweep: ", verdict.state, why, ", ", verdict.at ? time(verdict.at) : "time unknown"),
-      lines.map((line) => small(line)),
-      failed.map(
-        ({ task, reason }) =>
-          html`<small class="bad">${link(task, `${task.task_id} failed`)}${reason && `: ${reason}`}</small>`,
-      ),
-      lease.leave_paused === true && small("stays paused after the window, as its author wants"),
-      refused && small(model.shorten(refused)),
-    ],
-    time(lease.since),
-    time(lease.until, "passed "),
-    html`
-      ${link({ dag_id }, dag_id)} / ${link({ dag_id, dag_run_id: run_id }, run_id)}${index}
-      ${owner && owner !== "airflow" && small("owner ", owner)}
-      ${ended && html`
-        <${Confirm} text="Clear the closing task" question=${question} action=${() => clearClose(lease)} />`}`,
-  ];
-}
-
-function sweepBox({ rows, urgent, counts, sweep: { at, task } }) {
-  const { dag_id, dag_run_id } = task ?? {};
-  const where = task && [": ", link({ dag_id, dag_run_id }, dag_id), ` (${task.state ?? "no state"})`];
-  const question = `Run the sweep, Dag ${dag_id}, which resumes what abandoned windows left paused?`;
+function windowRow(row) {
+  const { dag_id, run_id: dag_run_id, since, until, organization, owners, exports, work, verdict } = row;
+  const index = row.map_index >= 0 && ` [${row.map_index}]`;
+  const failure = (task) =>
+    html`<small class="bad">${link(task, `${task.task_id} failed`)}${task.reason && `: ${task.reason}`}</small>`;
   return html`
-    <div class="sweep ${urgent ? "alarm" : ""}">
-      ${urgent && html`<strong>${counts.join(", ")}.</strong>`}
-      ${task && rows.length > 0 && html`
-        <${Confirm} text="Run the sweep now" question=${question} action=${() => runSweep(dag_id)} />`}
-      ${at || task
-        ? small("Last sweep ", at ? time(at) : "not finished yet", where)
-        : html`
-          <small>
-            No sweep ran in this Airflow: add the Dag resume_abandoned_exports, or run${" "}
-            <code>airflow workspace windows --resume</code>.
-          </small>`}
+    <div class="line">
+      ${work && badge(...work)}
+      <b>${link({ dag_id }, dag_id)} / ${link({ dag_id, dag_run_id }, dag_run_id)}${index}</b>
+      ${owners.length > 0 && html`<span>ask ${owners.join(", ")}</span>`} ${small("organization ", organization)}
+      <small class="end">since ${time(since)}, until at the latest: ${time(until, "passed ")}</small>
+    </div>
+    <ul class="exports">${exports.map(exportRow)}</ul>
+    ${verdict && small("The last sweep said: ", verdict.state, verdict.why && `, ${model.shorten(verdict.why)}`)}
+    ${small(row.lines.join(" · "), row.close && [" (", link(row.close, "clear it to resume the exports"), ")"])}
+    ${row.failed.map(failure)}`;
+}
+
+// What can be done: start the sweep, or what stands in the way of that; and where to read on.
+function helpBox({ rows, urgent }, { obstacle, parts }) {
+  if (!rows.length && !urgent) return "";
+  const sweepDag = parts.at(-1).last?.dag_id;
+  // A button that asks before it acts; the sandboxed frame cannot open dialogs.
+  const button = html`
+    <details class="action">
+      <summary role="button">${urgent ? "Resume them now" : "Run the sweep now"}</summary>
+      Run the Dag ${sweepDag}, which resumes what abandoned windows left paused?${" "}
+      <button type="button" onclick=${(event) => runSweep(event, sweepDag)}>Yes</button>
+    </details>`;
+  const byHand = html`
+    <span>${obstacle} Where Airflow is installed, run <code>airflow workspace windows --resume</code>.</span>`;
+  const guide = state.last.docs && new URL(GUIDE, `${state.last.docs.replace(/\/$/, "")}/`).href;
+  return html`
+    <div class="help ${urgent ? "alarm" : ""}">
+      ${obstacle ? byHand : button} ${guide && anchor(guide, "An export is still paused")}
     </div>`;
 }
 
-function campaign({ task, progress, hidden, reason }) {
+const healthPart = ({ text, bad, last }) => html`
+  <span class=${bad ? "error" : ""}>${text}</span>
+  ${last && small(taskLink(last), " ", last.state)}`;
+
+function campaignRow({ task, organization, progress, waits: heldUp }) {
+  const { rows = 0, needs_person: people = [], again_at, why } = progress ?? {};
+  const waits = task.state === "deferred" && again_at;
   const parts = progress ? model.campaignParts(progress) : [];
-  const rows = progress?.rows ?? 0;
-  const people = progress?.needs_person ?? [];
-  const waits = task.state === "deferred" && progress?.again_at;
-  const said = `${rows} rows: ${parts.map(([name, , number]) => `${number} ${name}`).join(", ") || "none"}`;
-  const count = ([name, tone, number], at) => [at ? ", " : "", html`<span class=${tone}>${number} ${name}</span>`];
-  const bar = (tone, flexGrow) => html`<span class=${tone} style=${{ flexGrow }}></span>`;
+  const bar = ([, tone, number]) => html`<span class=${tone} style=${{ flexGrow: number / Math.max(rows, 1) }}></span>`;
+  const count = ([name, tone, number], at) => html`${at ? ", " : ""}<span class=${tone}>${number} ${name}</span>`;
   const person = ({ row, email, status, reason: why }) =>
     html`<li><b>row ${row}</b> ${email || "no address"}: ${status}. ${why}</li>`;
   return html`
     <div class="line">
       ${badge(waits ? "waits" : (task.state ?? "not begun"), TONES[task.state] ?? "plain")} ${taskLink(task)}
-      ${progress && small("organization ", progress.organization_id)}
-      <small class="end">${task.start_date && time(Date.parse(task.start_date))}</small>
+      ${progress && small("organization ", organization)}
+      <small class="end">${since(task)}</small>
     </div>
     ${progress
-      ? html`<div class="bar" role="img" aria-label=${said}>
-          ${parts.map(([, tone, number]) => bar(tone, number / Math.max(rows, 1)))}
-        </div>`
-      : small(hidden ? "Its progress is not visible to your role." : "It has not said how far it is.")}
-    ${reason && html`<p class="error">Failed: ${reason}</p>`}
-    ${progress && html`<p class="counts">${rows} rows: ${parts.map(count)}</p>`}
-    ${waits && html`<p>Goes on ${time(Date.parse(progress.again_at))}${progress.why && `: ${progress.why}`}.</p>`}
+      ? html`<div class="bar">${parts.map(bar)}</div><p class="counts">${rows} rows: ${parts.map(count)}</p>`
+      : small("It has not said how far it is, or your role may not see it.")}
+    ${task.reason && html`<p class="error">Failed: ${task.reason}</p>`} ${!waits && heldUp && html`<p>${heldUp}</p>`}
+    ${waits && html`<p>Goes on ${time(Date.parse(again_at))}${why && `: ${why}`}.</p>`}
     ${people.length > 0 && html`
-      <details>
-        <summary>Rows to look at: ${parts.find(([name]) => name === "to look at")?.[2] ?? people.length}</summary>
-        <ul>${people.map(person)}</ul>
-      </details>`}`;
+      <details><summary>Rows to look at: ${people.length}</summary><ul>${people.map(person)}</ul></details>`}`;
 }
 
-const waitCells = ({ organization, what, which, task }) => [
-  html`<code>${organization}</code>`,
-  [what, which && small(which)],
-  task.start_date ? time(Date.parse(task.start_date)) : "not begun",
-  [taskLink(task), small(task.state)],
-];
+const waitRow = ({ organization, what, which, task }) => html`
+  <div class="line">
+    ${badge(task.state, "plain")} <b>${what}</b> ${which} ${taskLink(task)} ${small(organization)}
+    <small class="end">${since(task)}</small>
+  </div>`;
 
-function dashboardCells({ key, task, held }) {
-  const unknown = badge(task?.state === "running" ? "being created" : "not known whether it exists", "warn");
-  return [
-    [held?.name ?? "no name", held?.dashboard_id ? small("id ", held.dashboard_id) : unknown],
-    [held?.project_id ?? "not known", held?.organization_id && small("organization ", held.organization_id)],
-    html`<code>${key}</code>`,
-    task ? taskLink(task) : "of an organization file",
-  ];
-}
-
-// Show all sections; return which of them have more rows.
 function draw() {
-  if (!state.last) return {};
-  const { summary, windows, campaigns, waits, dashboards } = model.view(state.last, Date.now());
-  const running = campaigns.running ? `${campaigns.running} running` : "";
+  if (!state.last) return;
+  const { summary, health, windows, campaigns, waits } = model.view(state.last, Date.now());
   put("summary", summary.text, summary.bad);
+  render(health.parts.map(healthPart), $("health"));
   put("updated", `Updated ${new Date(state.at).toLocaleTimeString()}`);
-  return {
-    windows: show("windows", windows, windowCells, WINDOWS, { before: sweepBox(windows) }),
-    invites: show("invites", campaigns, campaign, null, { count: running }),
-    waits: show("waits", waits, waitCells, WAITS),
-    dashboards: show("dashboards", dashboards, dashboardCells, DASHBOARDS),
-  };
+  show("windows", windows, windowRow, helpBox(windows, health));
+  show("invites", campaigns, campaignRow);
+  show("waits", waits, waitRow);
 }
 
 function put(id, text, bad = false) {
@@ -352,60 +253,28 @@ function put(id, text, bad = false) {
   $(id).classList.toggle("error", bad);
 }
 
-const say = (text, bad) => put("said", text, bad);
-
-// --- When --------------------------------------------------------------------------------------------------------
-
-let timer = null;
-let asking = false;
-
-function soon(seconds) {
-  clearTimeout(timer);
-  timer = setTimeout(refresh, seconds * 1000);
-}
-
 async function refresh() {
   // A hidden page does not poll.
-  if (document.visibilityState !== "visible" || asking) return;
-  asking = true;
-  document.body.setAttribute("aria-busy", "true");
-  try {
-    await ask();
-    draw();
-  } catch (error) {
-    state.failures += 1;
-    say(`This page could not show what Airflow answered: ${error.message}`, true);
-  }
-  asking = false;
-  document.body.removeAttribute("aria-busy");
-  soon(Math.min(SECONDS * 2 ** state.failures, MAX_SECONDS));
+  if (document.visibilityState !== "visible" || state.asking) return;
+  state.asking = true;
+  const failed = ({ message }) => put("said", `This page could not show what Airflow answered: ${message}`, true);
+  await ask().then(draw).catch(failed);
+  state.asking = false;
 }
 
-// Follow the theme of Airflow, or of the system if the page stands alone.
-function followTheme() {
-  const outside = window.frameElement?.ownerDocument.documentElement;
-  const prefers = matchMedia("(prefers-color-scheme: dark)");
-  const apply = () => {
-    document.documentElement.classList.toggle("dark", outside ? outside.classList.contains("dark") : prefers.matches);
-  };
-  if (outside) new MutationObserver(apply).observe(outside, { attributeFilter: ["class"] });
-  else prefers.addEventListener("change", apply);
-  apply();
-}
-
-function filter() {
-  state.filter = $("filter").value.trim().toLowerCase();
-  draw();
-}
-
+// Follow the theme of Airflow, around this frame.
+const airflow = window.parent.document.documentElement;
+const followTheme = () => document.documentElement.classList.toggle("dark", airflow.classList.contains("dark"));
+new MutationObserver(followTheme).observe(airflow, { attributeFilter: ["class"] });
 followTheme();
-// The fragment of a link is a section, or a text to filter by.
-const wanted = model.fragment(window.parent.location.hash);
+// The fragment of a link is a section, or a text to filter by. Read as a query, a "%" that encodes nothing is one.
+const fragment = window.parent.location.hash.slice(1).replaceAll("+", "%2B");
+const wanted = new URLSearchParams(`wanted=${fragment}`).get("wanted");
 const section = $(wanted)?.tagName === "SECTION" ? $(wanted) : null;
 if (!section) $("filter").value = wanted;
-filter();
-$("filter").addEventListener("input", filter);
+$("filter").addEventListener("input", draw);
 $("search").addEventListener("submit", (event) => event.preventDefault());
 $("refresh").addEventListener("click", refresh);
-document.addEventListener("visibilitychange", () => soon(Math.max(0, SECONDS - (Date.now() - state.at) / 1000)));
+document.addEventListener("visibilitychange", refresh);
+setInterval(refresh, SECONDS * 1000);
 refresh().then(() => section?.scrollIntoView());

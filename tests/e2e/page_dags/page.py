@@ -1,4 +1,4 @@
-"""Contents for the status page: windows, a campaign at its limit, waits, dashboards, names with markup."""
+"""Contents for the status page: windows, a campaign at its limit, waits, names with markup."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 from airflow.sdk import DAG, task
 
-from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
@@ -73,9 +72,6 @@ with DAG("wait_for_people", schedule=None):
     WorkspaceInvitesSettledSensor(
         task_id="settled", emails=["liv.invited@example.com"], deferrable=True, poke_interval=60
     )
-
-with DAG("dashboards", schedule=None):
-    WorkspaceCreateDashboardOperator(task_id="create", name=MARKUP or "Sales", variable_key="workspace_dashboard_sales")
 
 with DAG("resume_abandoned_exports", schedule=None):
     WorkspaceResumeAbandonedExportsOperator(task_id="sweep", retries=0)

@@ -22,9 +22,10 @@ SECOND = "0190c0de-0000-4000-8000-0000000000e2"
 LEASE = {"since": NOW - HOUR, "until": NOW + HOUR, "paused_at": NOW - HOUR}
 OTHER = {**LEASE, "run_id": "manual__2", "batch_export_id": SECOND}
 LATE = {**OTHER, "until": NOW - 1}
-FORBIDDEN = {"problem": {"status": 403, "message": "Forbidden"}}
-DOWN = {"problem": {"status": None, "message": "network"}}
-NOTHING = "No window holds an export and nobody waits, as far as your role sees"
+FORBIDDEN = {"reason": {"status": 403, "message": "Forbidden"}}
+DOWN = {"reason": {"status": None, "message": "network"}}
+NOTHING = "No window holds an export, as far as your role sees"
+PAUSED = "1 export paused, for 1 h 0 min"
 UNSEEN = "not visible to your role, or deleted"
 
 View = Callable[..., Any]
@@ -45,8 +46,8 @@ def view(model: MiniRacer) -> View:
     def view_of(**answers: Any) -> Any:
         rows = {"value": {"rows": [], "total": 0}}
         empty = {name: {"value": []} for name in ("variables", "tasks", "runs")}
-        empty |= dict.fromkeys(("sweeps", "campaigns", "waits", "creates"), rows)
-        empty |= {"others": [], "reasons": {}}
+        empty |= dict.fromkeys(("sweeps", "campaigns", "waits"), rows)
+        empty |= {"dags": {"value": {}}, "health": {"value": {}}}
         return model.call("view", empty | answers, NOW * 1000)
 
     return view_of
@@ -81,51 +82,122 @@ ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
     ("answers", "headline", "bad"),
     [
         ({}, NOTHING, False),
-        ({"variables": variables(LEASE, OTHER)}, "2 held by windows", False),
-        ({"variables": variables(LEASE, LATE)}, "1 past the latest end · 1 held by windows", True),
-        ({"variables": variables(LEASE, sweep=swept(LEASE, "open"))}, "1 held by windows", False),
-        ({"variables": ABANDONED}, "1 abandoned (last sweep)", True),
-        ({"variables": variables({**LATE, "resumed_at": NOW})}, "1 just resumed", False),
-        ({"variables": variables(LEASE, **{f"{PREFIX}broken": "{"})}, "1 unreadable · 1 held by windows", True),
-        # Absence is not known to be the end of a run.
-        ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, "1 held by windows", False),
-        ({"variables": variables(LEASE), **seen(task("window.close", "skipped"))}, "1 held by windows", False),
-        # Viewer and User
-        ({"variables": FORBIDDEN}, "Not visible to your role: paused exports, dashboards", False),
+        ({"variables": variables(LEASE, OTHER)}, "2 exports paused, for 1 h 0 min", False),
         (
-            {"variables": DOWN, "waits": FORBIDDEN},
-            "Airflow did not answer: paused exports, dashboards · Not visible to your role: waits",
+            {"variables": variables(LEASE, LATE)},
+            f"1 export stuck: past the latest end, for 1 h 0 min · {PAUSED}",
             True,
         ),
-        ({"waits": {"problem": {"status": 401, "message": ""}}}, "Log in again: waits", True),
+        ({"variables": variables(LEASE, sweep=swept(LEASE, "open"))}, PAUSED, False),
+        ({"variables": ABANDONED}, "1 export stuck: abandoned (last sweep), for 1 h 0 min", True),
+        ({"variables": variables({**LATE, "resumed_at": NOW})}, "1 export just resumed, for 1 h 0 min", False),
+        ({"variables": variables(LEASE | {"paused_at": None})}, "1 export about to be paused, for 1 h 0 min", False),
+        ({"variables": variables(LEASE, **{f"{PREFIX}broken": "{"})}, f"unreadable leases: 1 · {PAUSED}", True),
+        # Absence is not known to be the end of a run.
+        ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, PAUSED, False),
+        ({"variables": variables(LEASE), **seen(task("window.close", "skipped"))}, PAUSED, False),
+        # Viewer and User
+        ({"variables": FORBIDDEN}, "Not visible to your role: paused exports", False),
+        (
+            {"variables": DOWN, "waits": FORBIDDEN},
+            "Airflow did not answer: paused exports · Not visible to your role: waits",
+            True,
+        ),
+        ({"waits": {"reason": {"status": 401, "message": ""}}}, "Log in again: waits", True),
     ],
 )
 def test_headline(view: View, answers: dict[str, Any], headline: str, bad: object) -> None:
     assert view(**answers)["summary"] == {"text": headline, "bad": bad}
 
 
+HEALTHY = {name: {"status": "healthy"} for name in ("scheduler", "triggerer", "dag_processor")}
+BEAT = {"latest_scheduler_heartbeat": iso(NOW - 600)}
+NO_SCHEDULER = HEALTHY | {"scheduler": {"status": "unhealthy", **BEAT}}
+# The last five-minute sweeps of a Dag, one of them started by hand, before a pause of an hour.
+SWEEPS = [
+    task("sweep", "success", dag_run_id=run_id, run_after=iso(NOW - ago), end_date=iso(NOW - ago + 1))
+    for run_id, ago in (("scheduled__3", 660), ("manual__9", 700), ("scheduled__2", 960), ("scheduled__1", 4560))
+]
+NO_DAG = "No sweep can be started from here: add the Dag resume_abandoned_exports."
+
+
 @pytest.mark.parametrize(
-    ("answers", "lines", "ended"),
+    ("answers", "last", "bad", "obstacle"),
     [
-        ({}, [f"its run and tasks: {UNSEEN}"], False),
-        ({"tasks": FORBIDDEN, "runs": FORBIDDEN}, ["Not visible to your role: the states of its tasks"], False),
-        ({"tasks": DOWN, "runs": DOWN}, ["Airflow did not answer: the states of its tasks"], False),
-        (seen(task("window.close", None)), ["run running", "window.close not begun"], False),
-        (seen(task("work", "running")), ["run running", f"window.close: {UNSEEN}", "work running"], False),
+        ({}, "no sweep has run", ["no sweep has run"], NO_DAG),
+        ({"variables": FORBIDDEN}, "Not visible to your role: the last sweep", [], NO_DAG),
+        ({"variables": variables(sweep=iso(NOW - 240))}, "last sweep 4 min ago", [], NO_DAG),
+        (
+            {"variables": variables(sweep=iso(NOW - 3660))},
+            "last sweep 1 h 1 min ago",
+            ["last sweep 1 h 1 min ago"],
+            NO_DAG,
+        ),
+        ({"sweeps": SWEEPS}, "last sweep 10 min ago, every 5 min", ["last sweep 10 min ago, every 5 min"], ""),
+        (
+            {"sweeps": SWEEPS, "variables": variables(sweep=iso(NOW - 599))},
+            "last sweep 9 min ago, every 5 min",
+            [],
+            "",
+        ),
+        ({"sweeps": [task("sweep", "running")]}, "the first sweep has not ended", [], ""),
+        (
+            {"sweeps": SWEEPS[1:2], "dags": {"value": {"nightly": {"value": {"is_paused": True}}}}},
+            "last sweep 11 min ago",
+            [],
+            "Dag nightly is paused: unpause it.",
+        ),
+        (
+            {"sweeps": SWEEPS[1:2], "health": {"value": NO_SCHEDULER}},
+            "last sweep 11 min ago",
+            ["scheduler down, last seen 10 min ago"],
+            "The scheduler is down, so no Dag runs.",
+        ),
+        (
+            {"sweeps": SWEEPS[1:2], "health": DOWN},
+            "last sweep 11 min ago",
+            ["Airflow did not answer: health"],
+            "",
+        ),
+        (
+            {"sweeps": SWEEPS[1:2], "health": {"value": HEALTHY | {"triggerer": {"status": None}}}},
+            "last sweep 11 min ago",
+            ["triggerer down"],
+            "",
+        ),
+    ],
+)
+def test_health_says_what_is_down_and_how_old_the_last_sweep_is(
+    view: View, answers: dict[str, Any], last: str, bad: list[str], obstacle: str
+) -> None:
+    rows = {"value": {"rows": answers.get("sweeps", [])}}
+    shown = view(**{"health": {"value": HEALTHY}, **answers, "sweeps": rows})["health"]
+    assert shown["parts"][-1]["text"] == last
+    assert ([part["text"] for part in shown["parts"] if part["bad"]], shown["obstacle"]) == (bad, obstacle)
+
+
+@pytest.mark.parametrize(
+    ("answers", "lines", "close"),
+    [
+        ({}, [f"its run and tasks: {UNSEEN}"], None),
+        ({"tasks": FORBIDDEN, "runs": FORBIDDEN}, ["Not visible to your role: the states of its tasks"], None),
+        ({"tasks": DOWN, "runs": DOWN}, ["Airflow did not answer: the states of its tasks"], None),
+        (seen(task("window.close", None)), ["run running", "window.close not begun"], None),
+        (seen(task("work", "running")), ["run running", "work running", f"window.close: {UNSEEN}"], None),
         (
             seen(task("window.close", "skipped"), task("work", "success"), run="failed"),
             ["run failed", "window.close skipped"],
-            True,
+            "window.close",
         ),
-        (seen(task("window.close", None, OTHER)), [f"its run and tasks: {UNSEEN}"], False),
-        (seen(task("window.close", None, map_index=0)), ["run running", f"window.close: {UNSEEN}"], False),
+        (seen(task("window.close", None, OTHER)), [f"its run and tasks: {UNSEEN}"], None),
+        (seen(task("window.close", None, map_index=0)), ["run running", f"window.close: {UNSEEN}"], None),
     ],
 )
 def test_what_was_seen_of_the_run_and_its_tasks(
-    view: View, answers: dict[str, Any], lines: list[str], ended: object
+    view: View, answers: dict[str, Any], lines: list[str], close: object
 ) -> None:
     (row,) = view(variables=variables(LEASE), **answers)["windows"]["rows"]
-    assert (row["lines"], row["ended"], row["failed"], row["urgent"]) == (lines, ended, [], False)
+    assert (row["lines"], row["close"] and row["close"]["task_id"], row["failed"]) == (lines, close, [])
 
 
 @pytest.mark.parametrize(
@@ -142,47 +214,97 @@ def test_what_was_seen_of_the_run_and_its_tasks(
 )
 def test_state_of_an_export_follows_from_its_lease(view: View, changes: dict[str, Any], state: str) -> None:
     (row,) = view(variables=variables(LEASE | changes))["windows"]["rows"]
-    assert (row["state"], row["verdict"]) == (state, None)
+    (export,) = row["exports"]
+    assert (export["shown"][0], row["verdict"]) == (state, None)
 
 
 @pytest.mark.parametrize(
-    ("sweep", "at", "verdict"),
+    ("sweep", "verdict"),
     [
-        *((sweep, None, None) for sweep in (None, "", "[1]", "null")),
-        (iso(NOW), NOW * 1000, None),
-        (json.dumps({"at": iso(NOW), "windows": {}}), NOW * 1000, None),
-        (swept(OTHER, "abandoned"), (NOW - 60) * 1000, None),
-        (
-            swept(LEASE, "abandoned", "its run is over"),
-            (NOW - 60) * 1000,
-            {"state": "abandoned", "why": "its run is over", "at": (NOW - 60) * 1000},
-        ),
+        *((sweep, None) for sweep in (None, "", "[1]", "null", iso(NOW), json.dumps({"at": iso(NOW), "windows": {}}))),
+        (swept(OTHER, "abandoned"), None),
+        (swept(LEASE, "abandoned", "its run is over"), ("abandoned", "its run is over")),
     ],
 )
-def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: str | None, at: int | None, verdict: Any) -> None:
-    shown = view(variables=variables(LEASE, sweep=sweep))["windows"]
-    (row,) = shown["rows"]
-    assert (shown["sweep"]["at"], row["verdict"]) == (at, verdict)
+def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: str | None, verdict: Any) -> None:
+    (row,) = view(variables=variables(LEASE, sweep=sweep))["windows"]["rows"]
+    assert (row["verdict"] and (row["verdict"]["state"], row["verdict"]["why"])) == verdict
 
 
-def test_urgent_windows_come_first_then_those_of_one_export(view: View) -> None:
-    later = {**LEASE, "run_id": "manual__3", "since": NOW}
-    between = {**OTHER, "since": NOW - 60}
+WORK = {**LEASE, "work_task_ids": ["load", "check"]}
+MAPPED = {**WORK, "map_index": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "answers", "work"),
+    [
+        (WORK, {}, None),
+        (LEASE, seen(task("load", "success")), None),
+        (WORK, seen(task("load", "success"), task("check", None)), "Work not over"),
+        (WORK, seen(task("load", "failed"), task("check", "upstream_failed")), "Work over"),
+        (MAPPED, seen(task("load", "success", map_index=1), task("load", "running", map_index=0)), "Work over"),
+        (WORK, seen(task("load", "running"), run="failed"), "Work over"),
+    ],
+)
+def test_work_that_is_over_is_told_apart(view: View, fields: Any, answers: dict[str, Any], work: str | None) -> None:
+    (row,) = view(variables=variables(fields), **answers)["windows"]["rows"]
+    assert (row["work"] and row["work"][0]) == work
+
+
+@pytest.mark.parametrize(
+    ("owner", "dag", "owners", "line"),
+    [
+        (
+            "ops",
+            {"value": {"owners": ["ops", "data-team"], "is_paused": True}},
+            ["ops", "data-team"],
+            "its Dag is paused",
+        ),
+        ("airflow", {"value": {"owners": ["airflow"], "is_stale": True}}, [], "the file of its Dag is gone"),
+        ("airflow", {"reason": {"status": 404}}, [], "its Dag is deleted"),
+        (None, {"reason": {"status": 403}}, [], f"its run and tasks: {UNSEEN}"),
+    ],
+)
+def test_a_window_says_whom_to_ask_and_what_is_wrong_with_its_dag(
+    view: View, owner: str | None, dag: dict[str, Any], owners: list[str], line: str
+) -> None:
+    (row,) = view(variables=variables({**LEASE, "owner": owner}), dags={"value": {"nightly": dag}})["windows"]["rows"]
+    assert (row["owners"], row["lines"][0]) == (owners, line)
+
+
+def test_labels_name_exports_and_organizations(view: View) -> None:
+    labels = json.dumps({lease()["batch_export_id"]: "Orders to S3", "organization": "Northwind"})
+    waiting = task("wait", "deferred", operator="WorkspaceInvitesSettledSensor")
+    invite = {"task": task("invite", "queued"), "progress": {"organization_id": "organization"}}
+    shown = view(
+        variables=variables(LEASE, OTHER, workspace_labels=labels),
+        waits={"value": {"rows": [{**waiting, "rendered_fields": {"organization_id": "organization"}}]}},
+        campaigns={"value": {"rows": [invite]}},
+    )
+    rows = shown["windows"]["rows"]
+    assert [row["exports"][0].get("name") for row in rows] == ["Orders to S3", None]
+    named = [*rows, *shown["waits"]["rows"], *shown["campaigns"]["rows"]]
+    assert [row["organization"] for row in named] == ["Northwind"] * 4
+    assert shown["campaigns"]["rows"][0]["waits"] == "Waits for a worker."
+    (row,) = view(variables=variables(LEASE, workspace_labels="{"))["windows"]["rows"]
+    assert row["organization"] == "organization"
+
+
+def test_urgent_windows_come_first_then_the_oldest_each_with_its_exports(view: View) -> None:
+    newer = {**LEASE, "run_id": "manual__3", "since": NOW}
+    second = {**LEASE, "batch_export_id": SECOND}
     late = {**LATE, "run_id": "manual__4", "since": NOW}
-    rows = view(variables=variables(later, between, LEASE, late))["windows"]["rows"]
-    assert [row["lease"]["run_id"] for row in rows] == ["manual__4", "manual__1", "manual__3", "manual__2"]
+    rows = view(variables=variables(newer, LEASE, late, second))["windows"]["rows"]
+    shown = [(row["run_id"], len(row["exports"])) for row in rows]
+    assert shown == [("manual__4", 1), ("manual__1", 2), ("manual__3", 1)]
 
 
-def test_failed_work_shows_its_reason(view: View, model: MiniRacer) -> None:
-    failed = task("work", "failed")
-    reasons = {model.call("reasonKey", failed): "No space left (OSError)"}
-    shown = view(variables=variables(LEASE), **seen(failed, task("window.close", "running")), reasons=reasons)
-    (row,) = shown["windows"]["rows"]
-    ((work, reason),) = [(one["task"], one["reason"]) for one in row["failed"]]
-    assert (work["id"], reason) == (failed["id"], "No space left (OSError)")
-    campaigns = {"value": {"rows": [{"task": failed, "progress": None}], "total": 1}}
-    (row,) = view(campaigns=campaigns, reasons=reasons)["campaigns"]["rows"]
-    assert row["reason"] == "No space left (OSError)"
+def test_failed_work_and_campaigns_show_their_reason(view: View) -> None:
+    failed = task("work", "failed", reason="No space left (OSError)")
+    campaigns = {"value": {"rows": [{"task": failed, "progress": None}], "cut": False}}
+    shown = view(variables=variables(LEASE), **seen(failed, task("window.close", "running")), campaigns=campaigns)
+    ((work,),) = [row["failed"] for row in shown["windows"]["rows"]]
+    assert [work["reason"], shown["campaigns"]["rows"][0]["task"]["reason"]] == ["No space left (OSError)"] * 2
 
 
 ERROR = {"event": "Task failed with exception", "level": "error"}
@@ -203,24 +325,16 @@ ERROR = {"event": "Task failed with exception", "level": "error"}
     ],
 )
 def test_reason_is_the_last_error_of_the_log(model: MiniRacer, content: Any, reason: str) -> None:
-    assert model.call("reasonIn", {"content": content}) == reason
-
-
-@pytest.mark.parametrize(
-    ("hash_", "text"),
-    [("", ""), ("#windows", "windows"), ("#100%25", "100%"), ("#100%", "100%"), ("#N%C3%B8rth", "Nørth")],
-)
-def test_a_fragment_that_is_no_percent_encoding_stands_for_itself(model: MiniRacer, hash_: str, text: str) -> None:
-    assert model.call("fragment", hash_) == text
+    assert model.call("reasonIn", {"value": {"content": content}}) == reason
 
 
 def test_cut_lists_say_so(view: View) -> None:
-    one = task("invite", "success", rendered_fields={})
+    one = task("invite", "success", operator="WorkspaceInvitesSettledSensor", rendered_fields={})
     shown = view(
-        campaigns={"value": {"rows": [{"task": one, "progress": None}], "total": 30}},
+        campaigns={"value": {"rows": [{"task": one, "progress": None}], "cut": True}},
         waits={"value": {"rows": [one], "total": 201}},
     )
-    assert shown["campaigns"]["notes"] == ["The running ones and the last 20, of 30."]
+    assert shown["campaigns"]["notes"] == ["Older ones are not listed."]
     assert shown["waits"]["notes"] == ["The first 1 of 201."]
     assert view()["campaigns"]["notes"] == view()["waits"]["notes"] == []
 
@@ -249,21 +363,3 @@ def test_a_lease_that_is_not_usable_says_why(view: View, value: Any, what: str) 
     (note,) = windows["notes"]
     assert note.startswith(f"The Variable workspace_lease.x holds no lease ({what}")
     assert (windows["rows"], windows["urgent"]) == ([], True)
-
-
-def test_dashboards_come_from_variables_and_tasks(view: View) -> None:
-    create = task("create", "success", rendered_fields={"variable_key": "of_a_task"})
-    shown = view(
-        variables=variables(
-            workspace_dashboard_sales='{"name": "Sales"}', workspace_dashboard_odd="{", workspace_x="1"
-        ),
-        creates={"value": {"rows": [create], "total": 1}},
-        others=[{"key": "of_a_task", "value": '{"name": "Ships"}'}],
-    )["dashboards"]
-    assert [(row["key"], row["held"] and row["held"]["name"]) for row in shown["rows"]] == [
-        ("of_a_task", "Ships"),
-        ("workspace_dashboard_sales", "Sales"),
-        ("workspace_dashboard_odd", None),
-    ]
-    (note,) = view(creates=FORBIDDEN)["dashboards"]["notes"]
-    assert note.startswith("Not visible to your role: dashboards of tasks")

@@ -98,12 +98,12 @@ def test_the_page_uses_the_keys_that_the_package_writes() -> None:
     model = (STATIC / "model.js").read_text()
     assert f'LEASES = "{PREFIX}"' in model
     assert f'SWEEP = "{SWEEP}"' in model
-    (required,) = re.findall(r"REQUIRED = (\[[^\]]*\])", model)
-    assert {*json.loads(required), "map_index", "state"} == {*lease()}
+    (required,) = re.findall(r"TEXTS = (\[[^\]]*\])", model)
+    assert {*json.loads(required), "map_index"} == {*lease()}
 
 
 def test_the_page_names_existing_sensors_and_operators() -> None:
-    from airflow_provider_workspace.operators import dashboards, invites, members, organization, window_closing
+    from airflow_provider_workspace.operators import invites, members, organization, window_closing
     from airflow_provider_workspace.sensors import workspace
 
     model = (STATIC / "model.js").read_text()
@@ -115,6 +115,6 @@ def test_the_page_names_existing_sensors_and_operators() -> None:
     assert sensors == set(re.findall(r"Workspace\w+Sensor", model))
     operators = set(re.findall(r"Workspace\w+Operator", model))
     assert operators
-    modules = (dashboards, invites, members, organization, window_closing)
+    modules = (invites, members, organization, window_closing)
     for name in operators:
         assert any(hasattr(module, name) for module in modules), name

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import normpath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.errors import printable
 
@@ -42,9 +42,12 @@ def _table(plans: Sequence[Planned], _: Mapping[str, str]) -> Iterator[str]:
         yield f"Organization {one.organization} ({one.file}): {one.plan.table()}"
 
 
-def _json(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[str]:
-    found = [{"file": one.file, "organization": one.organization, **one.plan.to_dict()} for one in plans]
-    yield json.dumps([*found, *({"file": file, "error": error} for file, error in errors.items())], indent=2)
+def _json(plans: Sequence[Planned], _: Mapping[str, str]) -> Iterator[str]:
+    found: dict[str, Any] = {}
+    for one in plans:
+        name = f"{one.organization} ({one.file})" if one.organization in found else one.organization
+        found[name] = one.plan.to_dict()
+    yield json.dumps(found, indent=2)
 
 
 def _markdown(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[str]:

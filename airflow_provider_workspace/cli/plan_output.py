@@ -70,8 +70,9 @@ def _code(text: str) -> str:
 def _github(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[str]:
     """Yield workflow commands that annotate the lines of the files."""
     for file, error in errors.items():
-        line = re.search(r"\bline (\d+):", error)
-        yield f"::error file={_property(file)}{f',line={line[1]}' if line else ''}::{_data(error)}"
+        mistake = re.search(r"\bline (\d+):", error)
+        place = f",line={mistake[1]}" if mistake else ""
+        yield f"::error file={_property(file)}{place}::{_data(error)}"
     for one in plans:
         for change in one.plan.changes:
             if change.action != "skip":

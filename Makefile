@@ -62,8 +62,9 @@ e2e: $(READY) browser ## Run the tests that need a whole Airflow; without ARGS t
 	$(if $(ARGS),,@$(MAKE) --no-print-directory e2e-celery)
 
 .PHONY: e2e-celery
-e2e-celery: $(CELERY)/.ready services ## Kill a Celery worker in the middle of its work; asset events on PostgreSQL
-	$(CELERY)/bin/python -m pytest -m e2e tests/e2e/test_celery.py tests/e2e/test_asset_watches.py -s $(ARGS)
+e2e-celery: $(CELERY)/.ready services ## Kill a Celery worker in the middle of its work; asset events and people from PostgreSQL
+	$(CELERY)/bin/python -m pytest -m e2e tests/e2e/test_celery.py tests/e2e/test_asset_watches.py \
+		tests/e2e/test_warehouse.py -s $(ARGS)
 
 .PHONY: e2e-s3
 e2e-s3: $(S3)/.ready ## Read rosters from a local S3 and write reports to it, through Airflow's Amazon provider

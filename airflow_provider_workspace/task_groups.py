@@ -237,6 +237,8 @@ def workspace_organization(
     file: Any,
     organization: str | None = None,
     workspace_conn_id: str | None = None,
+    roster: Sequence[Any] | XComArg | None = None,
+    columns: Sequence[str] | None = None,
     render_file: bool | None = None,
     publish: Callable[[Any], Any] | None = None,
     require_approval: bool = False,
@@ -257,6 +259,9 @@ def workspace_organization(
         ``file`` and optionally ``organization`` and ``workspace_conn_id``
     :param organization: name of the organization, if the file has several
     :param workspace_conn_id: connection to the service; by default that of ``default_args``, or ``workspace_default``
+    :param roster: the people, if the file names none under ``members``: rows or addresses, or the XCom of a query. In a
+        mapped group, the people of each organization
+    :param columns: names of the columns, if the rows are tuples or lists, such as the result of a query
     :param render_file: whether the file is a Jinja template, see
         :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`
     :param publish: creates the task that publishes the challenges of domains in your DNS, such as a ``@task`` function.
@@ -276,6 +281,7 @@ def workspace_organization(
     )
 
     workspace_conn_id = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
+    people = {"roster": roster, "columns": columns}
     single = {"organization": organization, "workspace_conn_id": workspace_conn_id}
 
     @task(
@@ -305,7 +311,7 @@ def workspace_organization(
             doc_md="Compares the organization with its file. Sends nothing.",
             require_approval=require_approval,
             fail_on_difference=dry_run,
-            **{**common, **(plan_args or {})},
+            **{**common, **people, **(plan_args or {})},
         )
         if dry_run:
             return
@@ -317,7 +323,7 @@ def workspace_organization(
                 doc_md=f"Plans the {part} again, and applies the changes.",
                 part=part,
                 approved=plan.output if require_approval else None,
-                **{**common, **(verification_args or {} if part == "verification" else {})},
+                **{**common, **{"members": people, "verification": verification_args or {}}.get(part, {})},
             )
             [plan, *(tasks[other] for other in before)] >> tasks[part]
         if publish is not None:

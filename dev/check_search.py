@@ -23,9 +23,11 @@ EXPECTED = {
     "guides/offboarding": "offboarding",
     "guides/onboarding": "onboarding, txt record",
     "guides/organization-file": "drift",
+    "guides/pull-request": "github actions, pull request",
     "guides/recipes": "slack",
     "guides/status-page": "airflow ui",
     "guides/waiting": "deferrable",
+    "guides/warehouse": "hr system, okta, scim, sql, warehouse",
     "migrating": "migrate",
     "operators/index": "dry run",
     "production": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -31,10 +32,12 @@ def parse_level(value: Any) -> int:
 
 def _parse_number(value: Any) -> int:
     """
-    Parse an integer or its text.
+    Parse an integer or its text; databases return it as a decimal number.
 
     :raises ValueError: if it is anything else, such as a boolean or a fraction
     """
+    if isinstance(value, Decimal):
+        value = str(value)
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,90}(\.0*)?\s*", value, re.ASCII):
         return int(value.partition(".")[0])
     if (

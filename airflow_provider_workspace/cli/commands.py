@@ -8,14 +8,17 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
-from airflow_provider_workspace.errors import WorkspaceError, printable
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, printable
 from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import LeaseRegistry
 
@@ -64,33 +67,68 @@ def whoami(args: Namespace) -> None:
 
 
 def plan(args: Namespace) -> None:
-    """Compare each organization of a file, or the members of one with a roster; exit with status 2 if one differs."""
-    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    """Compare organizations with files or rosters; exit with status 2 if one differs, and 1 after an error."""
+    from airflow_provider_workspace.cli.plan_output import FORMATS
+
+    plans: list[Planned] = []
+    errors: dict[str, str] = {}
+    with _open_hook(args.conn_id) as hook:
+        for file in args.files:
+            try:
+                for planned in _plan_file(hook, file, args):
+                    plans.append(planned)  # noqa: PERF402 - keeps those before an error
+            except WorkspaceError as error:  # noqa: PERF203 - the other files are planned
+                errors[file] = str(error)
+                print(f"{file}: {error}", file=sys.stderr)  # noqa: T201
+    _print(*FORMATS[args.output](plans, errors))
+    if errors or any(one.plan.differences for one in plans):
+        raise SystemExit(1 if errors else 2)
+
+
+def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Planned]:
+    """Plan each organization of a file, or the members of a roster."""
+    from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.hooks.files import file_at
+    from airflow_provider_workspace.procedures.members import plan_members
     from airflow_provider_workspace.procedures.organization import plan_organization
     from airflow_provider_workspace.procedures.organization_file import load_organizations
+    from airflow_provider_workspace.procedures.roster_files import read_roster
     from airflow_provider_workspace.state.memory import organization_reader
 
-    file: Any = args.file
-    if not file.endswith((".yaml", ".yml")):
+    content: Any = file
+    is_roster = not file.endswith((".yaml", ".yml"))
+    if is_roster:
         members = {"roster": file, "protected": args.protected, "owner_level": args.owner_level}
-        file = {"members": members, "complete": ["members"]}
-    plans: dict[str, Any] = {}
-    with _open_hook(args.conn_id) as hook:
-        organizations = load_organizations(file, file_at, _note_template)
-        if args.organization_id and len(organizations) > 1:
-            raise SystemExit(f"Leave out --organization-id: {args.file} describes {len(organizations)} organizations.")
-        for name, wanted in organizations.items():
-            organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
-            reader = organization_reader(hook.client, organization_id, DatabaseStore)
-            plans[name or organization_id] = plan_organization(wanted, reader)
-    if args.output == "json":
-        _print(json.dumps({name: planned.to_dict() for name, planned in plans.items()}, indent=2))
-    else:
-        for name, planned in plans.items():
-            _print(f"Organization {name}: {planned.table()}")
-    if any(planned.differences for planned in plans.values()):
-        raise SystemExit(2)
+        content = {"members": members, "complete": ["members"]}
+    organizations = load_organizations(content, file_at, _note_template)
+    if args.organization_id and len(organizations) > 1:
+        raise WorkspaceInputError(f"Leave out --organization-id: {file} describes {len(organizations)} organizations")
+    for name, wanted in organizations.items():
+        organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
+        if is_roster and args.leavers and wanted.members:
+            rows, level = read_roster(None, file_at(file)), wanted.members.owner_level
+            guards: Any = {"protected": wanted.members.protected, "owner_level": level if level is None else int(level)}
+            planned = plan_members(hook.client, organization_id, rows, **guards, leaving=True)
+        else:
+            store = None if is_roster else _readable_store()
+            planned = plan_organization(wanted, organization_reader(hook.client, organization_id, store))
+        yield Planned(file, name or organization_id, wanted, planned)
+
+
+@cache
+def _readable_store() -> type[DatabaseStore] | None:
+    """Return the store in Airflow's database; ``None``, with a note, if it cannot be read."""
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from airflow_provider_workspace.cli.database_store import DatabaseStore
+
+    try:
+        DatabaseStore().list_keys()
+    except SQLAlchemyError as error:
+        found = getattr(error, "orig", error)
+        print(f"What only Airflow knows is left out: its database cannot be read ({found}).", file=sys.stderr)  # noqa: T201
+        return None
+    return DatabaseStore
 
 
 def _note_template(text: str) -> str:

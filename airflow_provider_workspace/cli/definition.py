@@ -22,7 +22,12 @@ def get_workspace_commands() -> list[CLICommand]:
     organization_id = Arg(("--organization-id",), help="Organization; by default that of the connection")
     output = Arg(("-o", "--output"), choices=("table", "json"), default="table", help="Output format")
     plan_args = (
-        Arg(("file",), help="Organization file (.yaml) or roster of the members (.csv, .json, .jsonl)"),
+        Arg(
+            ("files",),
+            nargs="+",
+            metavar="FILE",
+            help="Organization file (.yaml) or roster of the members (.csv, .json, .jsonl)",
+        ),
         conn_id,
         organization_id,
         Arg(
@@ -37,7 +42,8 @@ def get_workspace_commands() -> list[CLICommand]:
             default="owner",
             help="With a roster: members with this level (a number or a name) or above are never changed or removed",
         ),
-        output,
+        Arg(("--leavers",), action="store_true", help="Rosters are of people who leave; nobody else is changed"),
+        Arg(("-o", "--output"), choices=("table", "json", "markdown", "github"), default="table", help="Output format"),
     )
     resume = Arg(("--resume",), action="store_true", help="Resume the exports of abandoned windows")
     sandbox_args = (

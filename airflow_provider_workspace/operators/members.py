@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -153,7 +153,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     :param columns: names of the columns, if the rows are tuples or lists, such as the result of a query
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
-    :param leavers: instead of a roster, the addresses of people who leave: they are removed and their open invites
+    :param leavers: instead of a roster, rows or addresses of people who leave: they are removed and their open invites
         withdrawn, and nobody else is changed
     :param protected: addresses of members who are never removed or changed. Include the owner of the connection's API
         key: the interface does not show whose key it is, and without its owner the key stops working
@@ -177,7 +177,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
     columns: Arg[Sequence[str] | None] = arg(NAMES, default=None)
     path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
-    leavers: Arg[Sequence[str] | None] = arg(ROWS, default=None)
+    leavers: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
     protected: Arg[Sequence[str]] = arg(ROWS)
     defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
     max_removals: Arg[int | None] = arg(MAXIMUM, default=10)
@@ -217,16 +217,13 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.procedures.members import plan_members
-        from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_query, rows_of_value
+        from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
 
-        leavers = None if self.leavers is None else rows_of_query(self.leavers, "leavers")
-        roster: Iterable[Any] = ()
-        if leavers is None:
-            roster = read_roster(
-                self.roster, file_at(self.path), self.defaults, argument="roster", columns=self.columns
-            )
-        elif self.roster is not None or self.path is not None:
+        leaving = self.leavers is not None
+        if leaving and (self.roster is not None or self.path is not None):
             raise WorkspaceInputError("Give either leavers=… or a roster")
+        name, rows = ("leavers", self.leavers) if leaving else ("roster", self.roster)
+        roster = read_roster(rows, file_at(self.path), self.defaults, argument=name, columns=self.columns)
         return partial(
             plan_members,
             hook.client,
@@ -234,5 +231,5 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
             roster,
             protected=rows_of_value(self.protected, "protected"),
             owner_level=self.owner_level,
-            leavers=leavers,
+            leaving=leaving,
         )

@@ -7,6 +7,7 @@ Everybody on the roster must be a member with its level, or have an open invite;
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key, id_key
@@ -36,39 +37,37 @@ def plan_members(
     *,
     protected: Collection[Any],
     owner_level: int | None,
-    leavers: Collection[Any] | None = None,
+    leaving: bool = False,
     complete: bool = True,
     on_invalid: str = "fail",
     read_members: Callable[[], list[Member]] | None = None,
 ) -> Plan:
     """
-    Compare a roster with an organization, or plan the removal of some people and of their open invites.
+    Compare a roster with an organization, or plan the removal of its people and of their open invites.
 
     :param rows: rows of the roster, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
     :param protected: addresses of people who are neither removed nor changed
     :param owner_level: members of this level and above are neither removed nor changed; ``None`` to treat them like
         others
-    :param leavers: addresses of people who are removed, instead of a roster; nobody else is changed
+    :param leaving: whether the people of the roster are removed, and nobody else is changed
     :param complete: whether people who are not on the roster are removed
     :param on_invalid: ``fail`` if a row is invalid, or ``skip`` such rows; only where nobody is removed
     :param read_members: returns the members
     :raises WorkspaceInputError: if a row or address is invalid, the roster is empty, or no owner would be left
     """
-    roster = _check_rows(rows, on_invalid) if leavers is None else Roster()
-    wanted = {row.key: row for row in roster.rows}
-    leaving = {address_key(email): email for email in (check_address("leavers", one) for one in leavers or ())}
-    if leavers is not None and not leaving:
-        raise WorkspaceInputError("leavers is empty")
+    roster = _check_rows(rows, on_invalid, "leavers" if leaving else "the roster")
+    named = {row.key: row for row in roster.rows}
+    wanted = {} if leaving else named
     safe = {address_key(check_address("protected", address)) for address in protected}
     # Before the members, so that people who join in between are not missed.
     invites = [
         invite for invite in read_rows(client, ListInvites(organization_id=organization_id)) if not invite.is_expired
     ]
     members = read_members() if read_members else read_rows(client, ListMembers(organization_id=organization_id))
-    why = "not on the roster" if leavers is None else "is leaving"
+    why = "is leaving" if leaving else "not on the roster"
 
     def goes(key: str) -> bool:
-        return key not in wanted and (key in leaving if leavers is not None else complete)
+        return key in named if leaving else key not in named and complete
 
     invited = {address_key(invite.target_email or ""): invite for invite in invites}
     changes: list[Change | None] = [
@@ -83,29 +82,39 @@ def plan_members(
         row = wanted.get(key)
         if row or goes(key):
             changes.append(_plan_member(organization_id, member, row, owner_level, safe, why))
-    new = (row for row in roster.rows if row.key not in joined)
-    changes += [_plan_row(organization_id, row, invited.get(row.key), owner_level) for row in new]
-    gone = (email for key, email in leaving.items() if key not in joined and key not in invited)
-    changes += [_person("skip", email, "is neither a member nor invited") for email in gone]
+    new = [row for row in roster.rows if row.key not in joined]
+    if leaving:
+        gone = (row.invite.target_email for row in new if row.key not in invited)
+        changes += [_person("skip", email, "is neither a member nor invited") for email in gone]
+    else:
+        changes += [_plan_row(organization_id, row, invited.get(row.key), owner_level) for row in new]
     changes += [_person("skip", one.email, f"row {one.row}: {one.reason}") for one in roster.duplicates]
     for one in roster.invalid:
         name = f"row {one.row} {one.email}".rstrip()
-        changes.append(Change("differs", "members", name, why=f"left out: {one.reason}"))
-    planned = [change for change in changes if change is not None]
+        changes.append(Change("differs", "members", name, why=f"left out: {one.reason}", where=("row", one.row)))
+    planned = [_with_row(change, named) for change in changes if change is not None]
     planned.sort(key=lambda change: ORDER.index(change.action) if change.sends else len(ORDER))
     check_owner_stays(members, planned)
     return Plan(client.settings.place(organization_id), planned)
 
 
-def _check_rows(rows: Iterable[Mapping[str, Any] | str], on_invalid: str) -> Roster:
+def _with_row(change: Change, named: Mapping[str, Row]) -> Change:
+    """Note the row of the person whom a change names after its kind."""
+    row = named.get(address_key(change.name.partition(" ")[2]))
+    return replace(change, where=("row", row.number)) if row else change
+
+
+def _check_rows(rows: Iterable[Mapping[str, Any] | str], on_invalid: str, name: str) -> Roster:
     """Check the roster; an invalid row stops everything unless it may be skipped: its person would be removed."""
     roster = check_roster(rows)
     if roster.invalid and on_invalid == "fail":
         raise WorkspaceInputError(
-            f"Correct the invalid rows of the roster ({len(roster.invalid)}): {name_entries(roster.invalid)}"
+            f"Correct the invalid rows of {name} ({len(roster.invalid)}): {name_entries(roster.invalid)}"
         )
     if not (roster.rows or roster.invalid):
-        raise WorkspaceInputError("The roster is empty: this would remove everybody")
+        raise WorkspaceInputError(
+            "leavers is empty" if name == "leavers" else "The roster is empty: this would remove everybody"
+        )
     return roster
 
 

@@ -62,7 +62,7 @@ class OrganizationReader:
     Reads an organization; each list is read once, when it is needed first.
 
     :param find_dashboard: reads a dashboard that Airflow remembers, by project, its id and entry; returns ``None`` if
-        Airflow remembers none
+        Airflow remembers none. ``None`` where what Airflow remembers cannot be read
     :param create_dashboard: creates and remembers a dashboard, with what the task remembers
     :param window_of: returns the maintenance window that holds a batch export; an empty string if none does
     :param file_at: opens a path
@@ -70,7 +70,7 @@ class OrganizationReader:
 
     client: WorkspaceClient
     organization_id: str
-    find_dashboard: Callable[[str, str, DashboardEntry], Dashboard | None]
+    find_dashboard: Callable[[str, str, DashboardEntry], Dashboard | None] | None
     create_dashboard: Callable[[str, ops.dashboards.CreateDashboard, DashboardEntry, Any], object]
     window_of: Callable[[str], str]
     file_at: Callable[[str], Any]
@@ -113,10 +113,11 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
         changes += _plan_domains(wanted, reader)
     if "members" in parts:
         changes += _plan_members(wanted, reader)
-    for project in wanted.projects:
-        for dashboard in project.dashboards:
+    for number, project in enumerate(wanted.projects):
+        for place, dashboard in enumerate(project.dashboards):
             if "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
-                changes += _plan_dashboard(wanted, project, dashboard, reader)
+                where = ("projects", number, "dashboards", place)
+                changes += _plan_dashboard(wanted, project, dashboard, reader, where)
     if "exports" in parts:
         changes += _plan_exports(wanted, reader)
     planned = [change for change in changes if change.part in parts]
@@ -126,55 +127,61 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
 
 def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Change]:
     changes: list[Change] = []
-    for entry in wanted.projects:
+    for number, entry in enumerate(wanted.projects):
+        where = ("projects", number)
         fields = entry.model_dump(mode="json", exclude_unset=True, exclude={"dashboards"})
         create = ops.projects.CreateProject(organization_id=reader.organization_id, **fields)
         name, project_id = f"project {entry.name}", reader.project_id(entry)
         if project_id is None:
             del fields["name"]
-            changes.append(Change("create", "projects", name, fields, operation=create))
+            changes.append(Change("create", "projects", name, fields, operation=create, where=where))
             continue
         get = ops.projects.GetProject(organization_id=reader.organization_id, project_id=project_id)
         after, before = _changed_fields(create, reader.client.send(get))
         if after:
             why = "change it by hand: the interface cannot"
-            changes.append(Change("differs", "projects", name, after, before, why))
+            changes.append(Change("differs", "projects", name, after, before, why, where=where))
     return changes
 
 
 def _plan_domains(wanted: Organization, reader: OrganizationReader) -> list[Change]:
-    where: dict[str, Any] = {"organization_id": reader.organization_id}
-    listed = read_rows(reader.client, ops.domains.ListDomains(organization_id=reader.organization_id))
+    ids: dict[str, Any] = {"organization_id": reader.organization_id}
+    listed = read_rows(reader.client, ops.domains.ListDomains(**ids))
     rows = {domain_key(row.domain): row for row in listed if row.domain}
     changes: list[Change] = []
-    for entry in wanted.domains:
+    for number, entry in enumerate(wanted.domains):
         row = rows.pop(domain_key(entry.domain), None)
+        where = ("domains", number)
         if row is None:
-            create = ops.domains.CreateDomain(**where, domain=domain_name(entry.domain))
-            changes.append(Change("create", "domains", f"domain {create.domain}", operation=create))
-        changes += _domain_changes(entry, row, where)
+            create = ops.domains.CreateDomain(**ids, domain=domain_name(entry.domain))
+            changes.append(Change("create", "domains", f"domain {create.domain}", operation=create, where=where))
+        changes += _domain_changes(entry, row, ids, where)
     if "domains" in wanted.complete:
         for key, row in rows.items():
-            delete = ops.domains.DeleteDomain(**where, domain_id=str(row.id))
+            delete = ops.domains.DeleteDomain(**ids, domain_id=str(row.id))
             changes.append(Change("remove", "domains", f"domain {key}", why="not in the file", operation=delete))
     return changes
 
 
-def _domain_changes(entry: DomainEntry, row: Domain | None, where: dict[str, Any]) -> list[Change]:
+def _domain_changes(
+    entry: DomainEntry, row: Domain | None, ids: dict[str, Any], where: tuple[str | int, ...]
+) -> list[Change]:
     """Compare one domain with its entry; ``None`` if it does not exist yet."""
     name, key = f"domain {domain_name(entry.domain)}", {"domain": domain_key(entry.domain)}
     settings = entry.model_dump(mode="json", exclude_unset=True, exclude={"domain", "verified"})
     changes: list[Change] = []
 
     if entry.verified and not (row and row.is_verified):
-        verify = ops.domains.VerifyDomain(**where, domain_id=str(row.id)) if row else None
+        verify = ops.domains.VerifyDomain(**ids, domain_id=str(row.id)) if row else None
         after, before = {"is_verified": True}, {"is_verified": False} if row else {}
         values = ("change", "verification", name, after, before, "", verify, {**key, **after})
-        changes.append(Change(*values, apply=lambda client, _: _verify(client, verify)))
-    update = ops.domains.UpdateDomain(**where, domain_id=str(row.id), **settings) if row and settings else None
+        changes.append(Change(*values, apply=lambda client, _: _verify(client, verify), where=where))
+    update = ops.domains.UpdateDomain(**ids, domain_id=str(row.id), **settings) if row and settings else None
     after, before = _changed_fields(update, row) if update else (settings, {})
     if after:
-        changes.append(Change("change", "verification", name, after, before, "", update, {**key, **settings}))
+        changes.append(
+            Change("change", "verification", name, after, before, "", update, {**key, **settings}, where=where)
+        )
     return changes
 
 
@@ -193,13 +200,14 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> list[Chan
     members = wanted.members
     if members is None or members.people == []:
         return []
-    people = None if members.people is None else [one.model_dump(exclude_unset=True) for one in members.people]
+    if members.roster is None and members.rows is None:
+        return [Change("skip", "members", "people", why="a task passes them as roster=…")]
     defaults = members.defaults.model_dump(exclude_unset=True) if members.defaults else None
     complete = "members" in wanted.complete
     plan = plan_members(
         reader.client,
         reader.organization_id,
-        read_roster(people, members.roster and reader.file_at(members.roster), defaults, argument="people"),
+        read_roster(members.rows, members.roster and reader.file_at(members.roster), defaults),
         protected=members.protected,
         owner_level=None if members.owner_level is None else int(members.owner_level),
         complete=complete,
@@ -223,23 +231,29 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> list[Chan
 
 
 def _plan_dashboard(
-    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reader: OrganizationReader
+    wanted: Organization,
+    project: ProjectEntry,
+    entry: DashboardEntry,
+    reader: OrganizationReader,
+    where: tuple[str | int, ...],
 ) -> list[Change]:
     """Compare a dashboard that Airflow remembers, and its collaborators."""
     name = f"dashboard {project.name} / {entry.name}"
     fields = entry.model_dump(mode="json", exclude_unset=True, exclude=ENTRY_ONLY_FIELDS)
-    project_id = reader.project_id(project)
+    project_id, find = reader.project_id(project), reader.find_dashboard
+    if project_id and find is None:
+        return [Change("skip", "dashboards", name, why="known only to Airflow, as are its collaborators", where=where)]
     dashboard: Dashboard | None = None
     changes: list[Change] = []
     try:
-        dashboard = None if project_id is None else reader.find_dashboard(project.name, project_id, entry)
+        dashboard = find(project.name, project_id, entry) if project_id and find else None
     except (WorkspaceInputError, WorkspaceOutcomeUnknownError) as error:
         why = str(error)
 
         def refuse(*_: object) -> NoReturn:
             raise WorkspaceInputError(why)
 
-        return [Change("differs", "dashboards", name, why=why, apply=refuse)]
+        return [Change("differs", "dashboards", name, why=why, apply=refuse, where=where)]
     if dashboard is None:
         create = ops.dashboards.CreateDashboard(project_id=project_id, **fields) if project_id else None
         changes.append(
@@ -252,6 +266,7 @@ def _plan_dashboard(
                 operation=create,
                 intended={"project": project.name, **fields},
                 apply=lambda _, memory: create and reader.create_dashboard(project.name, create, entry, memory),
+                where=where,
             )
         )
     else:
@@ -259,22 +274,23 @@ def _plan_dashboard(
         update = ops.dashboards.UpdateDashboard(project_id=str(project_id), dashboard_id=dashboard.id or 0, **compared)
         after, before = _changed_fields(update, dashboard)
         if after:
-            changes.append(Change("change", "dashboards", name, after, before, operation=update))
+            changes.append(Change("change", "dashboards", name, after, before, operation=update, where=where))
     if entry.collaborators is not None:
-        where = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else None
-        changes += _plan_collaborators(wanted, project, where, entry, reader)
+        ids = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else None
+        changes += _plan_collaborators(wanted, project, ids, entry, reader, (*where, "collaborators"))
     return changes
 
 
 def _plan_collaborators(
     wanted: Organization,
     project: ProjectEntry,
-    where: dict[str, Any] | None,
+    ids: dict[str, Any] | None,
     entry: DashboardEntry,
     reader: OrganizationReader,
+    where: tuple[str | int, ...],
 ) -> list[Change]:
-    """Compare the collaborators of a dashboard; ``where`` is ``None`` if it does not exist yet."""
-    listed = read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**where)) if where else []
+    """Compare the collaborators of a dashboard; ``ids`` is ``None`` if it does not exist yet."""
+    listed = read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**ids)) if ids else []
     users = {address_key(one.user.email or ""): one.user.uuid for one in reader.members if one.user and one.user.uuid}
     keys = {uuid.lower(): key for key, uuid in users.items()}
     rows: dict[str, DashboardCollaborator] = {}
@@ -291,7 +307,8 @@ def _plan_collaborators(
         name = f"collaborator {who} of {project.name} / {entry.name}"
         changes.append(Change(action, "collaborators", name, *fields, **how))
 
-    for person in entry.collaborators or ():
+    for number, person in enumerate(entry.collaborators or ()):
+        path = (*where, number)
         level: dict[str, Any] = {} if person.level is None else {"level": person.level}
         key = address_key(person.email)
         intended = {"project": project.name, "dashboard": entry.name, "email": key, **level}
@@ -299,42 +316,43 @@ def _plan_collaborators(
         if found is not None:
             if level and found.level != person.level:
                 why = "remove the collaborator by hand and run this again: the interface cannot change a level"
-                add("differs", person.email, level, {"level": found.level}, why)
+                add("differs", person.email, level, {"level": found.level}, why, where=path)
         elif key not in users:
             why = "not a member yet; added after joining"
             if nameless:
                 why += f", unless one of {len(nameless)} collaborators without an e-mail address is this person"
-            add("unknown" if nameless else "wait", person.email, level, why=why, intended=intended)
-        elif where is None:
-            add("create", person.email, level, intended=intended)
+            add("unknown" if nameless else "wait", person.email, level, why=why, intended=intended, where=path)
+        elif ids is None:
+            add("create", person.email, level, intended=intended, where=path)
         else:
-            operation = ops.dashboards.AddDashboardCollaborator(**where, user_uuid=users[key], **level)
-            add("create", person.email, level, operation=operation, intended=intended)
+            operation = ops.dashboards.AddDashboardCollaborator(**ids, user_uuid=users[key], **level)
+            add("create", person.email, level, operation=operation, intended=intended, where=path)
     for key, row in [*rows.items(), *(("", row) for row in nameless)] if "collaborators" in wanted.complete else ():
         before = {"level": row.level}
-        if key and row.label and where:
-            remove = ops.dashboards.RemoveDashboardCollaborator(**where, user_uuid=row.user_uuid or row.label)
-            add("remove", key, before=before, why="not in the file", operation=remove)
+        if key and row.label and ids:
+            remove = ops.dashboards.RemoveDashboardCollaborator(**ids, user_uuid=row.user_uuid or row.label)
+            add("remove", key, before=before, why="not in the file", operation=remove, where=where)
         else:
             why = "no member, and the service does not show who it is: remove them by hand if they should go"
-            add("unknown", key or row.label or "-", before=before, why=why)
+            add("unknown", key or row.label or "-", before=before, why=why, where=where)
     return changes
 
 
 def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Change]:
     """Plan the exports, whose state cannot be read; exports that a maintenance window holds are left alone."""
     changes: list[Change] = []
-    for entry in wanted.exports:
+    for number, entry in enumerate(wanted.exports):
+        where = ("exports", number)
         export_id = str(entry.batch_export_id)
         name, after, window = f"export {export_id}", {"paused": entry.paused}, reader.window_of(export_id)
         if window:
             why = f"left alone: the maintenance window {window} holds it"
-            changes.append(Change("wait", "exports", name, after, why=why))
+            changes.append(Change("wait", "exports", name, after, why=why, where=where))
             continue
         kind = ops.batch_exports.PauseBatchExport if entry.paused else ops.batch_exports.UnpauseBatchExport
         operation = kind(organization_id=reader.organization_id, batch_export_id=export_id)
         why = "sent again each time: the interface does not show whether it is paused"
-        changes.append(Change("set", "exports", name, after, why=why, operation=operation))
+        changes.append(Change("set", "exports", name, after, why=why, operation=operation, where=where))
     return changes
 
 

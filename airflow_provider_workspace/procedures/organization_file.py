@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
@@ -62,7 +62,7 @@ class Person(InviteSettings, _Entry):
 
 
 class Members(_Entry):
-    """The people: a roster file or a list."""
+    """The people: a roster file or a list; without both, the rows that a task passes."""
 
     roster: str | None = Field(default=None, description="CSV, JSON or JSON lines file, relative to this one")
     people: list[Annotated[Person, BeforeValidator(_person)]] | None = None
@@ -77,10 +77,17 @@ class Members(_Entry):
     )
     owner_level: OptionalLevel = Field(default=15, description="Nobody of this level or above is removed or changed")
 
+    _rows: list[Any] | None = None
+
+    @property
+    def rows(self) -> list[Any] | None:
+        """The rows of the list, or those that a task passes; ``None`` if there is neither."""
+        return self._rows if self.people is None else [one.model_dump(exclude_unset=True) for one in self.people]
+
     @model_validator(mode="after")
     def roster_or_people(self) -> Self:
-        """Require either a roster or a list."""
-        if (self.roster is None) == (self.people is None):
+        """Refuse both a roster and a list."""
+        if self.roster is not None and self.people is not None:
             raise ValueError("give either roster or people")
         _refuse_repeated("people", [address_key(person.email) for person in self.people or ()], "people")
         return self
@@ -149,6 +156,34 @@ class Organization(_Entry):
         """Note the file, its YAML, and the keys above the organization, for the lines of mistakes."""
         self._source = (name, root, above)
         return self
+
+    def with_rows(self, rows: list[Any] | None) -> Self:
+        """
+        Return it with the rows that a task passes for its people.
+
+        :param rows: the rows; ``None`` if the task passes none
+        :raises WorkspaceInputError: if ``members`` names people too, or if neither does
+        """
+        if self.members is None and rows is None:
+            return self
+        members = self.members.model_copy() if self.members else Members()
+        if (rows is None) == (members.roster is None and members.people is None):
+            raise self.refusal({("members",): "give one of roster and people, or neither and the task's roster=…"})
+        members._rows = rows  # noqa: SLF001 - a copy of the same module
+        return self.model_copy(update={"members": members})
+
+    def place(self, where: Sequence[str | int]) -> tuple[str | None, int]:
+        """
+        Return the line of an entry, with the path of the roster if it stands there and not in the organization file.
+
+        :param where: its path in the file, or ``row`` and its number
+        """
+        roster = self.members and self.members.roster
+        if where[0] == "row" and roster:
+            return roster, 1 if roster.lower().endswith(".json") else int(where[1])
+        _, root, above = self._source
+        path = ("members", "people", int(where[1]) - 1) if where[0] == "row" else where
+        return None, _line(_find(root, (*above, *path)))
 
     def refusal(self, mistakes: Mapping[tuple[str | int, ...], str]) -> WorkspaceInputError:
         """Return the error for mistakes that the service shows, by their paths in the file."""

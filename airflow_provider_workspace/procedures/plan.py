@@ -66,6 +66,8 @@ class Change:
     :param before: current values of the fields, as far as known
     :param why: the reason, for people; empty if there is none
     :param operation: the operation to send; ``None`` for none, or if it depends on an earlier part
+    :param where: path of the entry in the file that says so, or ``row`` and the number of a row of a roster; by default
+        the part
     :param intended: what the change is known by before its ids are: the names of its parents, and all fields
     :param apply: applies it, with a client and what the task remembers; by default the operation is sent
         as :mod:`~airflow_provider_workspace.procedures.ensure` does
@@ -80,6 +82,7 @@ class Change:
     operation: Operation[Any] | None = None
     intended: Mapping[str, Any] | None = None
     apply: Callable[[WorkspaceClient, Any], Any] | None = None
+    where: tuple[str | int, ...] = ()
 
     @property
     def sends(self) -> bool:
@@ -111,9 +114,13 @@ class Change:
 
     def line(self) -> str:
         """Return the change as a line of a table."""
+        return printable(f"  {SYMBOLS[self.action]} {self.name:<44} {self.notes}")
+
+    @property
+    def notes(self) -> str:
+        """The fields and the reason, for people."""
         late = ["its id is known after apply"] if self.sends and self.operation is None else []
-        notes = [*describe_fields(self.before, self.after), *late, *filter(None, [self.why])]
-        return printable(f"  {SYMBOLS[self.action]} {self.name:<44} {', '.join(notes)}")
+        return ", ".join([*describe_fields(self.before, self.after), *late, *filter(None, [self.why])])
 
     def digest(self, planned_for: str) -> str | None:
         """Return a digest of what an approval covers; ``None`` for a change that is never sent."""

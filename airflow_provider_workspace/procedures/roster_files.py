@@ -158,7 +158,7 @@ def rows_of_query(value: Any, argument: str, columns: Sequence[str] | None = Non
     """
     Read rows as operators for SQL return them: mappings, tuples or lists, or the rows and the cursor's description.
 
-    A cell that is ``None`` has no value; a row without values is blank. The name of a column may be in capitals.
+    A cell that is ``None`` or blank has no value; a row without values is blank. A column may be named in capitals.
 
     :param argument: name of the operator's argument, for messages
     :param columns: names of the columns, where rows are tuples or lists; rows of one column need none
@@ -178,14 +178,18 @@ def _row_of_query(row: Any, where: str, columns: Sequence[str] | None) -> Any:
         cells = {_column(name): cell for name, cell in row.items()}
     elif _is_list(row):
         if columns is None and len(row) == 1:
-            return {} if row[0] is None else row[0]
+            return {} if _is_blank(row[0]) else row[0]
         if columns is None or len(row) != len(columns):
             named = "" if columns is None else f", and columns names {len(columns)}"
             raise WorkspaceInputError(f"Pass columns=[…] with a name for each column: {where} has {len(row)}{named}")
         cells = dict(zip(columns, row, strict=True))
     else:
         return row
-    return {} if all(cell is None for cell in cells.values()) else {n: c for n, c in cells.items() if c is not None}
+    return {name: cell for name, cell in cells.items() if not _is_blank(cell)}
+
+
+def _is_blank(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, str) and not cell.strip())
 
 
 def _is_list(value: Any) -> bool:

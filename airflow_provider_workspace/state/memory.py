@@ -497,10 +497,15 @@ def variable_key(organization_id: str, project: str, entry: DashboardEntry) -> s
 def organization_reader(
     client: WorkspaceClient,
     organization_id: str,
-    store: Callable[[], LeaseStore] = VariableStore,
+    store: Callable[[], LeaseStore] | None = VariableStore,
     owner: tuple[str, int] = ("", 1),
 ) -> OrganizationReader:
-    """Return the reader of an organization; ``store`` makes the store of Variables, ``owner`` is the task's try."""
+    """
+    Return the reader of an organization.
+
+    :param store: makes the store of Variables; ``None`` where none can be read
+    :param owner: the task's try
+    """
     from airflow_provider_workspace.hooks.files import file_at
     from airflow_provider_workspace.procedures.organization import OrganizationReader
 
@@ -512,7 +517,8 @@ def organization_reader(
         return DashboardRegistry(key, identity, *how)
 
     def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
-        return dashboards(project, project_id, entry, TaskState({}, dry_run=True), owner, store()).find(client)
+        variables = store and store()
+        return dashboards(project, project_id, entry, TaskState({}, dry_run=True), owner, variables).find(client)
 
     def create_dashboard(project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState) -> None:
         registry = dashboards(project, create.project_id, entry, memory, owner)
@@ -520,16 +526,17 @@ def organization_reader(
         log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
 
     @cache
-    def registry() -> LeaseRegistry:
-        return LeaseRegistry(store())
+    def registry() -> LeaseRegistry | None:
+        return store and LeaseRegistry(store())
 
     def window_of(export_id: str) -> str:
-        return ", ".join(registry().windows_holding(export_key(settings.base_url, organization_id, export_id)).values())
+        leases, key = registry(), export_key(settings.base_url, organization_id, export_id)
+        return ", ".join(leases.windows_holding(key).values()) if leases else ""
 
     return OrganizationReader(
         client,
         organization_id,
-        find_dashboard,
+        store and find_dashboard,
         create_dashboard,
         window_of=window_of,
         file_at=file_at,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,16 @@ EFFECTS: dict[str, dict[str, int]] = {
     "resume_abandoned_exports": {},
     "offboard_members": {"delete_member": 1},
     "sync_members": {"delete_member": 1, "update_member": 1, "create_invite": 1},
+    "people_from_warehouse": {"delete_member": 1, "update_member": 1, "create_invite": 1, "delete_invite": 1},
 }
 WITH_APPROVAL = ("offboard_members", "sync_members")
+# Noah has left, Liv was never to be invited, and one row has nobody.
+PEOPLE = """
+CREATE TABLE people (email TEXT, level INTEGER, left_on TEXT);
+INSERT INTO people VALUES ('adam.admin@example.com', 8, NULL), ('mina.member@example.com', 8, NULL),
+    ('grace.analyst@example.com', NULL, NULL), ('ada@example.com', 1, NULL), (NULL, NULL, NULL),
+    ('noah.newton@example.com', 1, '2026-10-31');
+"""
 # The example that `make test-all` runs on every Python version.
 EVERYWHERE = "maintenance_window"
 # Examples with a test of their own, in which one follows the other.
@@ -86,7 +95,11 @@ def run_dag(request: pytest.FixtureRequest, server: SandboxServer, airflow_cli: 
         "password": server.seed.research_key,
         "extra": {"organization_id": server.seed.other_organization_id},
     }
+    warehouse = home / "warehouse.db"
+    with closing(sqlite3.connect(warehouse)) as database, database:
+        database.executescript(PEOPLE)
     connections = {
+        "AIRFLOW_CONN_WAREHOUSE": json.dumps({"conn_type": "sqlite", "host": str(warehouse)}),
         "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),
         "AIRFLOW_CONN_WORKSPACE_RESEARCH": json.dumps(research),
     }

@@ -207,6 +207,20 @@ def test_the_tasks_of_an_organization() -> None:
     assert not dag.get_task("organization.plan").is_mapped
 
 
+def test_the_people_of_an_organization_may_come_from_another_task() -> None:
+    @task
+    def people() -> list[Any]:
+        return [["ada@example.com"]]
+
+    with DAG("onboard", schedule=None) as dag:
+        workspace_organization(file="northwind.yaml", roster=people(), columns=["email"])
+    followers = [dag.get_task(task_id) for task_id in dag.get_task("people").downstream_task_ids]
+    assert {task.task_id: task.columns for task in followers} == {
+        "organization.plan": ["email"],
+        "organization.members": ["email"],
+    }
+
+
 def test_a_drift_check_is_one_task() -> None:
     with DAG("drift", schedule=None) as dag:
         workspace_organization("north", file="northwind.yaml", dry_run=True, retries=0)

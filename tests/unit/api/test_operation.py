@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
 from uuid import UUID
@@ -237,7 +238,7 @@ def level_of(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("value", "level"),
     [
-        *((value, 8) for value in (8, "8", " 8 ", "8.0", 8.0, " Admin")),
+        *((value, 8) for value in (8, "8", " 8 ", "8.0", 8.0, Decimal("8.0"), " Admin")),
         *((value, value) for value in (-1, 37)),
         *(("+3", 3), ("member", 1), ("OWNER", 15)),
     ],
@@ -247,7 +248,10 @@ def test_levels_may_be_integers_or_names(value: Any, level: int) -> None:
     assert level_of(value) == invite.payload()["level"] == level
 
 
-@pytest.mark.parametrize("value", [True, False, 8.5, math.nan, math.inf, 10**200, "8.5", "boss", "", None, [8]])
+@pytest.mark.parametrize(
+    "value",
+    [True, False, 8.5, Decimal("8.5"), Decimal("NaN"), math.nan, math.inf, 10**200, "8.5", "boss", "", None, [8]],
+)
 def test_invalid_levels_are_refused(value: Any) -> None:
     with pytest.raises(WorkspaceInputError) as error:
         level_of(value)

@@ -7,15 +7,17 @@ import os
 import re
 import subprocess
 import sys
+from argparse import ArgumentParser
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 import pytest
 
+from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from tests.audit import effects
 from tests.leases import SWEEP, lease, swept, variable
@@ -74,6 +76,136 @@ def test_plan_sends_only_reads(airflow: Airflow, sandbox: SandboxServer, connect
     run = airflow("workspace", "plan", roster)
     assert run.returncode == 1
     assert "did you mean 'level'?" in run.stderr
+
+
+# The first project exists; only Airflow knows whether its dashboard does.
+FILE = """\
+projects:
+  - name: Default project
+    timezone: Europe/Rome
+    dashboards: [{name: "Sign | ups @team <b>`x`", collaborators: [ada@example.com]}]
+  - {name: Northwind, dashboards: [{name: Activation, collaborators: [lin@example.com]}]}
+domains: [{domain: north.example.com, verified: false}]
+members:
+  people: [mina.member@example.com,
+           {email: zoe@example.com}]
+exports:
+  - {batch_export_id: 0190c0de-0000-4000-8000-0000000000e1, paused: true}
+"""
+# The lines of the files, and the changes that they say.
+NOTICES = {
+    ("a%2C%25.yaml", 2): {"differs project Default"},
+    ("a%2C%25.yaml", 5): {
+        "create project Northwind",
+        "create dashboard Northwind",
+        "wait collaborator lin@example.com",
+    },
+    ("a%2C%25.yaml", 6): {"create domain north.example.com"},
+    ("a%2C%25.yaml", 9): {"create invite zoe@example.com"},
+    ("a%2C%25.yaml", 11): {"set export 0190c0de-0000-4000-8000-0000000000e1"},
+    ("team.csv", 1): {"remove member noah.newton@example.com"},
+    ("team.csv", 3): {"change member mina.member@example.com"},
+    ("team.csv", 4): {"create invite ada@example.com"},
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Organization files and rosters in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    Path("a,%.yaml").write_text(FILE)
+    Path("b.yaml").write_text("projects:\n  - nam: 'x'\n")
+    Path("same.yaml").write_text("projects: [{name: Default project}]\nmembers: {owner_level: owner}\n")
+    Path("team.csv").write_text(
+        "email,level\nadam.admin@example.com,8\nmina.member@example.com,8\nada@example.com,1\n"
+        "grace.analyst@example.com,\nliv.invited@example.com,\n"
+    )
+    Path("gone.csv").write_text("email\n\nnoah.newton@example.com\n")
+
+
+def plan(*arguments: str) -> Any:
+    """Run the command in this process, whose database is empty; return its exit code."""
+    commands = {command.name: command for command in get_workspace_commands()[0].subcommands}
+    parser = ArgumentParser()
+    for arg in commands["plan"].args:
+        arg.add_to_parser(parser)
+    try:
+        commands["plan"].func(parser.parse_args(arguments))
+    except SystemExit as end:
+        return end.code
+    return 0
+
+
+@pytest.mark.usefixtures("files")
+def test_a_plan_of_several_files_annotates_their_lines(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    connect()
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
+    assert plan("a,%.yaml", "b.yaml", "team.csv", "-o", "github") == 1
+    error, *notices = capfd.readouterr().out.splitlines()
+    hint = "projects.0.nam: unknown field (did you mean 'name'?)"
+    assert error.startswith(f"::error file=b.yaml,line=2::Correct b.yaml:%0A  line 2: {hint}%0A  line 2: ")
+    found = [re.findall(r"::notice file=(.*),line=(\d+)::(\w+ \w+ \S+)", notice) for notice in notices]
+    assert {(file, int(line), change) for ((file, line, change),) in found} == {
+        (*place, change) for place, changes in NOTICES.items() for change in changes
+    }
+    for arguments, code in (
+        (["same.yaml"], 0),
+        (["same.yaml", "gone.csv", "--leavers"], 2),
+        (["a,%.yaml", "same.yaml", "-o", "json"], 2),
+    ):
+        assert plan(*arguments) == code
+    said = capfd.readouterr().out
+    assert "= people " in said
+    assert "- member noah.newton@example.com" in said
+    assert f'"{sandbox.seed.organization_id} (same.yaml)": {{' in said
+    assert {entry["method"] for entry in sandbox.requests()} == {"GET"}
+
+
+@pytest.mark.usefixtures("files")
+def test_a_plan_for_a_comment_needs_no_database_and_escapes_names(sandbox: SandboxServer, tmp_path: Path) -> None:
+    """Runs the installed program in a new process whose home is empty, with a key that may only read."""
+    home = tmp_path / "home"
+    home.mkdir()
+    connection = sandbox.connection().replace(sandbox.seed.admin_key, sandbox.seed.reader_key)
+    run = subprocess.run(
+        [AIRFLOW, "workspace", "plan", "a,%.yaml", "b.yaml", "-o", "markdown"],
+        env={"HOME": str(home), "PATH": "/usr/bin:/bin", "AIRFLOW_CONN_WORKSPACE_DEFAULT": connection},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1, run.stderr
+    assert "b.yaml: Correct b.yaml:\n  line 2: projects.0.nam: unknown field" in run.stderr
+    error, _, title, _, summary, _, *table = run.stdout.splitlines()
+    assert error.startswith("**Error** in <code>b.yaml</code>: <code>Correct b.yaml&#58;")
+    assert title == f"### <code>{sandbox.seed.organization_id}</code> in <code>a,&#37;.yaml</code>"
+    assert summary.startswith("4 to create, 0 to change, 0 to remove, 1 cannot be known, 1 to change by hand, ")
+    assert table[:2] == ["| action | what | how |", "| --- | --- | --- |"]
+    what = "<code>timezone&#58; UTC -&#62; Europe/Rome, change it by hand&#58; the interface cannot</code>"
+    assert table[2] == f"| differs | <code>project Default project</code> | {what} |"
+    assert {line.count("|") for line in table} == {4}
+    name = "Sign &#124; ups &#64;team &#60;b&#62;&#96;x&#96;"
+    why = "known only to Airflow, as are its collaborators"
+    assert f"| skip | <code>dashboard Default project / {name}</code> | <code>{why}</code> |" in table
+
+
+def test_a_long_plan_is_cut_off_for_a_comment(
+    sandbox: SandboxServer,  # noqa: ARG001
+    connect: Connect,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    connect()
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
+    roster = tmp_path / "team.csv"
+    roster.write_text("".join(["email\n", *(f"person-{number}@example.com\n" for number in range(2000))]))
+    assert plan(str(roster), "-o", "markdown", "--protected", "mina.member@example.com") == 2
+    said = capfd.readouterr().out
+    assert 59_000 < len(said) < 61_000
+    assert re.search(r"</code> \|  \|\n\nThe rest is cut off", said)
 
 
 def test_a_closed_pipe_ends_the_command_quietly() -> None:

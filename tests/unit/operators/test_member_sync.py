@@ -119,8 +119,8 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
         ("defaults", ["level=8"], "defaults must be a mapping"),
         ("defaults", [{"level": True}], "level"),
         ("leavers", [[]], "leavers is empty"),
-        ("leavers", [["ada"]], "not an e-mail address"),
-        ("leavers", [[7]], "e-mail"),
+        ("leavers", [["ada"]], r"of leavers \(1\): row 1 \(ada\): the address needs exactly one @"),
+        ("leavers", [[7]], "'target_email' is required"),
     ],
 )
 def test_implausible_changes_are_refused(sandbox: SandboxServer, name: str, values: list[Any], message: str) -> None:

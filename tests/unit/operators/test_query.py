@@ -1,39 +1,36 @@
-"""People from a query: the result of Airflow's operator for SQL, on a real database."""
+"""People from a query: the result of Airflow's operator for SQL, on a real database, on each road that takes people."""
 
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.providers.common.sql.hooks.sql import DbApiHook
 from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator
 
+from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.organization import (
+    WorkspaceApplyOrganizationOperator,
+)
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.audit import effects
+from tests.audit import effects, writes
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
+PROTECTED = ["adam.admin@example.com", "mina.member@example.com", "grace.analyst@example.com"]
+COLUMNS = ["email", "first_name", "level"]
 
-class Database(DbApiHook):
-    """SQLite, whose provider a bare Airflow does not bring."""
-
-    conn_name_attr = "sqlite_conn_id"
-    path = ""
-
-    def get_conn(self) -> sqlite3.Connection:
-        return sqlite3.connect(self.path)
-
-    def set_autocommit(self, conn: Any, autocommit: Any) -> None:
-        """Leave it: SQLite has it since Python 3.12."""
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 
 @pytest.fixture
@@ -44,34 +41,103 @@ def query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         database.execute("CREATE TABLE people (email TEXT, first_name TEXT, level INTEGER)")
         rows = [("mia@example.com", "Mia", 1), ("noor@example.com", None, 8), (None, None, None)]
         database.executemany("INSERT INTO people VALUES (?, ?, ?)", rows)
+    monkeypatch.setenv("AIRFLOW_CONN_HR", json.dumps({"conn_type": "sqlite", "host": str(path)}))
 
     def run(sql: str) -> Any:
-        hook = Database()
-        hook.path = str(path)
         people = SQLExecuteQueryOperator(task_id="people", sql=sql, conn_id="hr")
-        monkeypatch.setattr(SQLExecuteQueryOperator, "get_db_hook", lambda _: hook)
         return json.loads(json.dumps(people.execute({})))  # as XCom keeps it
 
     return run
 
 
-def test_people_of_a_query_are_invited(sandbox: SandboxServer, query: Any) -> None:
+def invite(rows: Any, columns: Any = None) -> Any:
+    return WorkspaceCreateInvitesOperator(task_id="invite", invites=rows, columns=columns).execute({})
+
+
+def sync(rows: Any, columns: Any = None) -> Any:
+    task = WorkspaceSyncMembersOperator(task_id="sync", roster=rows, columns=columns, protected=PROTECTED)
+    return task.execute({})
+
+
+def leave(rows: Any, columns: Any = None) -> Any:
+    task = WorkspaceSyncMembersOperator(task_id="leave", leavers=rows, columns=columns, protected=PROTECTED)
+    return task.execute({})
+
+
+def organization(rows: Any, columns: Any = None, **file: Any) -> Any:
+    file = {"members": {"protected": PROTECTED}, "complete": ["members"], **file}
+    task = WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=file, roster=rows, columns=columns)
+    return task.execute({})
+
+
+Road = Callable[..., Any]
+
+
+@pytest.mark.parametrize("road", [invite, sync, organization])
+def test_rows_of_every_form_are_the_same_people(sandbox: SandboxServer, query: Any, road: Road) -> None:
+    """Nobody is in the last row, which is blank."""
     rows = query("SELECT email, first_name, level FROM people")
-    columns = ["email", "first_name", "level"]
-    task = WorkspaceCreateInvitesOperator(task_id="invite", invites=rows, columns=columns)
-    counts = task.execute({})["counts"]
-    assert (counts["invited"], counts["blank"]) == (2, 1)
-    invites = {invite.target_email: (invite.first_name, invite.level) for invite in WorkspaceHook().list_invites()}
-    assert invites.items() >= {"mia@example.com": ("Mia", 1), "noor@example.com": ("", 8)}.items()
-    assert len(effects(sandbox)) == 2
-    addresses = query("SELECT email FROM people WHERE level = 1")
-    again = WorkspaceCreateInvitesOperator(task_id="again", invites=addresses).execute({})["counts"]
-    assert again["invited"] == 0
+    mappings = [dict(zip(["EMAIL", "first_name", "Level"], row, strict=True)) for row in rows]
+    description = [[name, 25, None, None, None, None, None] for name in COLUMNS]
+    for value, columns in ((rows, COLUMNS), (mappings, None), ([rows, description], None), (mappings * 2, None)):
+        sandbox.reset()
+        road(value, columns)
+        invites = {one.target_email: (one.first_name, one.level) for one in WorkspaceHook().list_invites()}
+        assert invites.items() >= {"mia@example.com": ("Mia", 1), "noor@example.com": ("", 8)}.items()
+        assert effects(sandbox).count("create_invite") == 2
 
 
-def test_an_empty_result_removes_nobody(sandbox: SandboxServer, query: Any) -> None:
-    rows = query("SELECT email, level FROM people WHERE email = 'nobody'")
-    arguments: dict[str, Any] = {"roster": rows, "columns": ["email", "level"], "protected": []}
-    with pytest.raises(AirflowFailException, match="The roster is empty: this would remove everybody"):
-        WorkspaceSyncMembersOperator(task_id="sync", **arguments).execute({})
-    assert effects(sandbox) == []
+@pytest.mark.parametrize("road", [invite, sync, leave, organization])
+@pytest.mark.parametrize(
+    ("sql", "columns", "message"),
+    [
+        ("SELECT email, level FROM people", None, "Pass columns=[…] with a name for each column: {name}, row 1 has 2"),
+        ("SELECT email, level FROM people", ["email"], "{name}, row 1 has 2, and columns names 1"),
+        ("SELECT email, level FROM people", ["email", "role"], "columns has the unknown column 'role'"),
+        ("SELECT first_name, level FROM people", ["first_name", "level"], "columns has no column 'email'"),
+        (
+            "SELECT email, 'high' FROM people",
+            ["email", "level"],
+            "row 1 (mia@example.com): field 'level': expected a whole number",
+        ),
+        ("SELECT NULL, level FROM people", ["email", "level"], "row 1 (no address): field 'target_email' is required"),
+        ("SELECT 7 FROM people", None, "row 1 (no address): field 'target_email' is required"),
+        ("SELECT first_name FROM people WHERE level = 1", None, "row 1 (mia): the address needs exactly one @"),
+    ],
+)
+def test_an_error_names_the_row_and_the_column(
+    sandbox: SandboxServer, query: Any, road: Road, sql: str, columns: Any, message: str
+) -> None:
+    name = {invite: "invites", leave: "leavers"}.get(road, "roster")
+    with pytest.raises((WorkspaceInputError, AirflowFailException), match=re.escape(message.format(name=name))):
+        road(query(sql), columns)
+    assert writes(sandbox) == []
+
+
+@pytest.mark.parametrize("road", [sync, leave, organization])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT email, level FROM people WHERE email = 'nobody'",
+        "SELECT email, level FROM people WHERE email IS NULL",
+        "SELECT ' ', NULL FROM people",
+    ],
+)
+def test_a_result_without_people_removes_nobody(sandbox: SandboxServer, query: Any, road: Road, sql: str) -> None:
+    with pytest.raises(AirflowFailException, match=r"^WorkspaceInputError: (The roster|leavers) is empty"):
+        road(query(sql), ["email", "level"])
+    assert writes(sandbox) == []
+
+
+def test_leavers_of_a_query_are_removed(sandbox: SandboxServer, query: Any) -> None:
+    leave(query("SELECT 'noah.newton@example.com', level FROM people WHERE level = 1"), ["email", "level"])
+    assert effects(sandbox) == ["delete_member"]
+
+
+@pytest.mark.parametrize(
+    ("members", "rows"), [({}, None), ({"people": ["mia@example.com"]}, []), ({"roster": "people.csv"}, [])]
+)
+def test_an_organization_has_one_source_of_people(sandbox: SandboxServer, members: Any, rows: Any) -> None:
+    with pytest.raises(AirflowFailException, match="line 1: members: give one of roster and people, or neither and"):
+        organization(rows, members=members)
+    assert sandbox.requests() == []

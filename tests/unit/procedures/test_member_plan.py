@@ -54,8 +54,8 @@ def plan(
     leavers: list[str] | None = None,
 ) -> Plan:
     client: Any = Lists((*records, OWNER, invite("olga@example.com")))
-    rows = [] if leavers else [*rows, "olga@example.com"]
-    return plan_members(client, ORGANIZATION, rows, protected=protected, owner_level=owner_level, leavers=leavers)
+    rows = leavers or [*rows, "olga@example.com"]
+    return plan_members(client, ORGANIZATION, rows, protected=protected, owner_level=owner_level, leaving=bool(leavers))
 
 
 OWNER = member("olga@example.com", 15)

@@ -92,7 +92,7 @@ def test_the_example_files_are_valid() -> None:
         ("members:\n  people: [{email: 3}]", "line 2: members.people.0.email: expected a string; put it in quotes"),
         ("members:\n  defaults: {lvel: 1}\n  people: []", "line 2: members.defaults.lvel: unknown field (did you mean"),
         ("projects:\n  - name: x\n    dashboards: 3", "line 3: projects.0.dashboards: Input should be a valid list"),
-        ("members: {}", "line 1: members: give either roster or people"),
+        ("members: {roster: a.csv, people: []}", "line 1: members: give either roster or people"),
         ("name: x", "line 1: name: unknown field (known: complete, domains"),
         ("exports: [{batch_export_id: 7, paused: true}]", "exports.0.batch_export_id: expected a UUID"),
         ("complete: [projects]", "complete.0: Input should be 'members'"),

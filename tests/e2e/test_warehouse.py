@@ -1,0 +1,46 @@
+"""
+The members of an organization from a table in PostgreSQL.
+
+`make e2e-celery` runs this in an environment with Airflow's provider for PostgreSQL; `make test` runs it with SQLite.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.audit import effects
+from tests.dags.test_examples import EFFECTS, PEOPLE, folder_of
+from tests.e2e.services import postgres
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.airflow_cli import AirflowCli
+
+psycopg2 = pytest.importorskip("psycopg2", reason="`make e2e-celery` runs this, in an environment with PostgreSQL")
+
+pytestmark = pytest.mark.e2e
+
+DAG = "people_from_warehouse"
+
+
+def test_the_members_become_those_of_a_table(airflow_cli: AirflowCli, server: SandboxServer, tmp_path: Path) -> None:
+    airflow_cli.migrated_home(tmp_path, tmp_path / "template" / "airflow.db")
+    with postgres() as address:
+        with psycopg2.connect(f"postgresql://airflow@{address}") as database:
+            database.cursor().execute(PEOPLE.replace("INTEGER", "NUMERIC(3)"))
+        host, _, name = address.partition("/")
+        run = airflow_cli.run(
+            *("dags", "test", DAG),
+            home=tmp_path,
+            timeout=300,
+            AIRFLOW__CORE__DAGS_FOLDER=str(folder_of(tmp_path, DAG)),
+            AIRFLOW_CONN_WORKSPACE_DEFAULT=server.connection(),
+            AIRFLOW_CONN_WAREHOUSE=f"postgresql://airflow@{host}/{name}",
+        )
+        database.close()
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-3000:]
+    assert Counter(effects(server)) == EFFECTS[DAG]

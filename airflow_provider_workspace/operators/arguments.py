@@ -191,6 +191,8 @@ FIELD = Kind(needed=False)
 # Lists, mappings, and what they hold.
 ITEMS = Kind("nested", needed=False, leave_out=True)
 FIELDS = Kind("fields", needed=False)
+# All fields of a request. Without its id, it would be sent to the default organization or project.
+ENDPOINT_FIELDS = Kind("fields", needed=False, ids=("organization_id", "project_id"))
 ROWS = Kind("rows")
 FILTER = Kind("filter", whole=True)
 # A file, and an organization file: a path, or its content.

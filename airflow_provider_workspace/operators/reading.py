@@ -121,9 +121,13 @@ def read_choice(name: str, value: Any, *, choices: Collection[str]) -> str:
     raise WorkspaceInputError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}")
 
 
-def read_fields(name: str, value: Any) -> dict[str, Any]:
-    """Read a mapping of fields by name; leave out the fields that have no value, at any depth."""
-    return _read_mapping(name, value, leave_out=True)
+def read_fields(name: str, value: Any, *, ids: Collection[str] = ()) -> dict[str, Any]:
+    """Read a mapping of fields by name; leave out the fields that have no value, at any depth, except for ``ids``."""
+    fields = _read_mapping(name, value, leave_out=True)
+    given = _read_json(value)
+    for each in [each for each in ids if each in given and each not in fields]:
+        raise no_value_error(f"{name}['{each}']", given[each])
+    return fields
 
 
 def read_filter(name: str, value: Any) -> dict[str, Any]:

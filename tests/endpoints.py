@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.operation import Limit, Offset, Operation, endpoint
+from airflow_provider_workspace.sandbox.seed import SEED
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
 class BatchExport(Resource):
@@ -66,5 +72,15 @@ class RemoveInvite(Operation[None]):
     id: str
 
 
-def undecorated() -> None:
-    """No endpoint."""
+# What ``scripted`` shows, one after the other; the last one stays.
+SCRIPT: list[Any] = []
+
+
+def scripted(hook: WorkspaceHook, batch_export_id: str) -> Any:
+    """Show what the script says of an export; an error is raised."""
+    assert batch_export_id == SEED.batch_export_ids[0]
+    assert hook.organization_or_default() == SEED.organization_id
+    shown = SCRIPT.pop(0) if len(SCRIPT) > 1 else SCRIPT[0]
+    if isinstance(shown, Exception):
+        raise shown
+    return shown

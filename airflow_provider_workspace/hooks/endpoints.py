@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,25 @@ def with_default_ids(hook: WorkspaceHook, cls: type[Operation[Any]], given: Mapp
     return {**given, **ids}
 
 
-def records(hook: WorkspaceHook, operation: Operation[Any]) -> Iterable[Any]:
-    """Yield the records that an operation reads: the rows of all pages, or the one record."""
-    return hook.client.rows(operation) if is_page(operation.endpoint.result) else [hook.client.send(operation)]
+def state_reader(hook: WorkspaceHook, state_of: str, batch_export_id: str) -> Callable[[], Any]:
+    """
+    Return a function that reads whether a batch export is ``paused`` or ``running``; it returns ``None`` if unknown.
+
+    :param state_of: name of an operation that reads batch exports, or one of them, with ``id`` and ``paused``; or of a
+        function of the hook and the id
+    :raises WorkspaceInputError: if it cannot be imported, or the operation writes or needs other fields
+    """
+    target: Any = load("state_of", state_of, functions=True)
+    if not hasattr(target, "endpoint"):
+        return partial(target, hook, batch_export_id)
+    ids = {"batch_export_id": batch_export_id} if "batch_export_id" in target.model_fields else {}
+    operation = target(**with_default_ids(hook, target, ids))
+    if operation.endpoint.is_write:
+        raise WorkspaceInputError(f"state_of must read, and {target.__name__} writes")
+
+    def read() -> str | None:
+        rows = hook.client.rows(operation) if is_page(operation.endpoint.result) else [hook.client.send(operation)]
+        found = [row.paused for row in rows if str(row.id).lower() == batch_export_id]
+        return {"[True]": "paused", "[False]": "running"}.get(str(found))
+
+    return read

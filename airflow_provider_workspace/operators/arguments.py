@@ -206,6 +206,8 @@ SECONDS, TIME = Kind("seconds"), Kind("time")
 SECONDS_FROM_ONE = Kind("seconds", least=1.0)
 # What something else reads.
 NEEDED = Kind()
+# A class or function, or its name, as :func:`fixed`.
+TARGET = Kind("target")
 # The id of a task, as :func:`fixed`.
 TASK_ID = Kind("task_id")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -112,6 +113,17 @@ def read_task_id(name: str, value: Any) -> str:
     if not (isinstance(value, str) and value.isprintable()):
         raise WorkspaceInputError(f"{name} must be the id of a task or a task group, not {type_name(value)}")
     return value
+
+
+def read_target(name: str, value: Any) -> str:
+    """Read a class or function, or its name, and return the name; it is imported when it is needed."""
+    text = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else value
+    if isinstance(text, str) and re.fullmatch(r"\w+(\.\w+)+", text):
+        return text
+    raise WorkspaceInputError(
+        f"{name} must be a class or function of a module, or its name such as 'my_package.endpoints.ListBatchExports', "
+        f"not {shown(text)}"
+    )
 
 
 def read_choice(name: str, value: Any, *, choices: Collection[str]) -> str:

@@ -139,7 +139,7 @@ def test_a_create_that_was_refused_is_sent_again(sandbox: SandboxServer) -> None
         ),
         ("tests.endpoints.Nothing", {}, {}, "operation: 'tests.endpoints.Nothing' cannot be imported here"),
         ("nowhere.at.all", {}, {}, "operation: 'nowhere.at.all' cannot be imported here: No module named 'nowhere'"),
-        ("tests.endpoints.undecorated", {}, {}, "operation must be a class that @endpoint decorates, or its name"),
+        ("tests.endpoints.scripted", {}, {}, "operation must be a class that @endpoint decorates, or its name"),
         (dict, {}, {}, "operation must be a class that @endpoint decorates, or its name"),
         ("ListBatchExports", {}, {}, "operation must be a class that @endpoint decorates, or its name"),
     ],

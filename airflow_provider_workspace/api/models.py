@@ -179,6 +179,8 @@ class Domain(Resource):
 class Invite(Resource):
     """An invitation into an organization. Section "Invite"."""
 
+    holds_secrets = False
+
     id: str | None = None
     target_email: str | None = None
     first_name: str | None = None
@@ -200,6 +202,8 @@ class Invite(Resource):
 
 class Member(Resource):
     """A member of an organization. Section "Member"."""
+
+    holds_secrets = False
 
     id: str | None = None
     user: User | None = None

@@ -84,6 +84,7 @@ def maintenance_window(
     max_length: timedelta | float | str | None = None,
     leave_paused: Sequence[str] | str | XComArg = (),
     resume_fields: Mapping[str, Any] | None = None,
+    state_of: Any = None,
     on_overdue: BaseNotifier | Sequence[BaseNotifier] | None = None,
     resume_args: dict[str, Any] | None = None,
 ) -> Iterator[TaskGroup]:
@@ -98,8 +99,8 @@ def maintenance_window(
     :class:`~airflow_provider_workspace.operators.window_closing.WorkspaceResumeAbandonedExportsOperator` resumes the
     exports: add one to each Airflow.
 
-    The interface cannot show whether an export is paused, so the window does not notice what others do meanwhile. An
-    export that was paused before the window is resumed at its end, unless it is in ``leave_paused``.
+    The interface cannot show whether an export is paused, so without ``state_of`` the window does not notice what
+    others do, and an export that was paused before is resumed at its end, unless it is in ``leave_paused``.
 
     :param group_id: id of the task group; the ids of the author's tasks are not prefixed
     :param batch_export_ids: batch exports (UUID), or a template or XCom of a list; evaluated when the window opens
@@ -115,6 +116,11 @@ def maintenance_window(
     :param leave_paused: batch exports of the window that are not resumed
     :param resume_fields: fields of the resume request that the interface does not name, such as ``{"backfill": True}``
         if the service then exports the missed intervals. They are sent as they are, without a check
+    :param state_of: what shows whether an export is paused, where the service can: an operation of your own that lists
+        batch exports (or reads one by ``batch_export_id``) with ``id`` and ``paused``, or a function of the hook and
+        the id that returns ``paused``, ``running`` or ``None``; or the name of one. Then ``pause`` fails unless it
+        shows the export as paused, ``close`` unless it shows it as running, and an export that was paused before the
+        window stays paused. ``None``, or an error, proves nothing: the log says so, and the requests alone count
     :param on_overdue: Airflow notifiers that are called when ``max_length`` is over
     :param resume_args: arguments for the task that resumes, such as ``retries``
     :return: the task group of the work. The window opens when the run begins; use ``before >> work.parent_group`` to
@@ -156,6 +162,7 @@ def maintenance_window(
             max_length=max_length,
             leave_paused=leave_paused,
             resume_fields=resume_fields,
+            state_of=state_of,
             **own,
         )
         pause = WorkspacePauseWindowExportsOperator(

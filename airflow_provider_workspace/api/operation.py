@@ -92,6 +92,7 @@ UserId = Annotated[str, BeforeValidator(_user_id)]
 
 Effect = Literal["read", "create", "change", "remove"]
 EFFECTS: dict[str, Effect] = {"GET": "read", "PATCH": "change", "DELETE": "remove"}
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +139,39 @@ class Endpoint:
         """
         Describe the endpoint of an operation.
 
-        :raises TypeError: if an argument is missing
+        :raises TypeError: if the declaration is incomplete or contradicts itself
         """
-        effect = self.effect or EFFECTS.get(self.method)
-        if effect is None:
-            raise TypeError(f"@endpoint of {cls.__name__}: a {self.method} needs effect='create', 'change' or 'remove'")
-        if self.repeatable is (self.recover is not None) or (self.recover is None) is not (self.look_for is None):
-            raise TypeError(
-                f"@endpoint of {cls.__name__}: an operation that is not repeatable needs recover='look-up' or 'none', "
-                "and look_for='…', what to look for after an unknown outcome; a repeatable one needs neither"
-            )
-        cls.endpoint = replace(
-            self, path=f"/api{self.path}", effect=effect, result=result_type(cls), is_write=effect != "read"
-        )
+        effect, result = self.effect or EFFECTS.get(self.method), result_type(cls)
+        wrong = "; ".join(self._wrong(cls, effect, result))
+        if wrong:
+            raise TypeError(f"@endpoint of {cls.__name__}: {wrong}")
+        cls.endpoint = replace(self, path=f"/api{self.path}", effect=effect, result=result, is_write=effect != "read")
         return cls
+
+    def _wrong(self, cls: type[Operation[Any]], effect: Effect | None, result: Any) -> Iterator[str]:
+        """Yield what is wrong with the declaration, each with what is expected."""
+        fields, in_path = set(cls.model_fields), set(path_fields(self.path))
+        if self.method not in METHODS:
+            yield f"the method is {self.method!r}; expected {' or '.join(METHODS)}"
+        elif effect is None:
+            yield f"a {self.method} needs effect='create', 'change' or 'remove'"
+        if self.repeatable is (self.recover is not None) or (self.recover is None) is not (self.look_for is None):
+            yield (
+                "an operation that is not repeatable needs recover='look-up' or 'none', and look_for='…', what to look "
+                "for after an unknown outcome; a repeatable one needs neither"
+            )
+        if not (self.path.startswith("/") and self.path.endswith("/")) or self.path.startswith("/api/"):
+            yield f"the path is {self.path!r}; expected one below /api that begins and ends with a slash"
+        if in_path - fields:
+            yield f"the path names {_listed(in_path - fields)}: add it to the fields of the class"
+        if self.method == "DELETE" and fields - in_path:
+            yield f"a DELETE sends its path alone: remove {_listed(fields - in_path)}"
+        if fields & vars(Operation).keys():
+            yield f"{_listed(fields & vars(Operation).keys())} is a name of Operation: name the field otherwise"
+        if not _is_result(result):
+            yield "the result must be None, or a class below Resource: X, X | None, list[X] or Page[X]"
+        elif is_page(result) and "offset" not in fields:
+            yield "a Page needs the field 'offset: Offset = None', for the pages that follow"
 
 
 endpoint = Endpoint
@@ -334,6 +354,26 @@ def result_type(cls: type[Operation[Any]]) -> Any:
             (answer,) = get_args(base)
             return None if answer is type(None) else answer
     raise TypeError(f"{cls.__name__} must derive from Operation[...]")
+
+
+def is_page(result: Any) -> bool:
+    """Return whether a result is a page of a list."""
+    from airflow_provider_workspace.api.models import Page
+
+    return isinstance(result, type) and issubclass(result, Page)
+
+
+def _is_result(result: Any) -> bool:
+    """Return whether a result is nothing, a record, or a list or page of records, whose secrets can be masked."""
+    from airflow_provider_workspace.api.models import Resource
+
+    rows = result.__pydantic_generic_metadata__["args"] if is_page(result) else get_args(result)
+    kinds = set(rows or (result,)) - {None, type(None)}
+    return all(isinstance(kind, type) and issubclass(kind, Resource) for kind in kinds)
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(map(repr, sorted(names)))
 
 
 def path_fields(path: str) -> list[str]:

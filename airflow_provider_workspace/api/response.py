@@ -50,7 +50,7 @@ def parse_response(
     :raises WorkspaceNotAppliedError: if the response to a change shows another value than was sent, or if the response
         to a change or remove reports a failure
     """
-    if response.status == 204 and op.endpoint.method == "PATCH":
+    if response.status == 204 and op.endpoint.method == "PATCH" and isinstance(op.endpoint.result, type):
         unsaid: T = op.endpoint.result()  # changed, and no word about the record
         return unsaid
     if 200 <= response.status < 300:

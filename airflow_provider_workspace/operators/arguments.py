@@ -198,6 +198,8 @@ FIELD = Kind(needed=False)
 # Lists, mappings, and what they hold.
 ITEMS = Kind("nested", needed=False, leave_out=True)
 FIELDS = Kind("fields", needed=False)
+# All fields of a request. Without its id, it would be sent to the default organization or project.
+ENDPOINT_FIELDS = Kind("fields", needed=False, ids=("organization_id", "project_id"))
 ROWS = Kind("rows")
 FILTER = Kind("filter", whole=True)
 # A file, and an organization file: a path, or its content.
@@ -211,6 +213,8 @@ SECONDS, TIME = Kind("seconds"), Kind("time")
 SECONDS_FROM_ONE = Kind("seconds", least=1.0)
 # What something else reads.
 NEEDED = Kind()
+# A class or function, or its name, as :func:`fixed`.
+TARGET = Kind("target")
 # The id of a task, as :func:`fixed`.
 TASK_ID = Kind("task_id")
 

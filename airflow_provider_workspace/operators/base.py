@@ -235,19 +235,14 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
         """
         from importlib import import_module
 
-        from airflow_provider_workspace.api.operation import path_fields
         from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.hooks.endpoints import with_default_ids
 
         module, _, name = operation.partition(".")
         cls = getattr(import_module(f"airflow_provider_workspace.api.operations.{module}"), name)
         names = cls.model_fields.keys() & self.arguments.keys()
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        in_path = path_fields(cls.endpoint.path)
-        if "organization_id" in in_path:
-            given["organization_id"] = hook.organization_or_default(given.get("organization_id"))
-        if "project_id" in in_path:
-            given["project_id"] = hook.project_or_default(given.get("project_id"))
-        given |= fields
+        given = with_default_ids(hook, cls, given) | fields
         for mapping in mappings:
             others = getattr(self, mapping) or {}
             for name in others:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -124,6 +125,17 @@ def read_task_id(name: str, value: Any) -> str:
     return value
 
 
+def read_target(name: str, value: Any) -> str:
+    """Read a class or function, or its name, and return the name; it is imported when it is needed."""
+    text = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else value
+    if isinstance(text, str) and re.fullmatch(r"\w+(\.\w+)+", text):
+        return text
+    raise WorkspaceInputError(
+        f"{name} must be a class or function of a module, or its name such as 'my_package.endpoints.ListBatchExports', "
+        f"not {shown(text)}"
+    )
+
+
 def read_choice(name: str, value: Any, *, choices: Collection[str]) -> str:
     """Refuse what is none of the choices."""
     if isinstance(value, str) and value in choices:
@@ -131,9 +143,13 @@ def read_choice(name: str, value: Any, *, choices: Collection[str]) -> str:
     raise WorkspaceInputError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}")
 
 
-def read_fields(name: str, value: Any) -> dict[str, Any]:
-    """Read a mapping of fields by name; leave out the fields that have no value, at any depth."""
-    return _read_mapping(name, value, leave_out=True)
+def read_fields(name: str, value: Any, *, ids: Collection[str] = ()) -> dict[str, Any]:
+    """Read a mapping of fields by name; leave out the fields that have no value, at any depth, except for ``ids``."""
+    fields = _read_mapping(name, value, leave_out=True)
+    given = _read_json(value)
+    for each in [each for each in ids if each in given and each not in fields]:
+        raise no_value_error(f"{name}['{each}']", given[each])
+    return fields
 
 
 def read_filter(name: str, value: Any) -> dict[str, Any]:

@@ -131,6 +131,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
                 paused_at=opened["opened_at"],
                 leave_paused=export_id in opened["leave_paused"],
                 resume_fields=opened["resume_fields"],
+                state_of=opened.get("state_of"),
             )
             if any(f".{export_id}." in key for key in lost):
                 registry.store.write(lease.key, dump(lease))

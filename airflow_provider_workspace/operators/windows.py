@@ -22,6 +22,7 @@ from airflow_provider_workspace.operators.arguments import (
     SECONDS,
     SECONDS_FROM_ONE,
     SOME_EXPORTS,
+    TARGET,
     TASK_ID,
     TIME,
     Arg,
@@ -111,6 +112,8 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     :param max_length: time after which the window is overdue; ``None`` for a day, besides ``drain`` and ``hold``
     :param leave_paused: batch exports that stay paused
     :param resume_fields: fields of the resume request that the interface does not name; they are not checked
+    :param state_of: what shows whether an export is paused, see
+        :func:`~airflow_provider_workspace.task_groups.maintenance_window`
     """
 
     batch_export_ids: Arg[Sequence[str]] = arg(EXPORTS)
@@ -120,10 +123,12 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     max_length: Arg[timedelta | float | None] = arg(SECONDS_FROM_ONE, default=None)
     leave_paused: Arg[Sequence[str]] = arg(SOME_EXPORTS, default=())
     resume_fields: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
+    state_of: Any = fixed(TARGET, default=None)
     # The last tasks of the work; the task group knows them when its work is complete.
     work_task_ids = cast("Sequence[str]", ())
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.hooks.endpoints import state_reader
         from airflow_provider_workspace.state.leases import Lease, iso
 
         window = self.window
@@ -132,6 +137,8 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         export_ids, leave_paused, resume_fields = self.batch_export_ids, set(self.leave_paused), self.resume_fields
         for export_id in export_ids:  # refuse now a resume request that would be invalid later
             self.filled(hook, "batch_exports.UnpauseBatchExport", batch_export_id=export_id).request()
+            if self.state_of:
+                state_reader(hook, self.state_of, export_id)
         opened_at = time.time()
         until = opened_at + self.seconds()
         registry = self.registry()
@@ -149,6 +156,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
                     until=until,
                     leave_paused=export_id in leave_paused,
                     resume_fields=resume_fields,
+                    state_of=self.state_of,
                     exports=len(export_ids),
                     work_task_ids=list(self.work_task_ids),
                 )
@@ -176,6 +184,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
             "workspace_conn_id": self.workspace_conn_id,
             "leave_paused": sorted(leave_paused & set(export_ids)),
             "resume_fields": resume_fields,
+            "state_of": self.state_of,
         }
 
     def check_close_task(self, window: Window) -> None:

@@ -7,19 +7,23 @@ lease says until when. It is removed when the service answers.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceRequestError
+from airflow_provider_workspace.api.retry import look_up_pauses
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceNotAppliedError, WorkspaceRequestError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.state.leases import Lease, LeaseRegistry
+    from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Seen
+
+log = logging.getLogger(__name__)
 
 Note = Literal["late_pause_until", "late_resume_until"]
 
@@ -52,6 +56,24 @@ class HookService:
             PauseBatchExport(**ids) if pauses else UnpauseBatchExport(**ids, resume_fields=lease.resume_fields)
         )
         self.hook.client.send(pause_or_resume, note=note)
+
+    def wait(self, seconds: float) -> None:
+        """Wait."""
+        self.hook.client.pause(seconds)
+
+    def look(self, lease: Lease) -> Seen:
+        """Return what ``state_of`` of a lease shows of its export; ``unknown`` also after an error."""
+        from airflow_provider_workspace.hooks.endpoints import state_reader
+
+        self.hook.organization_id = lease.organization_id
+        try:
+            seen = state_reader(self.hook, lease.state_of or "", lease.batch_export_id)()
+        except Exception as error:  # noqa: BLE001 - of the author's code; the window must go on, and close
+            seen = error
+        if seen in ("paused", "running"):
+            return seen  # type: ignore[no-any-return]
+        log.warning("Batch export %s: %s shows no state, so nothing is proven: %r", *_of(lease), seen)
+        return "unknown"
 
 
 class LeaseServices:
@@ -131,3 +153,34 @@ class NotedRequests:
                 self.registry.update(lease, **{note: unanswered})
             raise
         return lease.model_copy(update={note: unanswered})
+
+    def look(self, lease: Lease, service: HookService, wanted: Seen) -> tuple[Lease, list[Lease]]:
+        """
+        Look at an export until it is as wanted, unknown, or paused by another window, for the consistency time at most.
+
+        A service may list an earlier state for a while.
+
+        :return: the lease with what was seen, and the leases of other windows that may have paused the export
+        """
+        pauses = look_up_pauses(0.0, service.consistency_time)
+        while True:
+            seen, others = service.look(lease), self.registry.pausing(lease)
+            if seen in (wanted, "unknown") or (seen == "paused" and others) or (pause := next(pauses, None)) is None:
+                break
+            service.wait(pause)
+        log.info("Batch export %s: %s shows %s.", *_of(lease), seen)
+        return lease.model_copy(update={"seen": seen, "seen_at": self.clock()}), others
+
+    def contradicted(self, lease: Lease, service: HookService, operation: str) -> WorkspaceNotAppliedError:
+        """Note in the lease that an export is not as the service said, and return the error."""
+        self.registry.update(lease)
+        return WorkspaceNotAppliedError(
+            f"Check batch export {lease.batch_export_id} in the workspace: the service says that {operation} was done, "
+            f"but {lease.state_of} showed it {lease.seen} for {service.consistency_time:g} s.",
+            operation=operation,
+            outcome=Outcome.UNKNOWN.value,
+        )
+
+
+def _of(lease: Lease) -> tuple[str, str | None]:
+    return lease.batch_export_id, lease.state_of

@@ -96,6 +96,8 @@ def _not_far_ahead(late_until: float) -> float:
     return late_until
 
 
+# What ``state_of`` shows of an export.
+Seen = Literal["paused", "running", "unknown"]
 Text = Annotated[str, Field(min_length=1)]
 Time = Annotated[float, BeforeValidator(parse_time), PlainSerializer(iso)]
 Late = Annotated[Time, AfterValidator(_not_far_ahead)]
@@ -118,6 +120,10 @@ class Lease(BaseModel):
     :param resumed_at: when the service confirmed the resume for this window
     :param late_pause_until: time until which a pause without an answer may take effect
     :param late_resume_until: time until which a resume without an answer may take effect
+    :param state_of: name of what reads whether the export is paused; ``None`` if nothing does
+    :param paused_before: whether the export was paused before the window, and stays so
+    :param seen: what ``state_of`` showed last; ``None`` if nobody has looked
+    :param seen_at: when that was
     :param refused: why the service refused to pause the export
     :param closer: the task and try that resumes it
     :param exports: number of exports of the window; ``None`` in leases of earlier releases
@@ -145,6 +151,10 @@ class Lease(BaseModel):
     resumed_at: Time | None = None
     late_pause_until: Late | None = None
     late_resume_until: Late | None = None
+    state_of: Text | None = None
+    paused_before: bool = False
+    seen: Seen | None = None
+    seen_at: Time | None = None
     refused: str | None = None
     closer: str | None = None
     exports: int | None = None
@@ -264,6 +274,10 @@ class LeaseRegistry:
             if key.startswith(PREFIX) and key.endswith(lease.export_key) and not key.startswith(ours)
         ]
 
+    def pausing(self, lease: Lease) -> list[Lease]:
+        """Return the leases of other windows that may have paused the export."""
+        return [other for other in self.read_all(self.other_keys(lease)) if not other.never_paused]
+
     def windows_holding(self, key: str) -> dict[str, str]:
         """Return the windows that have a lease on an export, by key of the lease; ``key`` is that of the export."""
         found = [each for each in self.store.list_keys() if each.startswith(PREFIX) and each.endswith(f".{key}")]
@@ -289,7 +303,8 @@ class LeaseRegistry:
         """Write the lease of a window that opens; keep what an earlier try may have left in progress."""
         earlier = self.read(lease.key)
         if earlier is not None:
-            kept = {name: getattr(earlier, name) for name in ("paused_at", "late_pause_until", "late_resume_until")}
+            names = ("paused_at", "paused_before", "late_pause_until", "late_resume_until")
+            kept = {name: getattr(earlier, name) for name in names}
             # Somebody may have cleared the task that opens the window alone, while the work runs.
             state = "paused" if earlier.state == "paused" else lease.state
             lease = lease.model_copy(update={"state": state, **kept})

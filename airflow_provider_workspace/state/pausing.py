@@ -67,6 +67,8 @@ class Pauser(NotedRequests):
 
         :return: ``None`` if no other window is resuming it; else when to call again
         """
+        if lease.never_paused:
+            lease = self._look_before(lease)
         began = self.clock()
         # A window may have resumed it since an earlier try or before a wait: then pause it again.
         pause_again = lease.state == "paused"
@@ -80,9 +82,23 @@ class Pauser(NotedRequests):
             log.info("Batch export %s: a window is resuming it; pausing it again after that.", lease.batch_export_id)
             return until
         if pause_again or keys or self.clock() - began > SHORTEST_WINDOW:
-            self.registry.update(self._send(lease))
+            lease = self.registry.update(self._send(lease))
+        if lease.state_of:
+            lease, _ = self.look(lease, self.service, "paused")
+            if lease.seen == "running":
+                raise self.contradicted(lease, self.service, "PauseBatchExport")
+            self.registry.update(lease)
         log.info("Paused batch export %s.", lease.batch_export_id)
         return None
+
+    def _look_before(self, lease: Lease) -> Lease:
+        """Return the lease with whether the export was paused before, by nobody's window; the pause will note it."""
+        if lease.state_of:
+            lease, others = self.look(lease, self.service, "running")
+        else:
+            others = self.registry.pausing(lease)
+        paused = lease.seen == "paused" or (lease.seen != "running" and bool(others))
+        return lease.model_copy(update={"paused_before": paused and all(other.paused_before for other in others)})
 
     def _pause_first(self, lease: Lease) -> Lease:
         """Pause, and write into the lease that this window holds the export, or why the service refused."""

@@ -31,9 +31,10 @@ class Closed:
 
     :ivar resumed: exports that were resumed
     :ivar held: exports that stay paused, and the other windows that hold them
-    :ivar left_paused: exports that stay paused because of ``leave_paused``
+    :ivar left_paused: exports that stay paused because of ``leave_paused``, or as they were before the window
     :ivar never_paused: exports that the window did not pause, and why if the service refused
     :ivar fields_refused: exports that were resumed without ``resume_fields``, and why the service refused these
+    :ivar seen: what ``state_of`` showed after the resume
     :ivar failed: exports that could not be resumed
     :ivar wait_until: when to call again, because a request without an answer may take effect until then, or another
         task is resuming an export
@@ -44,6 +45,7 @@ class Closed:
     left_paused: list[str] = field(default_factory=list)
     never_paused: dict[str, str | None] = field(default_factory=dict)
     fields_refused: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, str] = field(default_factory=dict)
     failed: dict[str, WorkspaceError] = field(default_factory=dict)
     wait_until: float | None = None
 
@@ -98,8 +100,9 @@ class Closer(NotedRequests):
             done.never_paused[export_id] = lease.refused
             self.registry.remove(lease)
             return
-        if lease.leave_paused:
-            log.info("Batch export %s stays paused, as asked for.", export_id)
+        if lease.leave_paused or lease.paused_before:
+            why = "as before the window" if lease.paused_before else "as asked for"
+            log.info("Batch export %s stays paused, %s.", export_id, why)
             done.left_paused.append(export_id)
             self.registry.remove(lease)
             return
@@ -123,6 +126,11 @@ class Closer(NotedRequests):
             lease = lease.model_copy(update={"late_resume_until": unanswered, "resumed_at": None})
         elif lease.resumed_at is None or lease.late_pause_until is not None:
             lease = self._resume(lease, service, unanswered, done)
+            if lease.state_of and late_pause is None:
+                lease, others = self.look(lease, service, "running")
+                done.seen[export_id] = str(lease.seen)
+                if lease.seen == "paused" and not others:
+                    raise self.contradicted(lease, service, "UnpauseBatchExport")
             log.info("Resumed batch export %s.", export_id)
             done.held.pop(export_id, None)
             done.resumed.append(export_id)
@@ -200,6 +208,7 @@ def sweep(closer: Closer, *, at_once: bool = False) -> tuple[list[dict[str, Any]
                 "held": done.held,
                 "left_paused": done.left_paused,
                 "never_paused": done.never_paused,
+                "seen": done.seen,
                 "failed": {export_id: str(error) for export_id, error in done.failed.items()},
                 "again_after": None if done.wait_until is None else iso(done.wait_until),
             }
@@ -215,8 +224,9 @@ def describe_sweep(windows: Iterable[dict[str, Any]], unreadable: Mapping[str, s
             f"resumed {', '.join(row['resumed'])}" if row["resumed"] else "",
             f"STILL PAUSED {', '.join(row['failed'])}" if row["failed"] else "",
             f"held by others {', '.join(row['held'])}" if row["held"] else "",
-            f"left paused, as leave_paused asks, {', '.join(row['left_paused'])}" if row["left_paused"] else "",
+            f"left paused, as asked or as before, {', '.join(row['left_paused'])}" if row["left_paused"] else "",
             f"never paused {', '.join(row['never_paused'])}" if row["never_paused"] else "",
+            f"seen {', '.join(f'{seen} {export}' for export, seen in row['seen'].items())}" if row["seen"] else "",
             f"to be resumed again after {row['again_after']}" if row["again_after"] else "",
         ]
         said = "; ".join(filter(None, results)) or "nothing left to resume"
@@ -240,8 +250,8 @@ def raise_still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn
     named = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
     msg = (
         "STILL PAUSED. Correct the cause, then clear this task or run 'airflow workspace windows --resume': "
-        f"{', '.join(failed)}. The interface cannot tell whether an export is paused, so this goes by the failed "
-        f"requests. {named} {said}"
+        f"{', '.join(failed)}. Without state_of this goes by the failed requests, because the interface cannot tell "
+        f"whether an export is paused. {named} {said}"
     )
     raise WorkspaceRequestError(msg.strip(), operation="UnpauseBatchExport", outcome="unknown")
 

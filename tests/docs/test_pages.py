@@ -7,7 +7,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 from airflow.sdk import DAG, BaseSensorOperator
@@ -66,11 +67,12 @@ def test_snippets_run_with_the_documented_requests(
     """The snippets run in order in one namespace. Their tasks are executed; sensors poll once."""
     connect(key=SEED.session_key)
     install(monkeypatch)
-    shown: dict[str, Any] = {"__name__": "shown"}
+    module = ModuleType("shown")
+    monkeypatch.setitem(sys.modules, "shown", module)  # pydantic looks for the module of a class
     for _, number, code in (snippet for snippet in SNIPPETS if snippet[0] == page):
         before = len(sandbox.requests())
         with DAG("shown", schedule=None) as dag:
-            exec(compile(code, f"{page}, block {number}", "exec"), shown)  # noqa: S102 - that is what this is for
+            exec(compile(code, f"{page}, block {number}", "exec"), vars(module))  # noqa: S102 - that is what this is for
         for task in dag.tasks:
             if isinstance(task, BaseSensorOperator):
                 assert task.poke({}) is not None

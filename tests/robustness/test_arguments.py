@@ -154,6 +154,7 @@ GOOD: dict[str, Any] = {
     "opened_at": 0.0,
     "length": 60.0,
     "end_at": 0.0,
+    "operation": "airflow_provider_workspace.api.operations.GetDomain",
     "condition": "domain_verified",
     "arguments": {"domain_id": SEED.domain_id},
     "what": "project",
@@ -204,7 +205,8 @@ def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     task = cls(task_id="task", **own_arguments(cls) | {name: kwargs[name] for name in fixed & kwargs.keys()})
     # Not with setattr, where Airflow searches for XComArgs at any depth.
     rendered = {name: value for name, value in kwargs.items() if name not in fixed}
-    vars(task).update({"is_dry_run" if name == "dry_run" else name: value for name, value in rendered.items()})
+    kept_as = {name: each.attribute for name, each in getattr(cls, "arguments", {}).items() if each.attribute}
+    vars(task).update({kept_as.get(name, name): value for name, value in rendered.items()})
     if cls in SENSORS:  # no templates, so Airflow has checked that they are numbers
         for name in ("poke_interval", "timeout"):
             vars(task)[name] = getattr(task, name) if isinstance(getattr(task, name), int | float) else 60.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import types
 from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
@@ -14,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import airflow_provider_workspace.api.operations as ops
-from airflow_provider_workspace.api.operation import Operation, Request, endpoint, result_type
+from airflow_provider_workspace.api.models import Page, Resource
+from airflow_provider_workspace.api.operation import Limit, Offset, Operation, Request, endpoint, result_type
 from airflow_provider_workspace.errors import WorkspaceInputError
 
 UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"
@@ -202,24 +204,65 @@ def test_numbers_and_ids_of_thousands_of_digits_are_refused() -> None:
         ops.CreateProject(organization_id="o", session_recording_sample_rate=10**5000)
 
 
+class Found(Resource):
+    """A record of an author's own endpoint."""
+
+    id: str | None = None
+
+
+CREATE = {"effect": "create", "repeatable": True}
+LIST = ("GET", "/found/", {"repeatable": True})
+
+
 @pytest.mark.parametrize(
-    ("row", "says"),
+    ("method", "path", "row", "result", "fields", "says"),
     [
-        ({"repeatable": True}, "a POST needs effect='create', 'change' or 'remove'"),
+        ("POST", "/found/", {"repeatable": True}, None, {}, "a POST needs effect='create', 'change' or 'remove'"),
         (
-            {"repeatable": False, "effect": "create"},
-            "an operation that is not repeatable needs recover='look-up' or 'none'",
+            *("POST", "/found/", {"repeatable": False, "effect": "create"}, Found, {}),
+            "an operation that is not repeatable needs recover='look-up' or 'none', and look_for='…', what to look for",
         ),
-        ({"repeatable": False, "effect": "create", "recover": "none"}, "and look_for="),
-        ({"repeatable": True, "effect": "create", "look_for": "Look."}, "a repeatable one needs neither"),
+        ("POST", "/found/", {"repeatable": False, "effect": "create", "recover": "none"}, None, {}, "and look_for="),
+        ("POST", "/found/", {**CREATE, "look_for": "Look."}, None, {}, "a repeatable one needs neither"),
+        (
+            *("get", "/found/", {"repeatable": True}, None, {}),
+            "the method is 'get'; expected GET or POST or PUT or PATCH or DELETE",
+        ),
+        ("POST", "/found", CREATE, None, {}, "the path is '/found'; expected one below /api that begins and ends with"),
+        ("POST", "/api/found/", CREATE, None, {}, "the path is '/api/found/'; expected one below /api"),
+        (
+            *("POST", "/found/{b}/{a}/", CREATE, None, {"c": int}),
+            "the path names 'a', 'b': add it to the fields of the class",
+        ),
+        (
+            *("DELETE", "/found/{a}/", {"repeatable": True}, None, {"a": str, "b": int}),
+            "a DELETE sends its path alone: remove 'b'",
+        ),
+        ("POST", "/found/", CREATE, None, {"rows": int}, "'rows' is a name of Operation: name the field otherwise"),
+        *(
+            (*LIST, result, {"offset": Offset}, "the result must be None, or a class below Resource: X, X | None, list")
+            for result in (dict, dict[str, Any], list[dict[str, Any]], Page, Page[Any], Any, str | None)
+        ),
+        (*LIST, Page[Found], {"limit": Limit}, "a Page needs the field 'offset: Offset = None', for the pages that"),
     ],
 )
-def test_an_incomplete_endpoint_row_is_refused(row: dict[str, Any], says: str) -> None:
-    with pytest.raises(TypeError, match=f"@endpoint of Invented: .*{says}"):
+@pytest.mark.filterwarnings("ignore:Field name")  # pydantic, which only warns
+def test_a_wrong_declaration_is_refused(
+    method: str, path: str, row: dict[str, Any], result: Any, fields: dict[str, Any], says: str
+) -> None:
+    """Its imports are those that docs/guides/endpoints.md promises."""
+    body = {"__module__": __name__, "__annotations__": fields}
+    cls = types.new_class("Invented", (Operation[result],), exec_body=lambda names: names.update(body))
+    with pytest.raises(TypeError, match="@endpoint of Invented: ") as error:
+        endpoint(method, path, scope=None, **row)(cls)
+    assert says in str(error.value)
 
-        @endpoint("POST", "/invented/", scope=None, **row)
-        class Invented(Operation[None]):
-            """An operation that does not exist."""
+
+@pytest.mark.parametrize("result", [None, Found, Found | None, list[Found], Page[Found]])
+def test_a_right_declaration_is_accepted(result: Any) -> None:
+    body = {"__module__": __name__, "__annotations__": {"offset": Offset}, "offset": None}
+    cls = types.new_class("Invented", (Operation[result],), exec_body=lambda names: names.update(body))
+    assert endpoint(*LIST[:2], scope=None, repeatable=True)(cls)(offset=5).request().target == "/api/found/?offset=5"
 
 
 def test_an_unknown_operation_is_an_attribute_error() -> None:

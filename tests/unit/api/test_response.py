@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import airflow_provider_workspace.api.operations as ops
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.models import Invite, Member
-from airflow_provider_workspace.api.operation import RequestContext, Response
+from airflow_provider_workspace.api.operation import Operation, RequestContext, Response, endpoint
 from airflow_provider_workspace.api.request_errors import HINTS, final_error
 from airflow_provider_workspace.api.response import follow, parse_response
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.api.operation import Operation
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 KEY = "phx_s3cret"
@@ -84,6 +81,15 @@ def test_an_update_with_an_empty_response_succeeds() -> None:
     assert answer(MEMBER, 204) == Member()
     with pytest.raises(errors.WorkspaceResponseError):
         answer(PROJECT, 204)
+
+
+@endpoint("PATCH", "/found/", scope=None, repeatable=True)
+class Touch(Operation[None]):
+    """A change of an author's own whose response has no content."""
+
+
+def test_an_update_without_a_result_succeeds() -> None:
+    assert answer(Touch(), 204) is None
 
 
 def test_an_unreadable_2xx_is_a_response_error() -> None:

@@ -257,7 +257,7 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     assert airflow("workspace", "windows").stdout == f"{NO_WINDOW}Last sweep: never.\n"
     place = {"service": sandbox.url, "organization_id": sandbox.seed.organization_id, "batch_export_id": export_id}
     times = {"since": 1_790_000_000, "until": 4_000_000_000, "paused_at": 1_790_000_001}
-    held = lease(run_id="gone", owner="data-team", **place, **times)
+    held = lease(run_id="gone", owner="data-team", seen="paused", **place, **times)
     key, value = variable(held)
     broken = {
         "workspace_lease.broken": "{",
@@ -269,7 +269,7 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     assert airflow("connections", "add", "workspace_default", "--conn-json", sandbox.connection()).returncode == 0
 
     run = airflow("workspace", "windows")
-    assert "ABANDONED: its run is gone  owner data-team" in run.stdout, run.stderr
+    assert "ABANDONED: its run is gone  seen paused  owner data-team" in run.stdout, run.stderr
     assert "Delete or correct the Variable 'workspace_lease.broken'" in run.stdout
     said = airflow("workspace", "windows", "--output", "json").stdout
     found = json.loads(said[said.index("{\n") :])  # Airflow 3.2 logs to standard output

@@ -42,14 +42,14 @@ LEFT_OUT = {
     *("combine_pending_invites", "first_name", "message", "private_project_access", "send_email"),
     *("delete_insights", "deleted", "description", "pinned", "restriction_level", "tags"),
     *("jit_provisioning_enabled", "saml_acs_url", "saml_entity_id", "saml_x509_cert", "sso_enforcement"),
-    *("body", "defaults", "resume_fields", "settings"),
+    *("arguments", "body", "defaults", "resume_fields", "settings"),
     *("level", "organization", "path", "report_path", "use_dashboard", "use_template", "user_email", "user_uuid"),
 }
 # Every second one with native rendering: the kind of an argument decides, and each kind has several.
 EVERY = [
-    (cls, "dry_run" if name == "is_dry_run" else name, bool((number + place) % 2))
+    (cls, name, bool((number + place) % 2))
     for number, cls in enumerate(TASKS)
-    for place, name in enumerate(cls.template_fields)
+    for place, name in enumerate(name for name, each in cls.arguments.items() if each.templated)
     if cls is not window_closing.WorkspaceGuardMaintenanceWindowOperator  # each lease names its connection
 ]
 

@@ -375,7 +375,7 @@ def test_the_sweep_succeeds_with_fail_if_any_false(airflow: Airflow, capsys: pyt
     rows = sweep(fail_if_any=False)["windows"]
     assert [(row["resumed"], row["left_paused"]) for row in rows] == [([FIRST], []), ([], [SECOND])]
     assert json.loads(json.dumps(rows)) == rows
-    left = f"Abandoned window dag / left / {CLOSE} (its run is over): left paused, as leave_paused asks, {SECOND}."
+    left = f"Abandoned window dag / left / {CLOSE} (its run is over): left paused, as asked or as before, {SECOND}."
     assert left in capsys.readouterr().out
 
 
@@ -431,6 +431,10 @@ EDITS: dict[str, list[Any]] = {
     "late_pause_until": ["2999-01-01"],
     "late_resume_until": ["2999-01-01"],
     "refused": [5],
+    "state_of": ["", "nowhere.at_all", 5],
+    "paused_before": ["no", None],
+    "seen": ["maybe", "running"],
+    "seen_at": ["soon"],
     "closer": [{}],
     "unknown": ["field"],
 }

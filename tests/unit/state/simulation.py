@@ -132,6 +132,7 @@ class Process:
                 resume_fields={"backfill": True},
                 since=now,
                 until=now + MAX_LENGTH,
+                state_of="the service" if self.world.sees else None,
             )
         )
 
@@ -149,8 +150,9 @@ class Process:
     def _close(self) -> None:
         world = self.world
         closer = Closer(world.registry, lambda _: world, f"{self.name}#{self.tries}", clock=world.time)
-        while until := closer.close_all(world.registry.all(window=self.window)).wait_until:
+        while until := (done := closer.close_all(world.registry.all(window=self.window))).wait_until:
             world.sleep(until - world.clock)
+        assert not done.failed, done.failed
 
 
 @dataclass
@@ -160,6 +162,7 @@ class World:
     clock: float = 1_000_000.0
     variables: dict[str, str] = field(default_factory=dict)
     paused: bool = False
+    sees: bool = False
     gap: bool = False
     under_way: list[Request] = field(default_factory=list)
     processes: list[Process] = field(default_factory=list)
@@ -228,6 +231,12 @@ class World:
         noted = self.clock + self.consistency_time
         note(False)  # noqa: FBT003
         self._send(pauses=pauses, noted=noted)
+
+    def look(self, _: Lease) -> str:
+        self.visible("look")
+        return str(self._seen("look", "paused" if self.paused else "running"))
+
+    wait = sleep
 
     def _send(self, *, pauses: bool, noted: float) -> None:
         if self.running is None:

@@ -28,10 +28,10 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def check_end(world: World, path: Any) -> None:
+def check_end(world: World, path: Any, *, paused: bool = False) -> None:
     world.sweep()
-    assert not world.paused, f"still paused: {path}"
-    assert not world.gap, f"intervals are missing: {path}"
+    assert world.paused is paused, f"{'resumed' if paused else 'still paused'}: {path}"
+    assert paused or not world.gap, f"intervals are missing: {path}"
     assert not world.variables, f"a lease is left: {path}"
 
 
@@ -89,7 +89,7 @@ def walk(seed: int, **options: Any) -> World:
         path.append(chance.randrange(len(choices)))
         choices[path[-1]]()
         assert world.violation() is None, f"seed {seed}, {world.violation()}: {path}"
-    check_end(world, f"seed {seed}: {path}")
+    check_end(world, f"seed {seed}: {path}", paused=options.get("paused", False))
     return world
 
 
@@ -103,6 +103,14 @@ def test_random_kills(names: str, kills: int) -> None:
         killed += walk(worlds, max_kills=4, names=tuple(names)).kills
         worlds += 1
     print(f"\n{killed:,} kills in {worlds:,} worlds: 0 still paused, 0 with a gap, 0 run during the work")
+
+
+@pytest.mark.parametrize("paused", [False, True])
+@pytest.mark.parametrize("names", ["ab", "abc"])
+def test_windows_that_see_an_export_leave_it_as_it_was(names: str, *, paused: bool) -> None:
+    """And their proofs are never contradicted by another window, nor by a request that takes effect late."""
+    for seed in range(300):
+        walk(seed, max_kills=3, names=tuple(names), sees=True, paused=paused)
 
 
 def test_the_simulation_finds_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:

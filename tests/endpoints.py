@@ -1,0 +1,86 @@
+"""Endpoints of an author: one that only a service has, and some that the interface has as well."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.api.models import Page, Resource
+from airflow_provider_workspace.api.operation import Limit, Offset, Operation, endpoint
+from airflow_provider_workspace.sandbox.seed import SEED
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+
+class BatchExport(Resource):
+    """A batch export."""
+
+    id: str | None = None
+    name: str | None = None
+    paused: bool | None = None
+
+
+class Project(Resource):
+    """A project."""
+
+    id: int | None = None
+    name: str | None = None
+    timezone: str | None = None
+    api_token: str | None = None
+
+
+@endpoint("GET", "/organizations/{organization_id}/batch_exports/", scope="batch_export:read", repeatable=True)
+class ListBatchExports(Operation[Page[BatchExport]]):
+    """List the batch exports of an organization."""
+
+    organization_id: str
+    limit: Limit = None
+    offset: Offset = None
+
+
+@endpoint("GET", "/organizations/{organization_id}/projects/{id}/", scope="project:read", repeatable=True)
+class ReadProject(Operation[Project]):
+    """Read a project."""
+
+    organization_id: str
+    id: int
+
+
+@endpoint(
+    "POST",
+    "/organizations/{organization_id}/projects/",
+    scope="project:write",
+    repeatable=False,
+    effect="create",
+    recover="none",
+    look_for="Look for the project before you create it again.",
+)
+class AddProject(Operation[Project]):
+    """Create a project."""
+
+    organization_id: str
+    name: str
+    timezone: str | None = None
+    slack_incoming_webhook: str | None = None
+
+
+@endpoint("DELETE", "/organizations/{organization_id}/invites/{id}/", scope=None, repeatable=True)
+class RemoveInvite(Operation[None]):
+    """Delete an invite."""
+
+    organization_id: str
+    id: str
+
+
+# What ``scripted`` shows, one after the other; the last one stays.
+SCRIPT: list[Any] = []
+
+
+def scripted(hook: WorkspaceHook, batch_export_id: str) -> Any:
+    """Show what the script says of an export; an error is raised."""
+    assert batch_export_id == SEED.batch_export_ids[0]
+    assert hook.organization_or_default() == SEED.organization_id
+    shown = SCRIPT.pop(0) if len(SCRIPT) > 1 else SCRIPT[0]
+    if isinstance(shown, Exception):
+        raise shown
+    return shown

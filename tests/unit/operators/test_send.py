@@ -1,0 +1,159 @@
+"""Endpoints of an author's own, sent by the operator: what it returns, sends, refuses and remembers."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.send import WorkspaceSendOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import effects
+from tests.endpoints import AddProject, ListBatchExports, ReadProject, RemoveInvite
+from tests.interruptions import Interruptions
+from tests.task_instance import Killed, TaskInstance, TaskStore
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+EXPORTS = [{"id": each, "paused": False} for each in SEED.batch_export_ids]
+NEW = {"name": "Sales", "timezone": "UTC", "slack_incoming_webhook": "https://hooks.example.com/secret-of-sales"}
+
+
+@pytest.fixture(autouse=True)
+def connected(sandbox: SandboxServer, connect: Connect) -> None:
+    assert sandbox.effects() == []
+    connect(page_size=1, max_attempts=2, read_timeout=1)
+
+
+def send(operation: Any, arguments: Any = None, context: Any = None, **others: Any) -> Any:
+    task = WorkspaceSendOperator(task_id="send", operation=operation, arguments=arguments, **others)
+    return task.execute(context or {})
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "others", "result"),
+    [
+        (ListBatchExports, None, {"fields": ["id", "paused"]}, EXPORTS),
+        ("tests.endpoints.ListBatchExports", {"limit": "2"}, {"fields": ["id", "paused"]}, EXPORTS),
+        (ListBatchExports, {}, {"where": {"paused": True}}, []),
+        (ListBatchExports, {"offset": 1}, {"count_only": True}, len(EXPORTS) - 1),
+        (ReadProject, {"id": "1"}, {"return_secrets": False}, None),
+        (RemoveInvite, {"id": SEED.invite_id}, {}, {"deleted": True}),
+        (RemoveInvite, {"id": SEED.absent_uuid}, {}, {"deleted": False}),
+        ("tests.endpoints.AddProject", {**NEW, "timezone": None}, {"dry_run": "true"}, None),
+    ],
+)
+def test_the_result_is_that_of_other_operators(operation: Any, arguments: Any, others: Any, result: Any) -> None:
+    found = send(operation, arguments, **others)
+    if operation is ReadProject:
+        assert found["name"] == "Default project"
+        assert "api_token" not in found
+        assert send(operation, arguments, return_secrets=True)["api_token"]
+    elif "dry_run" in others:
+        request = f"POST /api/organizations/{SEED.organization_id}/projects/"
+        assert (found["action"], found["request"], found["fields"]) == ("create", request, {"name": "Sales"})
+    else:
+        assert found == result
+
+
+def test_a_create_is_sent_once_and_its_secrets_are_masked(
+    sandbox: SandboxServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    masked: list[str] = []
+    monkeypatch.setattr("airflow_provider_workspace.hooks.workspace.mask_secret", masked.append)
+    ti = TaskInstance()
+    project = send(AddProject, NEW, {"ti": ti, "task_state_store": TaskStore()})
+    assert project.items() >= {"name": "Sales", "timezone": "UTC"}.items()
+    assert ti.xcoms == {"id": project["id"], "created": True}
+    assert "api_token" not in project
+    token = send(ReadProject, {"id": project["id"]}, return_secrets=True)["api_token"]
+    assert {NEW["slack_incoming_webhook"], token} <= {*masked}
+    assert "secret-of-sales" not in capsys.readouterr().out
+    assert effects(sandbox) == ["create_project"]
+
+
+@pytest.mark.parametrize("fault", ["kill", "reset_after"])
+def test_a_create_without_an_answer_is_not_sent_again(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """Until somebody has looked, and cleared the task."""
+    said = "^WorkspaceOutcomeUnknownError: Look for the project before you create it again"
+    ti, store = TaskInstance(), TaskStore()
+    context = {"ti": ti, "task_state_store": store}
+    if fault == "kill":
+        Interruptions(monkeypatch).after("/projects/")
+        with pytest.raises(Killed):
+            send(AddProject, NEW, context)
+    else:
+        sandbox.inject(fault, operation="create_project")
+        with pytest.raises(AirflowFailException, match=said):
+            send(AddProject, NEW, context)
+    ti.try_number = 2
+    with pytest.raises(AirflowFailException, match=f"{said}.*To send it again, clear this task"):
+        send(AddProject, NEW, context)
+    assert effects(sandbox) == ["create_project"]
+    ti.max_tries = 5  # type: ignore[attr-defined]
+    send(AddProject, NEW, context)
+    assert effects(sandbox) == ["create_project"] * 2
+
+
+def test_a_create_that_was_refused_is_sent_again(sandbox: SandboxServer) -> None:
+    context = {"ti": TaskInstance(), "task_state_store": TaskStore()}
+    sandbox.inject("status_before", operation="create_project", status=403)
+    with suppress(AirflowFailException):
+        send(AddProject, NEW, context)
+    send(AddProject, NEW, context)
+    assert effects(sandbox) == ["create_project"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "others", "says"),
+    [
+        (AddProject, {"name": "None"}, {}, r"AddProject: field 'name' is required"),
+        (AddProject, {"nam": "Sales", "name": "S"}, {}, r"unknown field 'nam' \(did you mean 'name'\?\)"),
+        (
+            AddProject,
+            {**NEW, "organization_id": "None"},
+            {},
+            r"Check the task that arguments\['organization_id'\] comes",
+        ),
+        (AddProject, {**NEW, "organization_id": None}, {}, r"Check the task that arguments\['organization_id'\] comes"),
+        (AddProject, "Sales", {}, "arguments must be a mapping of fields by name"),
+        (
+            ListBatchExports,
+            {},
+            {"where": {"pausd": True}},
+            "where names 'pausd', which is unknown: did you",
+        ),
+        (
+            ReadProject,
+            {"id": 1},
+            {"where": {"id": 1}},
+            "Leave out where, fields and count_only: ReadProject",
+        ),
+        ("tests.endpoints.Nothing", {}, {}, "operation: 'tests.endpoints.Nothing' cannot be imported here"),
+        ("nowhere.at.all", {}, {}, "operation: 'nowhere.at.all' cannot be imported here: No module named 'nowhere'"),
+        ("tests.endpoints.scripted", {}, {}, "operation must be a class that @endpoint decorates, or its name"),
+        (dict, {}, {}, "operation must be a class that @endpoint decorates, or its name"),
+        ("ListBatchExports", {}, {}, "operation must be a class that @endpoint decorates, or its name"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_is_sent(
+    sandbox: SandboxServer, operation: Any, arguments: Any, others: Any, says: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=says):
+        send(operation, arguments, **others)
+    assert sandbox.requests() == []
+
+
+def test_the_hook_sends_own_operations_and_reads_their_rows() -> None:
+    with WorkspaceHook() as hook:
+        rows = hook.client.rows(ListBatchExports(organization_id=SEED.organization_id))
+        assert [(row.id, row.paused) for row in rows] == [(each["id"], False) for each in EXPORTS]
+        assert hook.client.send(ReadProject(organization_id=SEED.organization_id, id=1)).name == "Default project"

@@ -57,7 +57,7 @@ html_show_copyright = False
 html_show_sphinx = False
 
 
-# Where the repository is, for "edit this page": a maintainer sets it once; without it there are no such links.
+# Where the repository is, for "edit this page": the workflow sets it; without it there are no such links.
 REPOSITORY = os.environ.get("WORKSPACE_DOCS_REPOSITORY", "")
 html_theme_options = (
     {"source_repository": REPOSITORY, "source_branch": "main", "source_directory": "docs/"} if REPOSITORY else {}

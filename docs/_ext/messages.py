@@ -28,7 +28,7 @@ TOPICS = {
 }  # fmt: skip
 # What holds no messages: the sandbox, labels, and calls and arguments that only describe.
 OTHERS = re.compile(r"sandbox|ui/|get_provider_info|cli/definition|_(form|schema)")
-CODE = re.compile(r"[\\|@#]|tag:")
+CODE = re.compile(r"[\\|@#]|tag:|:write, ")
 QUIET = {"info", "debug", "compile", "search", "match", "fullmatch", "sub", "TypeVar", "getLogger", "import_module"}
 LABELS = {"description", "doc_md", "tooltip", "title", "help", "prefix_group_id", "default_text", "group_display_name"}
 
@@ -92,7 +92,7 @@ def list_messages(_app: Sphinx, page: str, source: list[str]) -> None:
         for text in texts:
             cure = next((cure for pattern, cure in known if pattern.search(text)), "")
             quoted = text.replace("`", "'")
-            source[0] += f"\n### `{quoted}`\n\n{cure}\n"
+            source[0] += f"\n### `{quoted}`\n\n{cure[:1].upper()}{cure[1:]}\n"
 
 
 def setup(app: Sphinx) -> None:

@@ -11,19 +11,22 @@ DOCS = Path(__file__).resolve().parents[1] / "build" / "docs"
 # The page that must come first, and queries for it.
 EXPECTED = {
     "connection": "connection, proxy, self-signed, timeout",
+    "cli": "exit code",
     "endpoints": "scope",
+    "fit": "does it fit my service",
     "faults": "backoff, duplicate, idempotent, lost answer, retry",
     "glossary": "glossary",
     "guides/audits": "audit",
-    "guides/bulk-invites": "bulk invites, csv, rate limit invites, sso",
+    "guides/bulk-invites": "resend invite, bulk invites, csv, rate limit invites, sso",
     "guides/maintenance-windows": (
         "alert, backfill, maintenance window, on_failure_callback, resume export, sweep, teardown"
     ),
     "guides/mapping": "mapped",
     "guides/offboarding": "offboarding",
     "guides/onboarding": "onboarding, txt record",
-    "guides/organization-file": "drift",
+    "guides/organization-file": "drift, multiple organizations",
     "guides/pull-request": "github actions, pull request",
+    "index": "license",
     "guides/recipes": "slack",
     "guides/status-page": "airflow ui",
     "guides/waiting": "deferrable",
@@ -31,12 +34,15 @@ EXPECTED = {
     "migrating": "migrate",
     "operators/index": "dry run",
     "production": (
-        "429, api key, kubernetes, openlineage, pool, rate limit, rotation, secrets backend, service account, triggerer"
+        "docker compose, cron, postgres, 429, api key, kubernetes, openlineage, pool, rate limit, rotation, "
+        "secrets backend, service account, triggerer"
     ),
     "sandbox": "sandbox",
     "scale": "performance",
-    "testing": "pytest",
-    "troubleshooting": "401, 403, 404, error message, troubleshooting",
+    "testing": "pytest, pytest hangs",
+    "troubleshooting": (
+        "401, 403, 404, error message, troubleshooting, stuck paused, my export is stuck paused, task deferred forever"
+    ),
     "upgrading": "deprecation, uninstall, upgrade",
 }
 # What Sphinx's search asks of a browser, and the page that it shows first.
@@ -44,6 +50,8 @@ BROWSER = """
 var window = globalThis, document = { getElementById() {} }, SPHINX_HIGHLIGHT_ENABLED = false;
 var _ready = () => {}, _ = (text) => text;
 """
+# What a message is pasted with: where it stands in the log, and names and figures in place of "…".
+LINE = "[2026-01-01T06:00:00.123Z] {{taskinstance.py:1234}} ERROR - Task failed with exception {} northwind-4711"
 FIRST = "(query) => Search._performSearch(...Search._parseQuery(query)).at(-1)?.[0] ?? 'nothing'"
 
 
@@ -51,7 +59,7 @@ def main() -> int:
     """Print the queries that find another page first."""
     engine = MiniRacer()
     engine.eval(BROWSER)
-    for script in ("_static/language_data.js", "_static/searchtools.js", "searchindex.js"):
+    for script in ("_static/searchtools.js", "_static/language_data.js", "searchindex.js"):
         engine.eval((DOCS / script).read_text())
     engine.eval(f"var first = {FIRST};")
     wrong = [
@@ -59,6 +67,16 @@ def main() -> int:
         for page, queries in EXPECTED.items()
         for query in queries.split(", ")
         if (found := engine.call("first", query)) != page
+    ]
+    titles = engine.eval(
+        "Object.keys(Search._index.alltitles).filter((title) => Search._index.alltitles[title].some("
+        "([file]) => wordsOf(title).size > 2 && Search._index.docnames[file] === 'messages')).join('\\n')"
+    ).split("\n")
+    lines = [LINE.format(title.replace("…", "4711")) for title in titles]
+    wrong += [
+        f"The line '{line}' finds {found} first."
+        for line in lines
+        if (found := engine.call("first", line)) != "messages"
     ]
     print(*wrong, sep="\n", end="\n" if wrong else "")
     return 1 if wrong else 0

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "docs" / "_ext")]
 # Importing Airflow writes its configuration somewhere.
 os.environ["AIRFLOW__LOGGING__LOGGING_LEVEL"] = "WARNING"
 os.environ["AIRFLOW_HOME"] = str(ROOT / "build" / "airflow-of-docs")
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 project = "Workspace provider for Apache Airflow"
 version = release = airflow_provider_workspace.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
-# The table of faults is a part of the page about faults.
-exclude_patterns = ["faults-table.md"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design", "messages", "llms"]
+# The table of faults is a part of the page about faults. Decisions are for those who read the code, in the repository.
+exclude_patterns = ["faults-table.md", "adr"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
@@ -57,7 +57,7 @@ html_show_copyright = False
 html_show_sphinx = False
 
 
-# Where the repository is, for "edit this page": a maintainer sets it once; without it there are no such links.
+# Where the repository is, for "edit this page": the workflow sets it; without it there are no such links.
 REPOSITORY = os.environ.get("WORKSPACE_DOCS_REPOSITORY", "")
 html_theme_options = (
     {"source_repository": REPOSITORY, "source_branch": "main", "source_directory": "docs/"} if REPOSITORY else {}

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-# Levels of members and invites at services of this kind. Other integers are sent unchanged.
+# Levels of members and invites at known services. Other integers are sent unchanged.
 LEVELS = {"member": 1, "admin": 8, "owner": 15}
 # Far below Python's integer string limit.
 MAX_LEVEL = 10**100

@@ -53,17 +53,17 @@ HINTS = (
     Hint(
         400,
         r"restriction.level",
-        "Set restriction_level=37 on the dashboard first: services of this kind accept collaborators only if editing "
+        "Set restriction_level=37 on the dashboard first: known services accept collaborators only if editing "
         "is restricted; with 21 everybody can edit.",
         "/collaborators/",
     ),
-    Hint(400, r"\blevel\b", "Pass level=37, which allows editing at services of this kind.", "/collaborators/"),
+    Hint(400, r"\blevel\b", "Pass level=37, which allows editing at known services.", "/collaborators/"),
     Hint(400, "", "Correct the request; a retry fails the same way."),
     Hint(
         401,
         "",
         "Check the API key in the password of {source}. If it is right, let its owner open a project in the workspace: "
-        "services of this kind refuse this while the owner has no current project.",
+        "known services refuse this while the owner has no current project.",
         "/batch_exports/",
     ),
     Hint(401, "", "The API key in the password of {source} is missing, wrong or revoked. Replace it."),
@@ -100,7 +100,7 @@ HINTS = (
         403,
         r"edit|restrict",
         "Make the owner of the API key of {source} a collaborator of the dashboard with level=37, or set its "
-        "restriction_level to 21, which lets everybody edit at services of this kind.",
+        "restriction_level to 21, which lets everybody edit at known services.",
         "/dashboards/{dashboard_id}/",
     ),
     Hint(

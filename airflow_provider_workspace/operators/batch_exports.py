@@ -17,7 +17,7 @@ class OfBatchExport(OfOrganization):
     What belongs to a batch export.
 
     :param batch_export_id: batch export (UUID)
-    :param body: fields of section "Batch export" for the request body; most services need none
+    :param body: fields of section "Batch export" for the request body; known services need none
     """
 
     batch_export_id: Arg[str] = arg(ID)

@@ -62,7 +62,7 @@ class DashboardFields(OfProject):
     :param use_dashboard: id of a dashboard to copy
     :param delete_insights: whether deleting the dashboard deletes its insights
     :param tags: tags
-    :param restriction_level: who may change it, a number; the interface does not show which. Services of this kind have
+    :param restriction_level: who may change it, a number; the interface does not show which. Known services have
         21 for everybody and 37 for its collaborators, and take collaborators only with 37
     """
 
@@ -196,7 +196,7 @@ class WorkspaceAddDashboardCollaboratorOperator(CollaboratorIds, WorkspaceCreate
 
     The interface cannot change the level of a collaborator; if it differs, the log has a warning.
 
-    :param level: access level; the interface does not show the values. Services of this kind require it: 37 lets
+    :param level: access level; the interface does not show the values. Known services require it: 37 lets
         them edit
     """
 

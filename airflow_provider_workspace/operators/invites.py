@@ -49,7 +49,7 @@ class WorkspaceCreateInviteOperator(OfOrganization, WorkspaceCreateOperator):
     :param target_email: address of the person
     :param first_name: the person's first name
     :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
-        1, 8 and 15, which services of this kind use
+        1, 8 and 15, which known services use
     :param message: message in the mail
     :param private_project_access: private projects and the access levels there
     :param send_email: whether a mail is sent; the interface does not show the default

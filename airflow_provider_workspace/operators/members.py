@@ -48,7 +48,7 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
     Change the access level of a member. Scope ``organization_member:write``.
 
     :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
-        1, 8 and 15, which services of this kind use
+        1, 8 and 15, which known services use
     """
 
     resource_kind = "members"
@@ -86,7 +86,7 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
     :param protected: addresses of members who are never removed, such as the owner of the connection's API key: the
         interface does not show whose key it is, and without its owner the key stops working
     :param owner_level: members of this level and above are not removed: a number, or ``member`` (1), ``admin`` (8) or
-        ``owner`` (15), the levels of services of this kind; the interface does not show them. ``None`` treats owners
+        ``owner`` (15), the levels of known services; the interface does not show them. ``None`` treats owners
         like others
     :param allow_last_owner: whether the last member of the highest level may be removed
     """
@@ -162,7 +162,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     :param max_removals: maximum number of members and open invites to remove in one run. If there are more, the task
         fails and sends nothing, because the roster may be truncated. ``None`` for any number
     :param owner_level: members of this level and above are neither removed nor changed: a number, or ``member`` (1),
-        ``admin`` (8) or ``owner`` (15), the levels of services of this kind; the interface does not show them. ``None``
+        ``admin`` (8) or ``owner`` (15), the levels of known services; the interface does not show them. ``None``
         treats owners like others
     :param approved: an earlier plan, the result of a task with ``dry_run=True``: if the plan has a change that this one
         does not have, or that starts from another level, the task fails and sends nothing

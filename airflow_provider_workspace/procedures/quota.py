@@ -30,7 +30,7 @@ class Quota:
 
     A limit that is not configured is learned: when the service refuses, the number of invites that it accepted within
     the last hour or day is the limit. A refused request may count as well, so there should be few of them. After one,
-    the list of invites decides when to continue, because the ``Retry-After`` of some services is far too short.
+    the list of invites decides when to continue, because the ``Retry-After`` of known services is far too short.
 
     :param per_hour: limit per hour; ``None`` to learn it
     :param per_day: limit per day; ``None`` to learn it

@@ -117,9 +117,9 @@ class ApiRoute:
     status: int = 200
     query: tuple[str, ...] = ()
     session_only: bool = False
-    """Whether services of this kind refuse it for every personal API key."""
+    """Whether known services refuse it for every personal API key."""
     live_only: bool = False
-    """Whether only services of this kind have it: it is not part of the interface."""
+    """Whether only known services have it: it is not part of the interface."""
 
     @property
     def operation(self) -> str:

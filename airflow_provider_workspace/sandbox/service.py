@@ -20,7 +20,7 @@ from airflow_provider_workspace.sandbox.state import Key, State
 
 LOG_LENGTH = 10_000
 PROFILES = ("live", "strict")
-"""What the interface leaves open is as in known services of this kind, or refused."""
+"""What the interface leaves open is as in known services, or refused."""
 
 T = TypeVar("T")
 

@@ -38,7 +38,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
     """
     Waits for a condition, and fires once: ``{"status": "done" | "timeout" | "failed", "message": …, "result": …}``.
 
-    :param condition: one of :data:`~airflow_provider_workspace.procedures.conditions.CONDITIONS`
+    :param condition: one of the names in ``procedures.conditions.CONDITIONS``
     :param arguments: fields of the condition
     :param workspace_conn_id: connection to the service
     :param organization_id: organization; by default that of the connection

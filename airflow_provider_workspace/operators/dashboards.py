@@ -221,6 +221,7 @@ class WorkspaceRemoveDashboardCollaboratorOperator(CollaboratorIds, WorkspaceDel
         collaborators = self.filled(hook, "dashboards.ListDashboardCollaborators")
         try:
             members = self.filled(hook, "members.ListMembers")
+            members.request()  # refuse now an organization that could not be asked after the removal
         except WorkspaceConfigError:
             members = None
         deleted = self.remove(

@@ -1,4 +1,4 @@
-"""Operators for organization files: plan all parts, and apply one part."""
+"""Operators for organization files: plan all parts, and apply them."""
 
 from __future__ import annotations
 
@@ -195,11 +195,12 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
 
 class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     """
-    Apply one part of an organization file.
+    Apply an organization file, or one part of it.
 
     The task plans the part again and sends only the differences, with the look-ups and retries of the operators for
     single resources. So a retry continues where the earlier try ended, and a second run changes nothing. The result is
-    the applied plan of the part.
+    the applied plan of the part. Without ``part``, the task applies all of them, one after another, and the result is
+    their applied plans by part; a part that fails stops those that follow.
 
     ==================== =========================================================== ================================
     part                 what it does                                                scopes
@@ -215,7 +216,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     ``exports``          pauses and resumes; skips exports that a window holds       ``batch_export:write``
     ==================== =========================================================== ================================
 
-    :param part: which part
+    :param part: which part; by default all, in this order. The challenges of new domains are then published while the
+        task waits for the verification: they stand in its log
     :param approved: an earlier plan, the result of
         :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`: if the plan has a
         change that this one does not have, or that starts from other values, the task fails and sends nothing.
@@ -225,24 +227,49 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     :param timeout: how long to wait for the verification: a timedelta or seconds
     """
 
-    part: Arg[Part] = arg(NAME)
+    part: Arg[Part | None] = arg(NAME, default=None)
     approved: Arg[Mapping[str, Any] | None] = arg(NEEDED, default=None)
     poke_interval: timedelta | float = fixed(SECONDS_FROM_ONE, default=300.0)
     timeout: timedelta | float = fixed(SECONDS, default=3 * 86_400.0)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.organization import PARTS, plan_organization
+        from airflow_provider_workspace.procedures.organization import PARTS
+
+        parts = PARTS if self.part is None else (choice(*PARTS).read("part", self.part),)
+        if "members" in parts:
+            wait_for_consistency(hook.client, self.task_state)
+        planned = self.approved_plan(hook, parts)
+        if self.is_dry_run:
+            return planned[0].to_dict()
+        if self.part is not None:
+            return self.apply(hook, self.part, *planned)
+        done: dict[str, Any] = self._carried.setdefault("parts", {})
+        for part in PARTS[len(done) :]:
+            try:
+                done[part] = self.apply(hook, part, *self.approved_plan(hook, (part,)))
+            except WorkspaceInputError as error:  # it says that nothing was sent, which is true of this part alone
+                why = str(error).removesuffix(" Nothing was sent.")
+                raise AirflowFailException(
+                    f"Not applied: {part}. Applied before it: {', '.join(done)}. {why}"
+                ) from None
+        return done
+
+    def approved_plan(self, hook: WorkspaceHook, parts: Collection[str]) -> tuple[Plan, Organization, str]:
+        """Plan, and refuse changes that were not approved."""
+        planned = self.plan(hook, parts)
+        planned[0].check_approved_plan(self.approved, "WorkspacePlanOrganizationOperator")
+        return planned
+
+    def apply(
+        self, hook: WorkspaceHook, part: str, plan: Plan, wanted: Organization, organization_id: str
+    ) -> dict[str, Any]:
+        """Send the changes of a part, and return the applied plan."""
+        from airflow_provider_workspace.procedures.organization import plan_organization
         from airflow_provider_workspace.procedures.plan import apply
         from airflow_provider_workspace.state.memory import organization_reader
 
-        part = choice(*PARTS).read("part", self.part)
-        if part == "members":
-            wait_for_consistency(hook.client, self.task_state)
-        plan, wanted, organization_id = self.plan(hook, (part,))
-        plan.check_approved_plan(self.approved, "WorkspacePlanOrganizationOperator")
-        if self.is_dry_run:
-            return plan.to_dict()
         asked = [change for change in plan.changes if "is_verified" in change.after and change.operation]
         self.wait_for_verification(hook.client, asked)
         plan.outcomes.update((change, ("done", "")) for change in asked)

@@ -120,9 +120,9 @@ def read_flag(name: str, value: Any) -> bool:
 
 def read_task_id(name: str, value: Any) -> str:
     """Refuse what is no id of a task."""
-    if not (isinstance(value, str) and value.isprintable()):
-        raise WorkspaceInputError(f"{name} must be the id of a task or a task group, not {type_name(value)}")
-    return value
+    if isinstance(value, str) and value and value.isprintable():
+        return value
+    raise WorkspaceInputError(f"{name} must be the id of a task or a task group, not {shown(value)}")
 
 
 def read_target(name: str, value: Any) -> str:

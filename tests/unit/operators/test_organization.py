@@ -20,6 +20,7 @@ from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
+from airflow_provider_workspace.procedures.organization import PARTS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import STEPS
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
@@ -95,9 +96,11 @@ class Run:
         results = {}
         for part in parts or STEPS:
             task = WorkspaceApplyOrganizationOperator(
-                **{"task_id": part, "part": part, "file": self.file, "poke_interval": 5, **self.arguments, **arguments}
+                **{"task_id": part or "all", "part": part, "file": self.file, "poke_interval": 5}
+                | self.arguments
+                | arguments
             )
-            ti = SimpleNamespace(try_number=self.tries, xcom_push=self.publish, task_id=part)
+            ti = SimpleNamespace(try_number=self.tries, xcom_push=self.publish, task_id=task.task_id)
             results[part] = task.execute({"ti": ti, "task_state_store": self.stores.setdefault(part, TaskStore())})
         return results
 
@@ -127,7 +130,9 @@ def names(plan: dict[str, Any], *actions: str) -> list[str]:
 
 
 @pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
-def test_applying_a_plan_is_idempotent(sandbox: SandboxServer, run: Run) -> None:
+@pytest.mark.parametrize("parts", [STEPS, [None]], ids=["a task for each part", "one task"])
+def test_applying_a_plan_is_idempotent(sandbox: SandboxServer, run: Run, parts: Any) -> None:
+    run.apply(*parts, dry_run=True)
     plan = run.plan()
     assert not [request for request in sandbox.requests() if request["method"] != "GET"]
     assert plan["counts"] == {
@@ -141,14 +146,50 @@ def test_applying_a_plan_is_idempotent(sandbox: SandboxServer, run: Run) -> None
         "skip": 0,
     }
     assert names(plan, "wait") == ["collaborator ada@example.com of Northwind / Sign-ups"]
-    run.apply(approved=plan)
+    applied = run.apply(*parts, approved=plan)
+    assert list(applied.get(None, applied)) == list(STEPS if len(parts) > 1 else PARTS)
     assert Counter(effects(sandbox)) == EFFECTS
     assert run.pushed["progress"]["counts"] == {"invited": 1}
     again = run.plan(fail_on_difference=True)
     assert (again["pending"], again["differences"]) == (0, 0)
     assert names(again, "wait") == ["collaborator ada@example.com of Northwind / Sign-ups"]
-    run.apply()
+    run.apply(*parts)
     assert Counter(effects(sandbox)) == EFFECTS
+
+
+def test_one_task_for_all_parts_continues_after_the_wait(sandbox: SandboxServer, run: Run) -> None:
+    """Until the challenges are published; what a later part refuses is told from what was applied before it."""
+    publish, run.publish = run.publish, lambda **_: None  # type: ignore[method-assign]
+    with pytest.raises(TaskDeferred) as deferred:
+        run.apply(None, poke_interval=300)
+    assert effects(sandbox).count("create_invite") == 0
+    with WorkspaceHook() as hook:
+        (domain,) = [row for row in hook.list_domains() if row.domain == "northwind.example.com"]
+    publish("unverified", [domain.to_dict()])
+    state = deferred.value.trigger.serialize()[1]["state"]
+    task = WorkspaceApplyOrganizationOperator(task_id="all", file=run.file)
+    context: Any = {"ti": SimpleNamespace(try_number=1, xcom_push=run.publish, task_id="all")}
+    applied = task.execute_complete(context, {"state": json.loads(json.dumps(state))})
+    assert applied["projects"]["counts"]["create"] == 1  # before the wait
+    assert Counter(effects(sandbox)) == EFFECTS
+
+
+def test_one_task_for_all_parts_says_what_was_applied(
+    sandbox: SandboxServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def edited(task: WorkspaceApplyOrganizationOperator, hook: WorkspaceHook, parts: Any = None) -> Any:
+        if parts == ("members",):
+            task.organization = "Elsewhere"
+        return planned(task, hook, parts)
+
+    planned = WorkspaceApplyOrganizationOperator.plan
+    monkeypatch.setattr(WorkspaceApplyOrganizationOperator, "plan", edited)
+    with pytest.raises(AirflowFailException) as failed:
+        run.apply(None)
+    applied = "Not applied: members. Applied before it: projects, domains, verification. "
+    assert str(failed.value).startswith(applied)
+    assert "Nothing was sent" not in str(failed.value)
+    assert effects(sandbox).count("create_project") == 1
 
 
 def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, run: Run) -> None:
@@ -417,6 +458,7 @@ def test_long_plans_are_cut_only_in_the_table(run: Run, tmp_path: Path, capsys: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", [None, "reset_after", "status_after", "short_pages"])
+@pytest.mark.parametrize("parts", [STEPS, [None]], ids=["a task for each part", "one task"])
 def test_an_accident_at_any_request_ends_in_the_same_state(
     sandbox: SandboxServer,
     run: Run,
@@ -424,6 +466,7 @@ def test_an_accident_at_any_request_ends_in_the_same_state(
     variables: Variables,
     monkeypatch: pytest.MonkeyPatch,
     fault: str | None,
+    parts: Any,
 ) -> None:
     """The worker is killed, or meets a fault, after the first request, then after the second one, and so on."""
     connect(consistency_time=1, max_attempts=1)
@@ -439,14 +482,14 @@ def test_an_accident_at_any_request_ends_in_the_same_state(
         else:
             sandbox.inject(fault, after=number, **({"missing": "newest"} if fault == "short_pages" else {}))
         try:
-            again.apply()
+            again.apply(*parts)
         except (Killed, WorkspaceError, AirflowFailException):
             sandbox.clear_faults()
         else:
             if not any(one["hits"] for one in sandbox.faults()):  # there are not so many requests
                 break
         try:
-            again.apply()
+            again.apply(*parts)
         except AirflowFailException as error:
             # A dashboard that may have been created cannot be looked up.
             assert "Look for dashboard" in str(error)  # noqa: PT017

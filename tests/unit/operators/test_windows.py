@@ -502,7 +502,7 @@ def test_an_invalid_argument_is_refused_before_pausing(
     assert sandbox.requests() == []
 
 
-@pytest.mark.parametrize("value", [5, ["close"], "a\x00b", None])
+@pytest.mark.parametrize("value", [5, ["close"], "a\x00b", "", None])
 def test_an_invalid_task_id_is_refused_in_the_dag_file(value: Any) -> None:
     with pytest.raises(WorkspaceInputError, match="close_task_id must be the id of a task"):
         WorkspacePauseWindowExportsOperator(task_id="pause", close_task_id=value)

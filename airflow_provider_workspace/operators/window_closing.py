@@ -94,6 +94,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         return {name: value for name, value in state.items() if name != "fields_refused"}
 
     def close_window(self) -> Closed:
+        from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.state.lease_requests import LeaseServices
         from airflow_provider_workspace.state.resuming import Closed, Closer
 
@@ -101,22 +102,33 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         registry = self.registry()
         leases = registry.all(window=self.window)
         leases += self.rebuild_leases(registry)
-        if not leases:
+        lost = registry.unreadable.keys() - {lease.key for lease in leases}
+        done = Closed()
+        if leases:
+            with LeaseServices() as services:
+                self.workspace_url = services.url_for(leases[-1])
+                done = Closer(registry, services, f"{ti.task_id}#{ti.try_number}").close_all(leases)
+        if not leases and not lost:
             self.log.info("The window was closed already.")
-            return Closed()
-        with LeaseServices() as services:
-            self.workspace_url = services.url_for(leases[-1])
-            return Closer(registry, services, f"{ti.task_id}#{ti.try_number}").close_all(leases)
+        for key in lost:
+            export_id = key.removeprefix(self.window.key).rpartition(".")[0]
+            done.failed[export_id] = WorkspaceError(
+                f"Correct the Variable '{key}'; or run 'airflow workspace resume {export_id}' and delete it: "
+                f"{registry.unreadable[key]}"
+            )
+        return done
 
     def rebuild_leases(self, registry: LeaseRegistry) -> list[Lease]:
         """Rebuild the leases of the window whose Variables were overwritten, from the result of ``open``."""
         from airflow_provider_workspace.state.leases import Lease, dump
 
         window = self.window
-        lost = [key for key in registry.unreadable if key.startswith(window.key)]
+        lost = list(registry.unreadable)
         if not lost or not self.open_task_id:
             return []
         opened: Any = self._context["ti"].xcom_pull(task_ids=self.open_task_id, map_indexes=window.map_index)
+        if not isinstance(opened, Mapping):  # its XComs were deleted
+            return []
         found = []
         for export_id in opened["batch_export_ids"]:
             lease = Lease(

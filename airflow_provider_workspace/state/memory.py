@@ -450,12 +450,20 @@ class DashboardRegistry:
                 continue
             if not again:
                 self._variables.delete(self._note)
-            task, number, _ = json.loads(text)
+            task, number = self._writer(text)
             if task == self.owner[0]:
                 raise self._unknown(name, _interrupted(f"{task} try {number}"))
             error = self._unknown(name, f"{task} try {number} is creating it, or was interrupted.")
             error.caller_looks_up = True  # this task has sent nothing: its retry looks again
             raise error
+
+    def _writer(self, text: str) -> tuple[str, str]:
+        """Return the task and try that wrote a note; after an edit, a name that is no task."""
+        try:
+            task, number, _ = json.loads(text)
+        except (ValueError, TypeError):
+            return "A task whose note somebody has changed,", "1"
+        return str(task), str(number)
 
     def _end(self, dashboard_id: int | None) -> None:
         """Remember the dashboard, or delete the note if there is none."""

@@ -234,6 +234,23 @@ def test_a_killed_create_is_not_repeated(
 
 
 @pytest.mark.usefixtures("waited")
+@pytest.mark.parametrize("text", ["", "none", "[]", '{"task": 1}', "5"])
+def test_an_edited_note_still_stops_other_creates(
+    sandbox: SandboxServer, variables: Variables, interruptions: Interruptions, text: str
+) -> None:
+    interruptions.after("POST")
+    with pytest.raises(Killed):
+        create()
+    (note,) = notes(variables)
+    variables.values[note] = text
+    with pytest.raises(FAILED, match=f"(?s)Look for dashboard 'Sales'.*'{re.escape(note)}'.*somebody has changed"):
+        create("second")
+    assert created(sandbox) == 1
+    variables.delete(note)
+    assert create("second", 2) == (3, True)
+
+
+@pytest.mark.usefixtures("waited")
 def test_only_one_of_two_concurrent_tasks_creates(
     sandbox: SandboxServer, variables: Variables, interruptions: Interruptions
 ) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,7 +25,7 @@ from airflow_provider_workspace.operators.windows import WorkspacePauseWindowExp
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
 from tests.interruptions import Interruptions
-from tests.windows import CLOSE, SWEEP, Airflow, Window, opened, sweep
+from tests.windows import CLOSE, GROUP, SWEEP, Airflow, Window, opened, sweep
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -451,6 +452,23 @@ def test_an_edited_lease_ends_resumed_or_named(sandbox: SandboxServer, airflow: 
         sweep()
     assert history(sandbox, SECOND) == ["pause", "unpause"]
     assert history(sandbox, FIRST) == ["pause", "unpause"] or FIRST in str(said.value)
+
+
+@pytest.mark.parametrize("has_result", [True, False], ids=["", "the XCom of open is deleted"])
+def test_a_window_whose_lease_was_overwritten_is_resumed_or_fails(
+    sandbox: SandboxServer, airflow: Airflow, *, has_result: bool
+) -> None:
+    window = opened(FIRST, SECOND)
+    (key,) = (key for key in airflow.lease_keys() if FIRST in key)
+    airflow.variables.values[key] = "none"
+    if has_result:
+        assert sorted(window.close()["resumed"]) == [FIRST, SECOND]
+    else:
+        del window.results[f"{GROUP}.open"]
+        for _ in range(2):
+            still_paused(window.close, f"Correct the Variable '{re.escape(key)}'; or run .* resume {FIRST}'")
+    assert history(sandbox, FIRST) == (["pause", "unpause"] if has_result else ["pause"])
+    assert history(sandbox, SECOND) == ["pause", "unpause"]
 
 
 # Connections and resume_fields

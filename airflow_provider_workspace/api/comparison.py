@@ -23,8 +23,8 @@ NOT_SHOWN = frozenset({"use_template", "use_dashboard", "delete_insights", "send
 FAILURES: dict[str, Callable[[Any], bool]] = {
     "error": bool,
     "errors": bool,
-    "success": lambda value: value is False,
-    "ok": lambda value: value is False,
+    "success": lambda value: str(value).lower() == "false",
+    "ok": lambda value: str(value).lower() == "false",
     "status": lambda value: str(value).lower() in ("error", "failed", "failure"),
 }
 MAX_SHOWN = 60

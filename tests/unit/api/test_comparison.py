@@ -138,6 +138,7 @@ def parse(op: Operation[Any], record: dict[str, Any]) -> Any:
         ({"error": "the scheduler is down"}, ["error"]),
         ({"errors": [{"detail": "no"}], "success": False}, ["errors", "success"]),
         ({"ok": False}, ["ok"]),
+        ({"ok": "False"}, ["ok"]),
         ({"Status": "FAILED"}, ["Status"]),
         ({"error": None, "errors": [], "success": True, "ok": 0, "status": "ok", "detail": "Unpaused."}, []),
         ({"id": ID, "status": "failed", "error": "last run"}, []),

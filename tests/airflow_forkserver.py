@@ -8,15 +8,19 @@ in a process of its own: arguments, environment, working directory, database, ou
 from __future__ import annotations
 
 import asyncio
+import atexit
 import gc
 import importlib
 import json
 import os
 import sys
+import threading
 import time
+import traceback
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 
 def main() -> None:
@@ -25,18 +29,21 @@ def main() -> None:
     os.dup2(2, 1)  # output of imports must not mix with the replies
 
     from airflow.cli import cli_parser
+    from sqlalchemy.orm import configure_mappers
 
     import airflow_provider_workspace.cli.commands
+    import airflow_provider_workspace.cli.database_store
     import airflow_provider_workspace.hooks.workspace  # noqa: F401 - for the commands
 
     cli_parser.get_parser()
+    configure_mappers()
     for line in sys.stdin:
         request = json.loads(line)
         reply: Any = None
         if "start" in request:
             reply = os.fork()
             if not reply:
-                run(**request["start"])
+                end(lambda start=request["start"]: run(**start))
         elif "wait" in request:
             reply = wait(*request["wait"])
         else:
@@ -74,6 +81,28 @@ def run(arguments: list[str], env: dict[str, str], cwd: str, stdout: str, stderr
     sys.exit()
 
 
+def end(action: Callable[[], None]) -> NoReturn:
+    """End the process after an action as Python does, without the second that it takes to clear all modules."""
+    code = 0
+    try:
+        action()
+    except SystemExit as error:
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+    except OSError:
+        code = 120
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def wait(pid: int, seconds: float) -> int | None:
     """Return the exit code of a command, or None on a timeout."""
     end = time.monotonic() + seconds
@@ -97,15 +126,12 @@ DAG_TEST = (
 
 def import_dag_test() -> None:
     """Import what runs a Dag and build its API server, as each ``airflow dags test`` does."""
-    from sqlalchemy.orm import configure_mappers
-
     from airflow_provider_workspace.get_provider_info import get_provider_info
 
     ours = [module for kind in ("hooks", "operators") for module in get_provider_info()[kind][0]["python-modules"]]
     for module in (*DAG_TEST, *ours):
         with suppress(ImportError):  # in Airflow 3.3
             importlib.import_module(module)
-    configure_mappers()
     with suppress(ImportError):  # in Airflow 3.3
         from airflow.sdk.execution_time.supervisor import in_process_api_server
 

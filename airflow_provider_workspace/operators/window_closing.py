@@ -102,7 +102,9 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         registry = self.registry()
         leases = registry.all(window=self.window)
         leases += self.rebuild_leases(registry)
-        lost = registry.unreadable.keys() - {lease.key for lease in leases}
+        lost = {key.removeprefix(self.window.key).rpartition(".")[0]: key for key in registry.unreadable}
+        for lease in leases:
+            lost.pop(lease.batch_export_id, None)
         done = Closed()
         if leases:
             with LeaseServices() as services:
@@ -110,8 +112,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
                 done = Closer(registry, services, f"{ti.task_id}#{ti.try_number}").close_all(leases)
         if not leases and not lost:
             self.log.info("The window was closed already.")
-        for key in lost:
-            export_id = key.removeprefix(self.window.key).rpartition(".")[0]
+        for export_id, key in lost.items():
             done.failed[export_id] = WorkspaceError(
                 f"Correct the Variable '{key}'; or run 'airflow workspace resume {export_id}' and delete it: "
                 f"{registry.unreadable[key]}"

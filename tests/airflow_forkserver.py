@@ -151,4 +151,4 @@ async def ask(app: Any) -> None:
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-    main()
+    end(main)

@@ -19,7 +19,8 @@ EXPECTED = {
     "guides/audits": "audit",
     "guides/bulk-invites": "resend invite, bulk invites, csv, rate limit invites, sso",
     "guides/maintenance-windows": (
-        "alert, backfill, maintenance window, on_failure_callback, resume export, sweep, teardown"
+        "alert, backfill, maintenance window, on_failure_callback, resume export, sweep, teardown, stuck paused, "
+        "my export is stuck paused"
     ),
     "guides/mapping": "mapped",
     "guides/offboarding": "offboarding",
@@ -40,9 +41,7 @@ EXPECTED = {
     "sandbox": "sandbox",
     "scale": "performance",
     "testing": "pytest, pytest hangs",
-    "troubleshooting": (
-        "401, 403, 404, error message, troubleshooting, stuck paused, my export is stuck paused, task deferred forever"
-    ),
+    "troubleshooting": ("401, 403, 404, error message, troubleshooting, task deferred forever"),
     "upgrading": "deprecation, uninstall, upgrade",
 }
 # What Sphinx's search asks of a browser, and the page that it shows first.

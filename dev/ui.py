@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sqlite3
 import subprocess
 import time
 import urllib.request
+from contextlib import closing
+from pathlib import Path
 
-from local_airflow import ROOT, airflow, environment, free_port, give_up, migrate, run, sandbox, say
+from local_airflow import EXAMPLES, ROOT, airflow, environment, free_port, give_up, migrate, run, sandbox, say
 
 HOME = ROOT / "build" / "ui"
 # Timeout for the start of Airflow.
@@ -30,6 +34,7 @@ def main() -> None:
         env["AIRFLOW__API__BASE_URL"] = address
         env["AIRFLOW__CORE__EXECUTION_API_SERVER_URL"] = f"{address}/execution/"
         env["AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL"] = "30"
+        env["AIRFLOW_CONN_WAREHOUSE"] = json.dumps({"conn_type": "sqlite", "host": str(warehouse())})
         migrate(HOME, env)
         say("Starting Airflow, which takes up to a minute")
         log = HOME / "standalone.log"
@@ -39,6 +44,15 @@ def main() -> None:
             say(f"\n  Airflow    {address}\n  Workspace  {server.url}\n\nCtrl-C stops both.")
             process.wait()
             give_up("Airflow ended by itself", log)
+
+
+def warehouse() -> Path:
+    """Return a database with the people of the example ``people_from_warehouse``; make it if there is none."""
+    file = HOME / "warehouse.db"
+    if not file.exists():
+        with closing(sqlite3.connect(file)) as database:
+            database.executescript((EXAMPLES / "data" / "people.sql").read_text())
+    return file
 
 
 def answers(address: str, process: subprocess.Popen[str]) -> bool:

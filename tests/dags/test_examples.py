@@ -50,13 +50,6 @@ EFFECTS: dict[str, dict[str, int]] = {
     "people_from_warehouse": {"delete_member": 1, "update_member": 1, "create_invite": 1, "delete_invite": 1},
 }
 WITH_APPROVAL = ("offboard_members", "sync_members")
-# Noah has left, Liv was never to be invited, and one row has nobody.
-PEOPLE = """
-CREATE TABLE people (email TEXT, level INTEGER, left_on TEXT);
-INSERT INTO people VALUES ('adam.admin@example.com', 8, NULL), ('mina.member@example.com', 8, NULL),
-    ('grace.analyst@example.com', NULL, NULL), ('ada@example.com', 1, NULL), (NULL, NULL, NULL),
-    ('noah.newton@example.com', 1, '2026-10-31');
-"""
 # The example that `make test-all` runs on every Python version.
 EVERYWHERE = "maintenance_window"
 # Examples with a test of their own, in which one follows the other.
@@ -98,7 +91,7 @@ def run_dag(request: pytest.FixtureRequest, server: SandboxServer, airflow_cli: 
     }
     warehouse = home / "warehouse.db"
     with closing(sqlite3.connect(warehouse)) as database, database:
-        database.executescript(PEOPLE)
+        database.executescript((EXAMPLES / "data" / "people.sql").read_text())
     connections = {
         "AIRFLOW_CONN_WAREHOUSE": json.dumps({"conn_type": "sqlite", "host": str(warehouse)}),
         "AIRFLOW_CONN_WORKSPACE_DEFAULT": json.dumps(connection),

@@ -183,6 +183,18 @@ def test_clearing_the_work_of_one_mapped_window_pauses_no_other(airflow: LiveAir
     assert history(server, SECOND) == ["pause", "unpause", "pause", "unpause"]
 
 
+@pytest.mark.needs_airflow("3.4", "draining Dags")
+def test_a_draining_dag_closes_its_window_before_it_pauses(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id, _ = begin(airflow, "window_long")
+    airflow.call("PATCH", "dags/window_long", {"scheduling_state": "draining"})
+    assert paused(server) == {FIRST, SECOND}
+    (airflow.home / "end").touch()
+    assert airflow.finish("window_long", run_id) == "success"
+    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
+    airflow.wait_for(lambda: airflow.call("GET", "dags/window_long")["is_paused"], 60, "the end of the drain")
+    airflow.call("PATCH", "dags/window_long", {"is_paused": False})
+
+
 # Accidents: without the sweep nothing stays paused without an error; with it nothing stays paused.
 
 

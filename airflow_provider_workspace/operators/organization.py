@@ -246,14 +246,14 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         if self.part is not None:
             return self.apply(hook, self.part, *planned)
         done: dict[str, Any] = self._carried.setdefault("parts", {})
-        for part in PARTS[len(done) :]:
-            try:
+        try:
+            for part in PARTS[len(done) :]:
                 done[part] = self.apply(hook, part, *self.approved_plan(hook, (part,)))
-            except WorkspaceInputError as error:  # it says that nothing was sent, which is true of this part alone
-                why = str(error).removesuffix(" Nothing was sent.")
-                raise AirflowFailException(
-                    f"Not applied: {part}. Applied before it: {', '.join(done)}. {why}"
-                ) from None
+        except WorkspaceInputError as error:  # it says that nothing was sent, which is true of this part alone
+            why = str(error).removesuffix(" Nothing was sent.")
+            raise AirflowFailException(
+                f"Not applied: {PARTS[len(done)]}. Applied before it: {', '.join(done)}. {why}"
+            ) from None
         return done
 
     def approved_plan(self, hook: WorkspaceHook, parts: Collection[str]) -> tuple[Plan, Organization, str]:

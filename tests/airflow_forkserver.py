@@ -90,7 +90,7 @@ def end(action: Callable[[], None]) -> NoReturn:
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - Python prints it as well
         traceback.print_exc()
         code = 1
     threading._shutdown()

@@ -17,7 +17,8 @@ export async function call(method, where, body) {
   const answer = await fetch(new URL(`api/v2/${where}`, BASE), { method, headers, body: body && JSON.stringify(body) });
   if (answer.ok) return answer.json();
   const token = answer.status === 401 && localStorage.getItem("token")?.replace(/^"|"$/g, "");
-  if (token && authorization !== `Bearer ${token}`) {
+  // The first of several requests may have found the token meanwhile.
+  if (token && headers.Authorization !== `Bearer ${token}`) {
     authorization = `Bearer ${token}`;
     return call(method, where, body);
   }

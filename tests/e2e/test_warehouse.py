@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.audit import effects
-from tests.dags.test_examples import EFFECTS, PEOPLE, folder_of
+from tests.dags.test_examples import EFFECTS, EXAMPLES, folder_of
 from tests.e2e.services import postgres
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def test_the_members_become_those_of_a_table(airflow_cli: AirflowCli, server: Sa
     airflow_cli.migrated_home(tmp_path, tmp_path / "template" / "airflow.db")
     with postgres() as address:
         with psycopg2.connect(f"postgresql://airflow@{address}") as database:
-            database.cursor().execute(PEOPLE.replace("INTEGER", "NUMERIC(3)"))
+            people = (EXAMPLES / "data" / "people.sql").read_text()
+            database.cursor().execute(people.replace("INTEGER", "NUMERIC(3)"))
         host, _, name = address.partition("/")
         run = airflow_cli.run(
             *("dags", "test", DAG),

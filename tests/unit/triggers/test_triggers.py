@@ -97,6 +97,7 @@ def fast_forward(patience: float = 0.3) -> Iterator[FastForward]:
     try:
         yield loop
     finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())  # as asyncio.run() does
         loop.close()
 
 

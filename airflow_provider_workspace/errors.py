@@ -71,6 +71,11 @@ class WorkspaceInputError(WorkspaceError, ValueError):
             message = f"{message}{'' if message.endswith(('.', '?')) else '.'} Nothing was sent."
         super().__init__(message)
 
+    @property
+    def why(self) -> str:
+        """The message for callers that had sent something before."""
+        return str(self).removesuffix(" Nothing was sent.")
+
 
 class WorkspaceStorageError(WorkspaceError):
     """

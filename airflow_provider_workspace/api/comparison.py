@@ -23,8 +23,7 @@ NOT_SHOWN = frozenset({"use_template", "use_dashboard", "delete_insights", "send
 FAILURES: dict[str, Callable[[Any], bool]] = {
     "error": bool,
     "errors": bool,
-    "success": lambda value: str(value).lower() == "false",
-    "ok": lambda value: str(value).lower() == "false",
+    **dict.fromkeys(("success", "ok"), lambda value: str(value).lower() == "false"),
     "status": lambda value: str(value).lower() in ("error", "failed", "failure"),
 }
 MAX_SHOWN = 60

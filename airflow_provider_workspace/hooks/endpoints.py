@@ -8,9 +8,9 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.comparison import id_key
 from airflow_provider_workspace.api.operation import Operation, is_page, path_fields
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
+from airflow_provider_workspace.procedures.find import same_id
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -70,7 +70,7 @@ def state_reader(hook: WorkspaceHook, state_of: str, batch_export_id: str) -> Ca
 
     def read() -> str | None:
         rows = hook.client.rows(operation) if is_page(operation.endpoint.result) else [hook.client.send(operation)]
-        found = [row.paused for row in rows if id_key(row.id) == id_key(batch_export_id)]
+        found = [row.paused for row in rows if same_id(row.id, batch_export_id)]
         return {"[True]": "paused", "[False]": "running"}.get(str(found))
 
     return read

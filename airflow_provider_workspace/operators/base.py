@@ -95,9 +95,8 @@ class WorkspaceTaskMixin(DeclaredArguments):
 
     def __setattr__(self, key: str, value: Any) -> None:
         """Mask secrets in arguments, since Airflow shows rendered fields before the task runs; note missing values."""
-        value = (
-            None if isinstance(value, Undefined) else value
-        )  # native rendering leaves it, which may be an empty list
+        if isinstance(value, Undefined):  # native rendering leaves it
+            value = None
         if key in self.template_fields and _rendered_to_none(getattr(self, key, None), value):
             self.rendered_to_none = (*self.rendered_to_none, key)
         super().__setattr__(key, value)

@@ -250,9 +250,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             for part in PARTS[len(done) :]:
                 done[part] = self.apply(hook, part, *self.approved_plan(hook, (part,)))
         except WorkspaceInputError as error:  # it says that nothing was sent, which is true of this part alone
-            why = str(error).removesuffix(" Nothing was sent.")
+            before = ", ".join(done) or "nothing"
             raise AirflowFailException(
-                f"Not applied: {PARTS[len(done)]}. Applied before it: {', '.join(done)}. {why}"
+                f"Not applied: {PARTS[len(done)]}. Applied before it: {before}. {error.why}"
             ) from None
         return done
 

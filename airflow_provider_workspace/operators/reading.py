@@ -38,9 +38,8 @@ def read_arguments(task: Any, folder: str = "") -> None:
             continue
         attribute, kind = each.attribute or name, each.kind
         value = getattr(task, attribute)
-        if (
-            value is None and attribute not in task.rendered_to_none and name not in mapped
-        ):  # None is what the Dag file says
+        # Then None is what the Dag file says.
+        if value is None and attribute not in task.rendered_to_none and name not in mapped:
             if kind.none or each.default is None:
                 continue
             if each.default == ():

@@ -56,9 +56,7 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
             return WorkspaceListOperator.work(self, hook)
         if self.where or self.fields or self.count_only:
             name = type(operation).__name__
-            raise WorkspaceInputError(
-                f"Leave out where, fields and count_only: {name} returns no Page. Nothing was sent"
-            )
+            raise WorkspaceInputError(f"Leave out where, fields and count_only: {name} returns no Page")
         return self.to_json(hook.client.send(operation))
 
     def write(self, hook: WorkspaceHook) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.comparison import address_key, id_key
 from airflow_provider_workspace.api.operation import Uuid, explain
 from airflow_provider_workspace.api.operations.domains import VerifyDomain
 from airflow_provider_workspace.api.outcome import refuses_kind_of_key
@@ -96,7 +96,7 @@ class DomainVerified(Condition):
     subject: ClassVar[str] = "domains"
 
     def evaluate(self, seen: Snapshot) -> Result:
-        domain = seen.domains.get(str(self.domain_id))
+        domain = seen.domains.get(id_key(self.domain_id))
         if domain is None:
             return Result(done=False, message=f"domain {self.domain_id} not found", found=False)
         result = {"domain_id": self.domain_id, "domain": domain.domain, "verified_at": domain.verified_at}

@@ -376,8 +376,7 @@ def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[],
     try:
         ensure.check_done(client, "each change was made", operation, is_done)
     except WorkspaceInputError as error:  # it says that nothing was sent, which is true of the second plan alone
-        why = str(error).removesuffix(" Nothing was sent.")
-        msg = f"Run the task again: its changes were sent, but not checked. {why}"
+        msg = f"Run the task again: its changes were sent, but not checked. {error.why}"
         name, outcome = type(operation).__name__, Outcome.UNKNOWN.value
         raise WorkspaceNotAppliedError(msg, operation=name, outcome=outcome) from None
     except WorkspaceNotAppliedError as error:

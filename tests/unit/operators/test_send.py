@@ -147,8 +147,9 @@ def test_a_create_that_was_refused_is_sent_again(sandbox: SandboxServer) -> None
 def test_what_is_wrong_is_refused_before_anything_is_sent(
     sandbox: SandboxServer, operation: Any, arguments: Any, others: Any, says: str
 ) -> None:
-    with pytest.raises(AirflowFailException, match=says):
+    with pytest.raises(AirflowFailException, match=says) as refused:
         send(operation, arguments, **others)
+    assert str(refused.value).count("Nothing was sent") == 1
     assert sandbox.requests() == []
 
 

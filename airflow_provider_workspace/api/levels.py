@@ -1,4 +1,10 @@
-"""Access levels; the interface types them as enumerated integers and does not show the values."""
+"""
+Access levels; the interface types them as enumerated integers and does not show the values.
+
+Those of members and invites are read by :func:`parse_level`, which knows their names; those of collaborators and
+dashboards have none, and are read by :func:`parse_number`. The fields of records name the one that reads a value which
+they are compared with.
+"""
 
 from __future__ import annotations
 
@@ -23,16 +29,16 @@ def parse_level(value: Any) -> int:
     if isinstance(value, str) and value.strip().lower() in LEVELS:
         return LEVELS[value.strip().lower()]
     try:
-        return _parse_number(value)
+        return parse_number(value)
     except ValueError as error:
         raise ValueError(
             f"{error}, or {' or '.join(f'{name} ({number})' for name, number in LEVELS.items())}"
         ) from None
 
 
-def _parse_number(value: Any) -> int:
+def parse_number(value: Any) -> int:
     """
-    Parse an integer or its text; databases return it as a decimal number.
+    Parse an integer or its text, such as a level without names; databases return it as a decimal number.
 
     :raises ValueError: if it is anything else, such as a boolean or a fraction
     """
@@ -56,5 +62,9 @@ OptionalLevel = Annotated[
     int | str | None, BeforeValidator(lambda value: None if value is None else parse_level(value))
 ]
 """Access level of an invite."""
-OptionalNumber = Annotated[int | None, BeforeValidator(lambda value: None if value is None else _parse_number(value))]
+OptionalNumber = Annotated[int | None, BeforeValidator(lambda value: None if value is None else parse_number(value))]
 """An integer without named values, such as the level of a dashboard or collaborator."""
+ShownLevel = Annotated[int | None, parse_level]
+"""Level of a member or invite in a record; the service shows numbers."""
+ShownNumber = Annotated[int | None, parse_number]
+"""Level of a dashboard or collaborator in a record."""

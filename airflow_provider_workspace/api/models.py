@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from airflow_provider_workspace.api.levels import ShownLevel, ShownNumber
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets
 
 T = TypeVar("T")
@@ -103,9 +104,9 @@ class Dashboard(Resource):
     variables: dict[str, Any] | None = None
     tags: list[Any] | None = None
     tiles: list[Any] | None = None
-    restriction_level: int | None = None
-    effective_restriction_level: int | None = None
-    effective_privilege_level: int | None = None
+    restriction_level: ShownNumber = None
+    effective_restriction_level: ShownNumber = None
+    effective_privilege_level: ShownNumber = None
     user_access_level: str | None = None
 
 
@@ -117,7 +118,7 @@ class DashboardCollaborator(Resource):
     id: str | None = None
     dashboard_id: int | None = None
     user: User | None = None
-    level: int | None = None
+    level: ShownNumber = None
     added_at: str | None = None
     updated_at: str | None = None
     user_uuid: str | None = None
@@ -185,7 +186,7 @@ class Invite(Resource):
     target_email: str | None = None
     first_name: str | None = None
     emailing_attempt_made: bool | None = None
-    level: int | None = None
+    level: ShownLevel = None
     is_expired: bool | None = None
     created_by: User | None = None
     created_at: str | None = None
@@ -207,7 +208,7 @@ class Member(Resource):
 
     id: str | None = None
     user: User | None = None
-    level: int | None = None
+    level: ShownLevel = None
     joined_at: str | None = None
     updated_at: str | None = None
     is_2fa_enabled: bool | None = None
@@ -251,7 +252,7 @@ class Project(Resource):
     name: str | None = None
     product_description: str | None = None
     created_at: str | None = None
-    effective_membership_level: int | None = None
+    effective_membership_level: ShownLevel = None
     has_group_types: bool | None = None
     live_events_token: str | None = None
     updated_at: str | None = None

@@ -8,9 +8,10 @@ from types import NoneType
 from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
 
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.api.levels import parse_level, parse_number
 from airflow_provider_workspace.api.secrets import is_secret
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
 from airflow_provider_workspace.version_compat import AirflowFailException
@@ -30,9 +31,9 @@ def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secr
     """
     read: dict[str, Any] = {}
     for path, wanted in where.items():
-        annotation = _type_at("where", path, model, return_secrets=return_secrets)
+        field = _field_at("where", path, model, return_secrets=return_secrets)
         several = isinstance(wanted, list | tuple | set)
-        values = [_read_value(path, value, annotation) for value in (wanted if several else [wanted])]
+        values = [_read_value(path, value, field) for value in (wanted if several else [wanted])]
         read[path] = values if several else values[0]
     return read
 
@@ -44,17 +45,18 @@ def check_fields(fields: Sequence[str], model: type[BaseModel], *, return_secret
     :raises WorkspaceInputError: if a field is unknown
     """
     for path in fields:
-        _type_at("fields", path, model, return_secrets=return_secrets)
+        _field_at("fields", path, model, return_secrets=return_secrets)
     return list(fields)
 
 
-def _type_at(argument: str, path: str, model: type[BaseModel], *, return_secrets: bool) -> Any:
-    """Return the type of the field at a path; ``Any`` if the interface does not show it."""
+def _field_at(argument: str, path: str, model: type[BaseModel], *, return_secrets: bool) -> FieldInfo | None:
+    """Return the field at a path; ``None`` if the interface does not show it."""
     annotation: Any = model
+    field: FieldInfo | None = None
     for part in [] if path.startswith(EXTRA) else path.split("."):
         record = _record_in(annotation)
         if record is None and not set(get_args(annotation) or (annotation,)) <= SCALARS:
-            return Any  # inside a free-form field
+            return None  # inside a free-form field
         if record is None or part not in record.model_fields:
             known = list(_paths(model))
             close = get_close_matches(path, known, n=1)
@@ -65,8 +67,9 @@ def _type_at(argument: str, path: str, model: type[BaseModel], *, return_secrets
             )
         if is_secret(part) and not return_secrets:
             raise WorkspaceInputError(f"Set return_secrets=True: {argument} names {path!r}, which is a secret")
-        annotation = record.model_fields[part].annotation
-    return Any if path.startswith(EXTRA) else annotation
+        field = record.model_fields[part]
+        annotation = field.annotation
+    return field
 
 
 def _record_in(annotation: Any) -> type[BaseModel] | None:
@@ -83,19 +86,21 @@ def _paths(model: type[BaseModel]) -> Iterator[str]:
             yield from (f"{name}.{path}" for path in _paths(below))
 
 
-def _read_value(path: str, value: Any, annotation: Any) -> Any:
+def _read_value(path: str, value: Any, field: FieldInfo | None) -> Any:
     """Parse a wanted value to the type of its field."""
-    if annotation is Any or not set(get_args(annotation)) <= SCALARS:
+    if field is None or field.annotation is Any or not set(get_args(field.annotation)) <= SCALARS:
         return value
-    if path.endswith("level") and isinstance(value, str):
-        value = LEVELS.get(value.strip().lower(), value)
+    types, levels = get_args(field.annotation), [each for each in (parse_level, parse_number) if each in field.metadata]
+    expected = "expected " + " or ".join(item.__name__ for item in types if item is not NoneType)
     try:
-        if isinstance(value, bool) and bool not in get_args(annotation):
+        if levels and value is not None:
+            return levels[0](value)
+        if isinstance(value, bool) and bool not in types:
             raise ValueError  # noqa: TRY301 - pydantic would parse true as 1
-        return TypeAdapter(annotation).validate_python(value)
-    except ValueError:
-        expected = " or ".join(item.__name__ for item in get_args(annotation) if item is not NoneType)
-        raise WorkspaceInputError(f"where compares {path} with {shown(value)}; expected {expected}") from None
+        return TypeAdapter(field.annotation).validate_python(value)
+    except ValueError as error:
+        why = error if levels else expected
+        raise WorkspaceInputError(f"where compares {path} with {shown(value)}; {why}") from None
 
 
 def filter_rows(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -17,9 +18,11 @@ MEMBERS = members.WorkspaceListMembersOperator
 INVITES = invites.WorkspaceListInvitesOperator
 DOMAINS = domains.WorkspaceListDomainsOperator
 PROJECTS = projects.WorkspaceListProjectsOperator
+COLLABORATORS = partial(dashboards.WorkspaceListDashboardCollaboratorsOperator, dashboard_id=1)
+LEVEL = r"expected a whole number, or member \(1\) or admin \(8\) or owner \(15\)"
 
 
-def run(cls: type[Any], **arguments: Any) -> Any:
+def run(cls: Any, **arguments: Any) -> Any:
     return cls(task_id="list", **arguments).execute({})
 
 
@@ -41,14 +44,16 @@ def run(cls: type[Any], **arguments: Any) -> Any:
         (PROJECTS, {"fields": ["nmae"]}, "did you mean 'name'"),
         (PROJECTS, {"fields": ["api_token"]}, "Set return_secrets=True: fields names 'api_token', which is a secret"),
         (PROJECTS, {"where": {"api_token": "x"}}, "where names 'api_token', which is a secret"),
-        (MEMBERS, {"where": {"level": "boss"}}, "where compares level with 'boss'; expected int"),
-        (MEMBERS, {"where": {"level": [1, True]}}, "where compares level with something of type bool; expected int"),
+        (MEMBERS, {"where": {"level": "owners"}}, rf"where compares level with 'owners'; {LEVEL}"),
+        (INVITES, {"where": {"level": [1, True]}}, rf"where compares level with something of type bool; {LEVEL}"),
+        (COLLABORATORS, {"where": {"level": "admin"}}, r"where compares level with 'admin'; expected a whole number\."),
+        (MEMBERS, {"where": {"user.id": "seven"}}, "where compares user.id with 'seven'; expected int"),
         (MEMBERS, {"where": {"user.email": 7}}, "where compares user.email with something of type int; expected str"),
         (INVITES, {"where": {"is_expired": "perhaps"}}, "where compares is_expired with 'perhaps'; expected bool"),
     ],
 )
 def test_impossible_filters_are_refused_before_sending(
-    sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any], message: str
+    sandbox: SandboxServer, cls: Any, arguments: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(AirflowFailException, match=f"WorkspaceInputError: .*{message}.*Nothing was sent"):
         run(cls, **arguments)
@@ -71,10 +76,11 @@ def test_impossible_filters_are_refused_before_sending(
         (PROJECTS, {"extra.no_such_field": None}, 1),
         (PROJECTS, {"extra.name": "Default project"}, 1),
         (PROJECTS, {"id": "1"}, 1),
+        (COLLABORATORS, {"level": "37"}, 1),
     ],
 )
 @pytest.mark.usefixtures("sandbox")
-def test_rows_are_compared_by_the_type_of_the_field(cls: type[Any], where: Any, count: int) -> None:
+def test_rows_are_compared_by_the_type_of_the_field(cls: Any, where: Any, count: int) -> None:
     assert run(cls, where=where, count_only=True) == count
 
 
@@ -85,5 +91,4 @@ def test_fields_selects_keys_of_rows() -> None:
     ]
     (row,) = run(PROJECTS, fields=["api_token"], return_secrets=True)
     assert row["api_token"]
-    collaborators = dashboards.WorkspaceListDashboardCollaboratorsOperator
-    assert list(run(collaborators, dashboard_id=1, fields=["user.email", "level"])[0]) == ["user.email", "level"]
+    assert list(run(COLLABORATORS, fields=["user.email", "level"])[0]) == ["user.email", "level"]

@@ -77,6 +77,8 @@ def plan(args: Namespace) -> None:
             try:
                 for planned in _plan_file(hook, file, args):
                     plans.append(planned)  # noqa: PERF402 - keeps those before an error
+                for one in (one for one in plans if one.file == file):
+                    one.plan.check_losses(one.wanted.max_removals)
             except WorkspaceError as error:  # noqa: PERF203 - the other files are planned
                 errors[file] = str(error)
                 print(f"{file}: {error}", file=sys.stderr)  # noqa: T201
@@ -100,6 +102,7 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
     if is_roster:
         members = {"roster": file, "protected": args.protected, "owner_level": args.owner_level}
         content = {"members": members, "complete": ["members"]}
+        content |= {"max_removals": args.max_removals} if args.max_removals else {}
     organizations = load_organizations(content, file_at, _note_template)
     if args.organization_id and len(organizations) > 1:
         raise WorkspaceInputError(f"Leave out --organization-id: {file} describes {len(organizations)} organizations")

@@ -42,6 +42,7 @@ def get_workspace_commands() -> list[CLICommand]:
             default="owner",
             help="With a roster: members with this level (a number or a name) or above are never changed or removed",
         ),
+        Arg(("--max-removals",), metavar="LIMIT", help="With a roster: as the argument of the member sync, such as 25"),
         Arg(("--leavers",), action="store_true", help="Rosters are of people who leave; nobody else is changed"),
         Arg(("-o", "--output"), choices=("table", "json", "markdown", "github"), default="table", help="Output format"),
     )

@@ -159,8 +159,10 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         key: the interface does not show whose key it is, and without its owner the key stops working
     :param defaults: fields for all rows that do not have them, such as ``{"send_email": False}``. A ``level`` here is
         the level of every member whose row has none
-    :param max_removals: maximum number of members and open invites to remove in one run. If there are more, the task
-        fails and sends nothing, because the roster may be truncated. ``None`` for any number
+    :param max_removals: how many people one run may remove (members and open invites) or put to a lower level: a
+        number, a share of the members such as ``"50%"``, which always allows one, or both, such as ``"10 or 30%"``, of
+        which the lower one counts. ``None`` for any number. If there are more, the task fails and sends nothing,
+        because the roster may be truncated
     :param owner_level: members of this level and above are neither removed nor changed: a number, or ``member`` (1),
         ``admin`` (8) or ``owner`` (15), the levels of known services; the interface does not show them. ``None``
         treats owners like others
@@ -180,7 +182,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     leavers: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
     protected: Arg[Sequence[str]] = arg(ROWS)
     defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
-    max_removals: Arg[int | None] = arg(MAXIMUM, default=10)
+    max_removals: Arg[int | str | None] = arg(MAXIMUM, default="10 or 30%")
     owner_level: Arg[int | None] = arg(LEVEL, default=15)
     approved: Arg[Mapping[str, Any] | None] = arg(NEEDED, default=None)
     report_path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
@@ -197,7 +199,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         wait_for_consistency(hook.client, self.task_state)
         plan = plan_again()
         self.log.info("%s", plan.table())
-        plan.check_removals(self.max_removals)
+        plan.check_losses(self.max_removals)
         plan.check_approved_plan(self.approved, "the task with dry_run=True")
         if file and self.require_approval:
             file.write(plan.to_dict())

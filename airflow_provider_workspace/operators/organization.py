@@ -87,7 +87,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
             wanted = wanted.with_rows(rows)
         plan = plan_organization(wanted, reader, parts or PARTS)
         self.log.info("Organization %s: %s", organization_id, plan.table())
-        plan.check_removals(wanted.max_removals)
+        plan.check_losses(wanted.max_removals)
         return plan, wanted, organization_id
 
     @property

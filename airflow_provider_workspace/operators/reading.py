@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -237,20 +237,23 @@ def read_integer(name: str, value: Any) -> int:
     raise WorkspaceInputError(f"{name} must be a whole number, not {type_name(value)}")
 
 
-def read_maximum(name: str, value: Any) -> int:
-    """Read a whole number that is not negative."""
-    most = read_integer(name, value)
-    if most < 0:
-        raise WorkspaceInputError(f"{name} must be at least 0, or None for any number")
-    return most
+def read_maximum(name: str, value: Any) -> Any:
+    """Refuse what is no limit of removals."""
+    from airflow_provider_workspace.procedures.plan import checked_limit
+
+    return _read_by(checked_limit, name, value)
 
 
-def read_level(name: str, value: Any) -> int:
+def read_level(name: str, value: Any) -> Any:
     """Read an access level, a number or a name."""
     from airflow_provider_workspace.api.levels import parse_level
 
+    return _read_by(parse_level, name, value)
+
+
+def _read_by(parse: Callable[[Any], Any], name: str, value: Any) -> Any:
     try:
-        return parse_level(value)
+        return parse(value)
     except ValueError as error:
         raise WorkspaceInputError(f"{name}: {error}; found {shown(value)}") from None
 

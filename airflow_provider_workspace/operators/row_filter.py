@@ -8,7 +8,6 @@ from types import NoneType
 from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
-from pydantic.fields import FieldInfo
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import parse_level, parse_number
@@ -49,10 +48,10 @@ def check_fields(fields: Sequence[str], model: type[BaseModel], *, return_secret
     return list(fields)
 
 
-def _field_at(argument: str, path: str, model: type[BaseModel], *, return_secrets: bool) -> FieldInfo | None:
-    """Return the field at a path; ``None`` if the interface does not show it."""
+def _field_at(argument: str, path: str, model: type[BaseModel], *, return_secrets: bool) -> Any:
+    """Return the ``FieldInfo`` of the field at a path; ``None`` if the interface does not show it."""
     annotation: Any = model
-    field: FieldInfo | None = None
+    field: Any = None
     for part in [] if path.startswith(EXTRA) else path.split("."):
         record = _record_in(annotation)
         if record is None and not set(get_args(annotation) or (annotation,)) <= SCALARS:
@@ -86,12 +85,11 @@ def _paths(model: type[BaseModel]) -> Iterator[str]:
             yield from (f"{name}.{path}" for path in _paths(below))
 
 
-def _read_value(path: str, value: Any, field: FieldInfo | None) -> Any:
+def _read_value(path: str, value: Any, field: Any) -> Any:
     """Parse a wanted value to the type of its field."""
     if field is None or field.annotation is Any or not set(get_args(field.annotation)) <= SCALARS:
         return value
     types, levels = get_args(field.annotation), [each for each in (parse_level, parse_number) if each in field.metadata]
-    expected = "expected " + " or ".join(item.__name__ for item in types if item is not NoneType)
     try:
         if levels and value is not None:
             return levels[0](value)
@@ -99,7 +97,7 @@ def _read_value(path: str, value: Any, field: FieldInfo | None) -> Any:
             raise ValueError  # noqa: TRY301 - pydantic would parse true as 1
         return TypeAdapter(field.annotation).validate_python(value)
     except ValueError as error:
-        why = error if levels else expected
+        why = error if levels else "expected " + " or ".join(one.__name__ for one in types if one is not NoneType)
         raise WorkspaceInputError(f"where compares {path} with {shown(value)}; {why}") from None
 
 

@@ -95,7 +95,7 @@ def plan_members(
     planned = [_with_row(change, named) for change in changes if change is not None]
     planned.sort(key=lambda change: ORDER.index(change.action) if change.sends else len(ORDER))
     check_owner_stays(members, planned)
-    return Plan(client.settings.place(organization_id), planned)
+    return Plan(client.settings.place(organization_id), planned, members=len(members))
 
 
 def _with_row(change: Change, named: Mapping[str, Row]) -> Change:

@@ -111,8 +111,8 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
         changes += _plan_projects(wanted, reader)
     if wanted.domains and ("domains" in parts or "verification" in parts):
         changes += _plan_domains(wanted, reader)
-    if "members" in parts:
-        changes += _plan_members(wanted, reader)
+    people = _plan_members(wanted, reader) if "members" in parts else Plan()
+    changes += people.changes
     for number, project in enumerate(wanted.projects):
         for place, dashboard in enumerate(project.dashboards):
             if "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
@@ -122,7 +122,7 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
         changes += _plan_exports(wanted, reader)
     planned = [change for change in changes if change.part in parts]
     planned.sort(key=lambda change: PARTS.index(change.part))
-    return Plan(reader.client.settings.place(reader.organization_id), planned)
+    return Plan(reader.client.settings.place(reader.organization_id), planned, members=people.members)
 
 
 def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Change]:
@@ -195,13 +195,13 @@ def _verify(client: WorkspaceClient, verify: Any) -> str:
     return f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of {domain.domain}"
 
 
-def _plan_members(wanted: Organization, reader: OrganizationReader) -> list[Change]:
+def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
     """Compare the people; nobody is removed unless the list is complete, or whom the file names as collaborator."""
     members = wanted.members
     if members is None or members.people == []:
-        return []
+        return Plan()
     if members.roster is None and members.rows is None:
-        return [Change("skip", "members", "people", why="a task passes them as roster=…")]
+        return Plan(changes=[Change("skip", "members", "people", why="a task passes them as roster=…")])
     defaults = members.defaults.model_dump(exclude_unset=True) if members.defaults else None
     complete = "members" in wanted.complete
     plan = plan_members(
@@ -227,7 +227,7 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> list[Chan
     }
     if mistakes:
         raise wanted.refusal(mistakes)
-    return plan.changes
+    return plan
 
 
 def _plan_dashboard(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -145,11 +147,13 @@ class Plan:
 
     :param planned_for: the service and the organization
     :param outcomes: status and reason of changes that were sent
+    :param members: number of members of the organization; 0 if no people are planned
     """
 
     planned_for: str = ""
     changes: list[Change] = field(default_factory=list[Change])
     outcomes: dict[Change, tuple[str, str]] = field(default_factory=dict[Change, tuple[str, str]])
+    members: int = 0
 
     @property
     def counts(self) -> dict[str, int]:
@@ -223,18 +227,26 @@ class Plan:
                 lines.append(f"    … and {len(of_part) - limit} more {part}")
         return "\n".join(lines)
 
-    def check_removals(self, maximum: int | None) -> None:
+    def check_losses(self, maximum: Any) -> None:
         """
-        Refuse a plan with too many removals.
+        Refuse a plan that takes too much away: the list of what is wanted may have been cut.
 
-        :param maximum: maximum number of removals; ``None`` for any number
-        :raises WorkspaceInputError: if there are more
+        A number limits how much is removed, and how many members get a lower level, together. A share limits how many
+        people that may be (members and open invites), in percent of the members, and always allows one.
+
+        :param maximum: the limit, see :func:`parse_limit`
+        :raises WorkspaceInputError: if the plan exceeds it
         """
-        going = sum(change.action == "remove" for change in self.changes)
-        if maximum is not None and going > maximum:
-            raise WorkspaceInputError(
-                f"Check that the lists are complete; if so, raise max_removals={maximum}: {going} would be removed"
-            )
+        removed = [change.part for change in self.changes if change.action == "remove"]
+        lower = sum(c.after["level"] < c.before["level"] for c in self.changes if isinstance(c.operation, UpdateMember))
+        total, people = len(removed) + lower, removed.count("members") + lower
+        for allowed, count in zip(parse_limit(maximum, self.members), (total, people), strict=True):
+            if count > allowed:
+                where = f"{self.planned_for}, of {self.members} members" if self.members else self.planned_for
+                raise WorkspaceInputError(
+                    f"Check that the lists are complete; if so, set max_removals={total}, not {maximum!r}, which "
+                    f"allows {allowed} here: {len(removed)} would be removed and {lower} get a lower level in {where}"
+                )
 
     def check_approved(self, approved: Collection[Any], cure: str) -> None:
         """
@@ -385,6 +397,30 @@ def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[],
         named = ", ".join(f"{change.action} {change.name}" for change in [*left.values()][:MAX_LINES])
         error.args = (f"Not done: {named}. {error}",)
         raise
+
+
+def parse_limit(value: Any, members: int = 0) -> tuple[float, float]:
+    """
+    Return how many losses a limit allows, and how many of people; see :meth:`Plan.check_losses`.
+
+    :param value: a whole number, a share such as ``50%``, or both, such as ``10 or 30%``: whichever is less; ``None``
+        for any number
+    :param members: number of members, for the share
+    :raises ValueError: if it is anything else
+    """
+    if value is None:
+        return math.inf, math.inf
+    found = re.fullmatch(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?", str(value).strip())
+    if not found:
+        raise ValueError("expected a whole number, a share such as '50%', both as in '10 or 30%', or None for any")
+    number, share = found.groups()
+    return int(number) if number else math.inf, max(1, members * int(share) // 100) if share else math.inf
+
+
+def checked_limit(value: Any) -> Any:
+    """Return a limit as it is; raise a ``ValueError`` as :func:`parse_limit` does if it is none."""
+    parse_limit(value)
+    return value
 
 
 def digest(value: Any) -> str:

@@ -19,6 +19,7 @@ with DAG(
         task_id="off_board",
         leavers="{{ params.leavers }}",
         protected=["olive.owner@example.com"],
+        max_removals=3,
         require_approval=True,
         approvers="{{ params.approvers }}",
         approval_timeout="{{ params.timeout }}",

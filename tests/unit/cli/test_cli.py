@@ -58,7 +58,8 @@ def test_plan_sends_only_reads(airflow: Airflow, sandbox: SandboxServer, connect
     roster = tmp_path / "members.csv"
     roster.write_text("email,level\nada@example.com,8\ngrace.analyst@example.com,1\n")
     run = airflow(
-        "workspace", "plan", roster, "--protected", "adam.admin@example.com", "--owner-level", "owner", "-o", "json"
+        *("workspace", "plan", roster, "--protected", "adam.admin@example.com", "--owner-level", "owner"),
+        *("--max-removals", "3", "-o", "json"),
     )
     assert run.returncode == 2, run.stderr
     (plan,) = json.loads(run.stdout).values()
@@ -120,6 +121,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "email,level\nadam.admin@example.com,8\nmina.member@example.com,8\nada@example.com,1\n"
         "grace.analyst@example.com,\nliv.invited@example.com,\n"
     )
+    Path("cut.csv").write_text("email\nadam.admin@example.com\nmina.member@example.com\nliv.invited@example.com\n")
     Path("gone.csv").write_text("email\n\nnoah.newton@example.com\n")
 
 
@@ -153,10 +155,13 @@ def test_a_plan_of_several_files_annotates_their_lines(
     for arguments, code in (
         (["same.yaml"], 0),
         (["same.yaml", "gone.csv", "--leavers"], 2),
+        (["cut.csv", "same.yaml"], 1),
+        (["cut.csv", "--max-removals", "50%"], 2),
         (["a,%.yaml", "same.yaml", "-o", "json"], 2),
     ):
         assert plan(*arguments) == code
-    said = capfd.readouterr().out
+    said, errors = capfd.readouterr()
+    assert errors.count("cut.csv: Check that the lists are complete; if so, set max_removals=2, not") == 1
     assert "= people " in said
     assert "- member noah.newton@example.com" in said
     assert f'"{sandbox.seed.organization_id} (same.yaml)": {{' in said
@@ -202,7 +207,7 @@ def test_a_long_plan_is_cut_off_for_a_comment(
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
     roster = tmp_path / "team.csv"
     roster.write_text("".join(["email\n", *(f"person-{number}@example.com\n" for number in range(2000))]))
-    assert plan(str(roster), "-o", "markdown", "--protected", "mina.member@example.com") == 2
+    assert plan(str(roster), "-o", "markdown", "--protected", "mina.member@example.com", "--max-removals", "9") == 2
     said = capfd.readouterr().out
     assert 59_000 < len(said) < 61_000
     assert re.search(r"</code> \|  \|\n\nThe rest is cut off", said)

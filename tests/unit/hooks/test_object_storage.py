@@ -225,6 +225,7 @@ def test_the_report_file_of_a_sync_has_all_changes(tmp_path: Path, sandbox: Sand
         "roster": ["ada@example.com", {"email": "mina.member@example.com", "level": 8}],
         "protected": ["olive.owner@example.com"],
         "report_path": f"{tmp_path}/report.csv",
+        "max_removals": 4,
     }
     assert set(sync(dry_run=True, **arguments)) == {
         *("pending", "differences", "counts", "planned_for", "needs_attention", "report_path"),

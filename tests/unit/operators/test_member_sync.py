@@ -36,9 +36,9 @@ ROSTER: list[Any] = [
 CHANGES = ["delete_invite", "delete_member", "update_member", "create_invite"]
 
 
-def sync(roster: Any = ROSTER, *, protected: Any = (), **arguments: Any) -> Any:
-    operator = WorkspaceSyncMembersOperator(task_id="sync", roster=roster, protected=protected, **arguments)
-    return operator.execute({})
+def sync(roster: Any = ROSTER, *, protected: Any = (), max_removals: Any = 4, **arguments: Any) -> Any:
+    arguments |= {"roster": roster, "protected": protected, "max_removals": max_removals}
+    return WorkspaceSyncMembersOperator(task_id="sync", **arguments).execute({})
 
 
 def done(plan: dict[str, Any]) -> dict[str, int]:
@@ -113,8 +113,12 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
         ("roster", [["ada@example.com", {"email": "lin@example.com", "level": "high"}]], "row 2"),
         ("protected", ["olive.owner@example.com", "{{ nobody }}"], "protected is a text"),
         ("protected", [["ada"], [""], [None]], "Correct protected: "),
-        ("max_removals", [1, "1"], "max_removals=1"),
-        ("max_removals", [-1], "max_removals must be at least 0"),
+        (
+            "max_removals",
+            [1, "1", "1 or 100%", "30%"],
+            "allows 1 here: 2 would be removed and 0 get a lower level in http",
+        ),
+        ("max_removals", [-1, "half", "0%", "101%", "30% or 10", 2.5, True], "expected a whole number, a share"),
         ("owner_level", ["boss"], "owner_level: expected a whole number.*found 'boss'"),
         ("defaults", ["level=8"], "defaults must be a mapping"),
         ("defaults", [{"level": True}], "level"),
@@ -128,6 +132,54 @@ def test_implausible_changes_are_refused(sandbox: SandboxServer, name: str, valu
         with pytest.raises(AirflowFailException, match=message):
             sync(**({"roster": None} if name == "leavers" else {}) | {name: value})
     assert writes(sandbox) == []
+
+
+EVERYBODY = [*ROSTER[2:], "noah.newton@example.com", "liv.invited@example.com"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "taken"),
+    [
+        ({"roster": ["noah.newton@example.com"]}, "4 would be removed and 0 get a lower level"),
+        (
+            {"roster": [*EVERYBODY[:-1], *(dict(row, level=1) for row in ROSTER[:2])]},
+            "1 would be removed and 2 get a lower level",
+        ),
+        (
+            {"leavers": ["noah.newton@example.com", "liv.invited@example.com"]},
+            "2 would be removed and 0 get a lower level",
+        ),
+    ],
+)
+def test_by_default_a_list_that_was_cut_takes_nothing(
+    sandbox: SandboxServer, arguments: dict[str, Any], taken: str
+) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    count = int(taken[0]) + int(taken.split()[5])
+    cure = f"set max_removals={count}, not '10 or 30%', which allows 1 here: {taken} in .* of 5"
+    for dry_run in (True, False):
+        with pytest.raises(AirflowFailException, match=f"^WorkspaceInputError: Check that the lists .* {cure} members"):
+            WorkspaceSyncMembersOperator(task_id="sync", protected=[], dry_run=dry_run, **arguments).execute({})
+    assert len(writes(sandbox)) == 1
+    WorkspaceSyncMembersOperator(task_id="sync", protected=[], max_removals=count, **arguments).execute({})
+
+
+def test_one_change_is_always_allowed_by_a_share_and_ten_by_default(sandbox: SandboxServer) -> None:
+    one: Any = {"roster": [*EVERYBODY, {"email": "adam.admin@example.com", "level": 1}, "mina.member@example.com"]}
+    for limit in (0, "0 or 50%"):
+        with pytest.raises(AirflowFailException, match="allows 0 here: 0 would be removed and 1 get a lower level"):
+            sync(**one, max_removals=limit)
+    WorkspaceSyncMembersOperator(task_id="sync", protected=[], **one).execute({})
+    assert effects(sandbox) == ["update_member", "create_invite"]
+    sandbox.add_members(45)
+    added = [str(member.user and member.user.email) for member in WorkspaceHook().list_members()][5:]
+    for limit, people, allowed in (("10 or 30%", 11, 10), ("50%", 26, 25), (" 50 % ", 25, 0), (None, 26, 0)):
+        arguments: Any = {"roster": None, "leavers": added[:people], "max_removals": limit, "dry_run": True}
+        if allowed:
+            with pytest.raises(AirflowFailException, match=f"allows {allowed} here: {people} would be"):
+                sync(**arguments)
+        else:
+            assert done(sync(**arguments)) == {"remove": people}
 
 
 @pytest.mark.usefixtures("clock")
@@ -202,7 +254,7 @@ def test_a_member_who_leaves_meanwhile_is_no_error(sandbox: SandboxServer, monke
 def test_invites_of_a_sync_are_a_campaign_on_the_status_page(sandbox: SandboxServer) -> None:
     for told in ([{"invited": 1}], []):
         ti: Any = TaskInstance()
-        WorkspaceSyncMembersOperator(task_id="sync", roster=ROSTER, protected=()).execute({"ti": ti})
+        WorkspaceSyncMembersOperator(task_id="sync", roster=ROSTER, protected=(), max_removals=2).execute({"ti": ti})
         assert [progress["counts"] for progress in ti.xcoms.values()] == told
     assert effects(sandbox).count("create_invite") == 1
 

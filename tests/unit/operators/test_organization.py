@@ -208,7 +208,7 @@ def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, ru
     }
     before = len(sandbox.effects())
     assert run.plan()["counts"]["remove"] == 0
-    run.file["complete"] = ["members", "domains", "collaborators"]
+    run.file |= {"complete": ["members", "domains", "collaborators"], "max_removals": None}
     plan = run.plan()
     assert names(plan, "remove") == [
         "domain northwind.example.com",
@@ -219,12 +219,16 @@ def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, ru
         "collaborator grace.analyst@example.com of Northwind / Sign-ups",
         "collaborator mina.member@example.com of Northwind / Sign-ups",
     ]
-    with pytest.raises(AirflowFailException, match=r"raise max_removals=6: 7 would be removed"):
-        run.plan_of({**run.file, "max_removals": 6})
+    # A share is of the people, three of five.
+    del run.file["max_removals"]
+    for limit, allowed in (({"max_removals": 6}, 6), ({"max_removals": "7 or 59%"}, 2), ({}, 1)):
+        says = f"set max_removals=7, not .*, which allows {allowed} here: 7 would be removed .*, of 5 members"
+        with pytest.raises(AirflowFailException, match=says):
+            run.plan_of({**run.file, **limit})
+    run.file["max_removals"] = "7 or 60%"
     with pytest.raises(AirflowFailException, match="differs from its file: 8 differences"):
         run.plan(fail_on_difference=True)
     assert len(sandbox.effects()) == before
-    run.file["max_removals"] = None
     run.apply()
     assert run.plan(fail_on_difference=True)["pending"] == 0
 

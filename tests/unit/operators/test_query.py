@@ -55,7 +55,9 @@ def invite(rows: Any, columns: Any = None) -> Any:
 
 
 def sync(rows: Any, columns: Any = None) -> Any:
-    task = WorkspaceSyncMembersOperator(task_id="sync", roster=rows, columns=columns, protected=PROTECTED)
+    task = WorkspaceSyncMembersOperator(
+        task_id="sync", roster=rows, columns=columns, protected=PROTECTED, max_removals=2
+    )
     return task.execute({})
 
 
@@ -65,7 +67,7 @@ def leave(rows: Any, columns: Any = None) -> Any:
 
 
 def organization(rows: Any, columns: Any = None, **file: Any) -> Any:
-    file = {"members": {"protected": PROTECTED}, "complete": ["members"], **file}
+    file = {"members": {"protected": PROTECTED}, "complete": ["members"], "max_removals": 2, **file}
     task = WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=file, roster=rows, columns=columns)
     return task.execute({})
 

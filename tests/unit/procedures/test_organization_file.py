@@ -135,7 +135,10 @@ def test_the_example_files_are_valid() -> None:
                 ("projects: [{name: x,\n primary_dashboard: yes}]", "projects.0.primary_dashboard"),
             )
         ),
-        ("max_removals: -1", "line 1: max_removals: Input should be greater than or equal to 0"),
+        (
+            "max_removals: -1",
+            "line 1: max_removals: expected a whole number, a share such as '50%', both as in '10 or 30%'",
+        ),
         ("projects: [{name: x,\n session_recording_sample_rate: yes}]", "line 2: projects.0.session_recording_sample"),
         pytest.param("#" * (MAX_CHARACTERS + 1), "put the people into a roster", id="10 MB"),
         ("projects:\n  - name: x\n    slack_incoming_webhook: abc", "line 3: 'slack_incoming_webhook' is a secret"),

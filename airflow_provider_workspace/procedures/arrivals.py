@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Mapping
 
 # Rows that are remembered one by one, at 24 bytes each: the newest ones of a longer list.
 MAX_KEPT = 2000
@@ -27,60 +27,52 @@ class ListedRow:
     since: int | None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class SeenRows:
     """
-    The rows that were reported already.
+    What the last complete list showed, without the rows whose event is still to come.
 
-    :param before: rows created until then count as seen, in seconds since 1970; ``None`` if all are in ``ids``
-    :param ids: creation times by digest of the row's id; rows without a time are always kept
+    :param before: rows with a time until then count as seen, in seconds since 1970; 0 if all are in ``ids``
+    :param ids: times by digest of the row's id
     """
 
-    before: int | None = None
-    ids: dict[str, int | None] = field(default_factory=dict[str, "int | None"])
+    before: int
+    ids: Mapping[str, int | None]
 
     @classmethod
-    def all_of(cls, rows: Mapping[str, ListedRow]) -> SeenRows:
-        """Treat all rows as seen: what exists when a watch begins is not new."""
-        seen = cls(before=_cut([row.since for row in rows.values()]))
-        seen.ids = {_digest(row_id): row.since for row_id, row in rows.items() if not seen._is_before(row.since)}
-        return seen
+    def of(cls, rows: Mapping[str, ListedRow], waiting: set[str] | frozenset[str] = frozenset()) -> SeenRows:
+        """
+        Remember a list: the newest :data:`MAX_KEPT` rows by id, and of the others the latest time.
+
+        :param waiting: rows whose event is still to come; rows that are as old are remembered by id
+        """
+        times = {row_id: row.since for row_id, row in rows.items() if row_id not in waiting}
+        known = sorted(since for since in times.values() if since is not None)
+        excess = min(len(times) - MAX_KEPT, len(known))
+        earlier = [since - 1 for row_id in waiting if (since := rows[row_id].since) is not None]
+        before = min([known[excess - 1], *earlier]) if excess > 0 else 0
+        kept = (row_id for row_id, since in times.items() if since is None or since > before)
+        return cls(before, {_digest(row_id): times[row_id] for row_id in kept})
 
     @classmethod
     def from_json(cls, value: Any) -> SeenRows | None:
         """Read what was remembered; ``None`` if nothing was."""
         if not isinstance(value, dict) or not isinstance(value.get("ids"), dict):
             return None
-        return cls(value.get("before"), value["ids"])
+        return cls(value.get("before") or 0, value["ids"])
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON."""
         return {"before": self.before, "ids": self.ids}
 
     def new(self, rows: Mapping[str, ListedRow]) -> list[str]:
-        """Return the ids of the rows that were not seen before."""
-        later = (row_id for row_id, row in rows.items() if not self._is_before(row.since))
-        return [row_id for row_id in later if _digest(row_id) not in self.ids]
+        """Return the ids of the rows that the last list did not show, or showed with an earlier time."""
+        return [row_id for row_id, row in rows.items() if self._is_new(row_id, row.since)]
 
-    def add(self, rows: Mapping[str, ListedRow], seen: Iterable[str]) -> None:
-        """Remember rows that were reported: the newest :data:`MAX_KEPT`, and more while some as old are not."""
-        self.ids.update((_digest(row_id), rows[row_id].since) for row_id in seen)
-        cut = _cut(self.ids.values())
-        waiting = (rows[row_id].since for row_id in self.new(rows))
-        if cut is not None and all(since is None or since > cut for since in waiting):
-            self.before = cut
-            self.ids = {digest: since for digest, since in self.ids.items() if not self._is_before(since)}
-
-    def _is_before(self, since: int | None) -> bool:
-        """Return whether a row is too old to be remembered by its id."""
-        return self.before is not None and since is not None and since <= self.before
-
-
-def _cut(times: Collection[int | None]) -> int | None:
-    """Return the time until which rows are dropped; ``None`` if all can be kept, or none has a time."""
-    known = sorted(time for time in times if time is not None)
-    excess = len(times) - MAX_KEPT
-    return known[min(excess, len(known)) - 1] if excess > 0 and known else None
+    def _is_new(self, row_id: str, since: int | None) -> bool:
+        # None for a row that had no time, and for one that is too old to be remembered by its id.
+        last = self.ids.get(_digest(row_id), -1) if since is None or since > self.before else None
+        return last is not None and (since or 0) > last
 
 
 def _digest(row_id: str) -> str:

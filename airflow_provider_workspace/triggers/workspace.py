@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 MAX_ROWS = 1000
 # Delay after an event until its rows are remembered; by then Airflow has stored the event.
 STORED_SECONDS = 3.0
+# Time between two log lines of a watcher that say what it sees.
+ALIVE_SECONDS = 3600.0
 # Within so many seconds after a poll, each of the waits that share it writes to its log, or ends.
 SPREAD_SECONDS = 5.0
 
@@ -193,14 +195,17 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     An event lists at most 1,000 rows, oldest first; the next poll sends the others. All its values are plain JSON:
     ``name`` is ``None`` if the service shows none, all others are text.
 
-    Rows that exist when the watch starts for the first time are not reported. Since Airflow 3.3, reported rows are
-    stored per asset in the asset state store, so a restart of the triggerer neither repeats nor misses events; only an
-    event within seconds of a crash may be repeated. Before 3.3, rows that arrive while no triggerer runs are missed. An
-    incomplete list reports nothing.
+    A row is new if the last complete list did not show it, or showed it with an earlier time (``joined_at``,
+    ``verified_at``): somebody who leaves and joins again is new. Rows that exist when the watch starts for the first
+    time are not reported, and an incomplete list reports nothing. Since Airflow 3.3, the last list is stored per asset
+    in the asset state store, so a restart of the triggerer neither repeats nor misses events; only an event within
+    seconds of a crash may be repeated. Before 3.3, rows that arrive while no triggerer runs are missed.
 
-    The newest 2,000 rows are stored by id, in 24 bytes each; of older ones only the latest time (``joined_at``,
-    ``verified_at``) is stored, so a row that is listed late with an earlier time is missed. Projects have no time in
-    their list, so all of them are stored by id.
+    The newest 2,000 rows are stored by id, in 24 bytes each; of older ones only the latest time is stored, so in a
+    longer list a row that appears late with an earlier time is missed. Projects have no time in their list, so all of
+    them are stored by id.
+
+    Once an hour the log of the triggerer says how many rows the list has, and how many were new.
 
     :param what: ``project``, ``member`` or ``verified_domain``
     :param workspace_conn_id: connection to the service
@@ -239,19 +244,23 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         return serialized(self, "what", "workspace_conn_id", "organization_id", "poll_interval", *queue)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Poll forever and fire for new rows; failed polls are logged."""
+        """Poll forever and fire for new rows; failed polls are logged, and once an hour that others succeed."""
         from airflow_provider_workspace.client import waits
+        from airflow_provider_workspace.procedures.arrivals import SeenRows
         from airflow_provider_workspace.triggers.polling import PollFailure, poll
+        from airflow_provider_workspace.version_compat import asset_stores
 
-        memories: list[tuple[Any, SeenRows]] = []
+        stores, known, watched = asset_stores(self), list["SeenRows | None"](), ""
+        since, found, due = time.time(), 0, time.monotonic()
         async for polled in poll(self.read, workspace_conn_id=self.workspace_conn_id, interval=self.poll_interval):
             if isinstance(polled, PollFailure):
                 log.warning("Polling failed and will be retried: %s", polled.message)
                 continue
             organization_id, rows = polled
             key = f"workspace_{self.what}_{organization_id}"
-            memories = memories or await self.remembered(key, rows)
-            unseen = dict.fromkeys(row_id for _, seen in memories for row_id in seen.new(rows))
+            if key != watched:
+                watched, known = key, [SeenRows.from_json(await store.aget(key)) for store in stores]
+            unseen = dict.fromkeys(row_id for seen in known if seen for row_id in seen.new(rows))
             new = sorted(unseen, key=lambda row_id: rows[row_id].since or 0)[:MAX_ROWS]
             if new:
                 listed = [{"id": row_id, "name": rows[row_id].name} for row_id in new]
@@ -260,10 +269,15 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 payload = {"what": self.what, "organization_id": organization_id, "rows": listed}
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
                 await waits.async_sleep(STORED_SECONDS)
-                for store, seen in memories:
-                    seen.add(rows, new)
-                    if store is not None:
-                        await store.aset(key, seen.to_json())
+            shown = SeenRows.of(rows, unseen.keys() - new)
+            for store in stores if known != [shown] * len(known) else ():
+                await store.aset(key, shown.to_json())
+            known, found = [shown], found + len(new)
+            if time.monotonic() >= due:
+                then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(since))
+                what = f"{self.what}s of {organization_id}"
+                log.info("Watching %s: %d rows, %d of them new since %s", what, len(rows), found, then)
+                due, since, found = time.monotonic() + ALIVE_SECONDS, time.time(), 0
 
     async def read(self, hook: WorkspaceAsyncHook) -> tuple[str, dict[str, ListedRow]]:
         """
@@ -292,20 +306,6 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
             }
         domains = hook.list_domains(organization_id=organization_id)
         return {str(row.id): listed(row.domain, row.verified_at) async for row in domains if row.is_verified}
-
-    async def remembered(self, key: str, rows: dict[str, ListedRow]) -> list[tuple[Any, SeenRows]]:
-        """Return the store of each asset with its reported rows; for a new asset these are the current rows."""
-        from airflow_provider_workspace.procedures.arrivals import SeenRows
-        from airflow_provider_workspace.version_compat import asset_stores
-
-        memories: list[tuple[Any, SeenRows]] = []
-        for store in asset_stores(self):
-            seen = SeenRows.from_json(await store.aget(key))
-            if seen is None:
-                seen = SeenRows.all_of(rows)
-                await store.aset(key, seen.to_json())
-            memories.append((store, seen))
-        return memories or [(None, SeenRows.all_of(rows))]
 
 
 def _check_queue(queue: object) -> None:

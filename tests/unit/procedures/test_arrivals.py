@@ -9,72 +9,70 @@ import pytest
 
 from airflow_provider_workspace.procedures.arrivals import MAX_KEPT, ListedRow, SeenRows
 
+BEGAN = 1_700_000_000
+
 
 def listed(*numbers: int, timed: bool = True) -> dict[str, ListedRow]:
     """Return rows that were created one per second."""
-    return {f"row-{number}": ListedRow(None, number if timed else None) for number in numbers}
+    return {f"row-{number}": ListedRow(None, BEGAN + number if timed else None) for number in numbers}
 
 
 def again(told: SeenRows) -> SeenRows:
     """Return the state after a restart."""
     remembered = SeenRows.from_json(json.loads(json.dumps(told.to_json())))
-    assert remembered is not None
+    assert remembered == told
     return remembered
 
 
 @pytest.mark.parametrize("timed", [True, False])
 @pytest.mark.parametrize("count", [0, 3, MAX_KEPT, MAX_KEPT + 1, 3 * MAX_KEPT])
-def test_each_row_after_the_first_poll_is_reported_once(count: int, *, timed: bool) -> None:
+def test_a_row_is_new_unless_the_last_list_showed_it_at_that_time(count: int, *, timed: bool) -> None:
     rows = listed(*range(count), timed=timed)
-    told = again(SeenRows.all_of(rows))
+    told = again(SeenRows.of(rows))
     assert told.new(rows) == []
     for number in range(count, count + 5):
         rows |= listed(number, timed=timed)
         assert told.new(rows) == [f"row-{number}"]
-        told.add(rows, told.new(rows))
-        told = again(told)
+        told = again(SeenRows.of(rows))
         assert told.new(rows) == []
-    gone = dict(list(rows.items())[1:])
-    told.add(gone, [])
-    assert told.new(rows) == [], "who is missed in one poll does not arrive with the next"
+    for number in (0, count + 4):
+        again_there = {f"row-{number}": ListedRow(None, BEGAN + count + 9 if timed else None)}
+        assert told.new(again_there) == [*again_there] * timed
+        gone = {row_id: row for row_id, row in rows.items() if row_id != f"row-{number}"}
+        assert SeenRows.of(gone).new(again_there) == [*again_there]
 
 
-def test_the_state_of_100000_members_is_below_60_kb() -> None:
-    began = 1_700_000_000
-    rows = listed(*range(began, began + 100_000))
-    told = SeenRows.all_of(rows)
+@pytest.mark.parametrize("count", [50_000, 105_000])
+def test_the_state_of_a_long_list_is_below_60_kb(count: int) -> None:
+    told = SeenRows.of(listed(*range(count)))
     assert len(json.dumps(told.to_json())) < 60_000
     assert len(told.ids) == MAX_KEPT
-    rows |= listed(*range(began + 100_000, began + 105_000))
-    told.add(rows, told.new(rows))
-    assert len(json.dumps(told.to_json())) < 60_000
-    assert told.new(rows) == []
 
 
-def test_rows_that_came_in_the_same_second_wait_for_their_event() -> None:
+@pytest.mark.parametrize("times", [[5], [5, 6, 7], range(9000)])
+@pytest.mark.parametrize("there", [0, 3 * MAX_KEPT])
+def test_rows_wait_for_their_event_however_old_they_are(times: Any, there: int) -> None:
     """An event lists a part of the rows; the others must not count as seen because they are as old."""
-    rows = {f"row-{number}": ListedRow(None, 5) for number in range(3 * MAX_KEPT)}
-    told, reported = SeenRows.all_of({}), list[str]()
-    while new := told.new(rows)[: MAX_KEPT // 2]:
-        reported += new
-        told.add(rows, new)
-        told = again(told)
-    assert reported == list(rows)
-    assert len(told.ids) <= MAX_KEPT
+    told, rows = SeenRows.of(listed(*range(-there, 0))), listed(*range(-there, 0))
+    rows |= {f"late-{number}": ListedRow(None, BEGAN + times[number % len(times)]) for number in range(3 * MAX_KEPT)}
+    reported = list[str]()
+    while new := told.new(rows):
+        reported += new[: MAX_KEPT // 2]
+        told = again(SeenRows.of(rows, set(new[MAX_KEPT // 2 :])))
+    assert reported == list(rows)[there:]
 
 
 def test_rows_without_a_time_are_never_forgotten() -> None:
-    told = SeenRows.all_of(
-        listed(*range(MAX_KEPT), timed=False) | {"late": ListedRow(None, 5), "later": ListedRow(None, 7)}
-    )
-    assert told.before == 7
-    rows = {"new": ListedRow(None, None), "newer": ListedRow(None, 8), "old": ListedRow(None, 6)}
-    assert told.new(rows) == ["new", "newer"]
+    timeless = listed(*range(MAX_KEPT), timed=False)
+    late = {number: ListedRow(None, BEGAN + number) for number in range(5, 9)}
+    told = SeenRows.of(timeless | {"five": late[5], "seven": late[7]})
+    assert told.new({"new": ListedRow(None, None), "eight": late[8], "six": late[6], **timeless}) == ["new", "eight"]
+    assert told.new({row_id: ListedRow(None, BEGAN + 9) for row_id in timeless}) == [], "a service may begin to show it"
 
 
 def test_a_late_row_is_reported_if_it_is_among_the_newest() -> None:
-    assert SeenRows.all_of(listed(*range(0, 2 * MAX_KEPT, 2))).new(listed(1)) == ["row-1"]
-    told = SeenRows.all_of(listed(*range(0, 4 * MAX_KEPT, 2)))
+    assert SeenRows.of(listed(*range(0, 2 * MAX_KEPT, 2))).new(listed(1)) == ["row-1"]
+    told = SeenRows.of(listed(*range(0, 4 * MAX_KEPT, 2)))
     assert told.new(listed(2 * MAX_KEPT + 1)) == [f"row-{2 * MAX_KEPT + 1}"]
     assert told.new(listed(1)) == []
 

@@ -361,9 +361,11 @@ def stored_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.STORED_SECONDS", 0.0)
 
 
-async def watch(store: Any, *names: str, expected: int, ready: Callable[[], bool] = lambda: True) -> list[list[str]]:
+async def watch(
+    store: Any, *names: str, expected: int, ready: Callable[[], bool] = lambda: True, what: Any = "project"
+) -> list[list[str]]:
     """Watch projects, create some, and return the names in each event."""
-    trigger = WorkspaceArrivalTrigger(what="project", poll_interval=INTERVAL)
+    trigger = WorkspaceArrivalTrigger(what=what, poll_interval=INTERVAL)
     trigger.asset_state_store = store
     told: list[list[str]] = []
 
@@ -395,6 +397,49 @@ def test_arrivals_fire_once_across_restarts_and_in_pieces(monkeypatch: pytest.Mo
     first, second = asyncio.run(watch(store, expected=10))
     assert (len(first), sorted(first + second)) == (7, names)
     assert asyncio.run(watch(store, expected=0)) == []
+
+
+@pytest.mark.usefixtures("stored_at_once")
+@pytest.mark.parametrize("way", ["leaves", "after a reset"])
+@pytest.mark.parametrize("polled", [True, False])
+def test_whoever_joins_again_arrives_again(sandbox: SandboxServer, way: str, *, polled: bool) -> None:
+    store = _Store()
+    invited(sandbox)()
+    asyncio.run(watch(store, expected=0, what="member"))
+    (user_uuid,) = [row.user.uuid for row in WorkspaceHook().list_members() if row.user and row.user.email == ADA]
+    if way == "leaves":
+        WorkspaceHook().delete_member(user_uuid=str(user_uuid))
+    else:
+        sandbox.reset()
+    if polled:
+        asyncio.run(watch(store, expected=0, what="member"))
+    sandbox.advance_clock(3600)
+    invited(sandbox)()
+    told = asyncio.run(watch(store, expected=1, what="member"))
+    assert ADA in told[-1]
+    assert user_uuid in [row.user.uuid for row in WorkspaceHook().list_members() if row.user]
+
+
+@pytest.mark.usefixtures("stored_at_once")
+def test_what_an_earlier_release_remembers_is_neither_repeated_nor_missed() -> None:
+    store = _Store()
+    store.values[f"workspace_project_{SEED.organization_id}"] = {"before": None, "ids": {"67w5qvAI": None}}
+    WorkspaceHook().create_project(name="Meanwhile")
+    assert asyncio.run(watch(store, expected=1)) == [["Meanwhile"]]
+
+
+@pytest.mark.usefixtures("stored_at_once")
+def test_a_watcher_says_once_an_hour_what_it_sees(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "airflow_provider_workspace")
+    asyncio.run(watch(_Store(), "First", expected=1))
+    monkeypatch.setattr("airflow_provider_workspace.triggers.workspace.ALIVE_SECONDS", 2 * INTERVAL)
+    asyncio.run(watch(_Store(), "Second", expected=1))
+    pattern = rf"Watching projects of {SEED.organization_id}: (\d rows, \d of them new) since [\dT:-]+Z"
+    said = re.findall(pattern, "\n".join(record.getMessage() for record in caplog.records))
+    assert said[:2] == ["1 rows, 0 of them new", "2 rows, 0 of them new"]
+    assert "3 rows, 1 of them new" in said[2:]
 
 
 def test_the_deadline_trigger_fires_by_the_wall_clock() -> None:

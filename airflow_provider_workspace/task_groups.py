@@ -245,7 +245,7 @@ def workspace_organization(
     organization: str | None = None,
     workspace_conn_id: str | None = None,
     roster: Sequence[Any] | XComArg | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[str] | Mapping[str, str | None] | None = None,
     render_file: bool | None = None,
     publish: Callable[[Any], Any] | None = None,
     require_approval: bool = False,
@@ -268,7 +268,8 @@ def workspace_organization(
     :param workspace_conn_id: connection to the service; by default that of ``default_args``, or ``workspace_default``
     :param roster: the people, if the file names none under ``members``: rows or addresses, or the XCom of a query. In a
         mapped group, the people of each organization
-    :param columns: names of the columns, if the rows are tuples or lists, such as the result of a query
+    :param columns: names of columns, a list by place or a mapping by name such as
+        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
     :param render_file: whether the file is a Jinja template, see
         :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`
     :param publish: creates the task that publishes the challenges of domains in your DNS, such as a ``@task`` function.

@@ -17,7 +17,7 @@ EXPECTED = {
     "faults": "backoff, duplicate, idempotent, lost answer, retry",
     "glossary": "glossary",
     "guides/audits": "audit",
-    "guides/bulk-invites": "resend invite, bulk invites, csv, rate limit invites, sso",
+    "guides/bulk-invites": "resend invite, bulk invites, rate limit invites, sso",
     "guides/maintenance-windows": (
         "alert, backfill, maintenance window, on_failure_callback, resume export, sweep, teardown, stuck paused, "
         "my export is stuck paused"
@@ -29,6 +29,7 @@ EXPECTED = {
     "guides/pull-request": "github actions, pull request",
     "index": "license",
     "guides/recipes": "slack",
+    "guides/rosters": "csv, duplicate rows, roster",
     "guides/status-page": "airflow ui",
     "guides/waiting": "deferrable",
     "guides/warehouse": "hr system, okta, scim, sql, warehouse",

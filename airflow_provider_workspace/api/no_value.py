@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection
 from typing import Any
 
@@ -18,6 +19,13 @@ def is_no_value(value: Any, words: Collection[str] = ("None",)) -> bool:
     :param words: texts that are no value
     """
     return value is None or (isinstance(value, str) and value.strip() in words)
+
+
+def is_empty(cell: Any) -> bool:
+    """Return whether a cell of a row has no value: nothing, or only blanks of any kind, invisible ones among them."""
+    return cell is None or (
+        isinstance(cell, str) and all(char.isspace() or unicodedata.category(char) == "Cf" for char in cell)
+    )
 
 
 def no_value_error(name: str, value: Any = None) -> WorkspaceInputError:

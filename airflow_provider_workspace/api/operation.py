@@ -297,10 +297,9 @@ class Operation(BaseModel, Generic[T]):
                 raise self.refusal(TOO_LONG) from None
             return Request(method, f"{path}?{query}" if query else path)
         try:
-            body = json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
-        except ValueError:
-            raise self.refusal("a value is not JSON serializable (NaN, infinity or a lone surrogate)") from None
-        return Request(method, path, body)
+            return Request(method, path, encode_json(payload))
+        except ValueError as error:
+            raise self.refusal(str(error)) from None
 
     def path(self) -> str:
         """
@@ -374,6 +373,18 @@ def _is_result(result: Any) -> bool:
 
 def _listed(names: set[str]) -> str:
     return ", ".join(map(repr, sorted(names)))
+
+
+def encode_json(value: Any) -> bytes:
+    """
+    Return the JSON of a body, or of a part of one.
+
+    :raises ValueError: if JSON cannot carry it
+    """
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        raise ValueError("a value is not JSON serializable (NaN, infinity or half an emoji)") from None
 
 
 def path_fields(path: str) -> list[str]:

@@ -110,7 +110,7 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
         if is_roster and args.leavers and wanted.members:
             rows, level = read_roster(None, file_at(file)), wanted.members.owner_level
-            guards: Any = {"protected": wanted.members.protected, "owner_level": level if level is None else int(level)}
+            guards: Any = {"protected": args.protected, "owner_level": level if level is None else int(level)}
             planned = plan_members(hook.client, organization_id, rows, **guards, leaving=True)
         else:
             store = None if is_roster else _readable_store()

@@ -25,7 +25,7 @@ from airflow_provider_workspace.version_compat import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from typing_extensions import Self, Unpack
 
@@ -388,7 +388,7 @@ class WorkspaceHook(WorkspaceConnectionHook):
 
     def create_invites(
         self,
-        invites: Iterable[Mapping[str, Any] | str],
+        invites: Iterable[Mapping[str, Any] | Sequence[Any] | str],
         *,
         organization_id: str | None = None,
         on_invalid: Literal["fail", "skip"] = "fail",
@@ -408,10 +408,11 @@ class WorkspaceHook(WorkspaceConnectionHook):
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it has the report
         """
         from airflow_provider_workspace.procedures.invites import invite_all
+        from airflow_provider_workspace.procedures.roster_files import read_roster
 
         return invite_all(
             self.client,
-            invites,
+            read_roster(invites),
             organization_id=self.organization_or_default(organization_id),
             on_invalid=on_invalid,
             clock=time.time,

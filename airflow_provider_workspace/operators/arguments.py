@@ -207,6 +207,8 @@ PATH = Kind(needed=False, is_path=True)
 CONTENT = Kind("nested", whole=True, is_path=True, leave_out=False)
 # Limits, times and lists of names: without a value, their defaults would be another order.
 NAMES = Kind("names")
+# Names of columns, by place or by name.
+COLUMNS = Kind("columns")
 EXPORTS, SOME_EXPORTS = Kind("exports", at_least=1), Kind("exports", at_least=0)
 INTEGER, MAXIMUM, LEVEL = Kind("integer"), Kind("maximum", none=True), Kind("level", none=True)
 SECONDS, TIME = Kind("seconds"), Kind("time")

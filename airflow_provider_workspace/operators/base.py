@@ -318,7 +318,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             self.defer_for(seconds)
 
     def invite_people(
-        self, rows: Iterable[Mapping[str, Any] | str], hook: WorkspaceHook, organization_id: str, **options: Any
+        self, rows: Iterable[Mapping[str, Any]], hook: WorkspaceHook, organization_id: str, **options: Any
     ) -> InvitesReport:
         """Invite people and report the progress to the status page; the options are those of ``invite_all``."""
         from airflow_provider_workspace.procedures.invites import invite_all

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.operators.arguments import (
+    COLUMNS,
     FIELD,
     FIELDS,
     ID,
     ITEMS,
     NAME,
-    NAMES,
     PATH,
     ROWS,
     TEXT,
@@ -106,7 +106,8 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
 
     :param invites: rows (mappings with the fields of an invite; ``email`` is accepted for ``target_email``) or
         addresses: a list, or the XCom of another task
-    :param columns: names of the columns, if the rows are tuples or lists, such as the result of a query
+    :param columns: names of columns, a list by place or a mapping by name such as
+        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
     :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows
@@ -118,7 +119,7 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
     resource_kind = "invites"
     has_own_dry_run = True
     invites: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
-    columns: Arg[Sequence[str] | None] = arg(NAMES, default=None)
+    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(COLUMNS, default=None)
     path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
     defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
 from airflow_provider_workspace.operators.arguments import (
+    COLUMNS,
     FIELD,
     FIELDS,
     LEVEL,
     MAXIMUM,
-    NAMES,
     NEEDED,
     PATH,
     ROWS,
     SWITCH,
     Arg,
     arg,
+    choice,
+    fixed,
 )
 from airflow_provider_workspace.operators.base import (
     OfOrganization,
@@ -83,8 +85,8 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
 
     An unknown ``user_email`` is an error, unless an earlier try of the task removed the member.
 
-    :param protected: addresses of members who are never removed, such as the owner of the connection's API key: the
-        interface does not show whose key it is, and without its owner the key stops working
+    :param protected: rows or addresses of members who are never removed, such as the owner of the connection's API
+        key: the interface does not show whose key it is, and without its owner the key stops working
     :param owner_level: members of this level and above are not removed: a number, or ``member`` (1), ``admin`` (8) or
         ``owner`` (15), the levels of known services; the interface does not show them. ``None`` treats owners
         like others
@@ -92,14 +94,13 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
     """
 
     resource_kind = "members"
-    protected: Arg[Sequence[str]] = arg(ROWS, default=())
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(ROWS, default=())
     owner_level: Arg[int | None] = arg(LEVEL, default=15)
     allow_last_owner: Arg[bool] = arg(SWITCH, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, find_user, read_rows
         from airflow_provider_workspace.procedures.members import check_removal
-        from airflow_provider_workspace.procedures.roster_files import rows_of_value
 
         members = self.filled(hook, "members.ListMembers")
         what = f"member {self.user_uuid or self.user_email}"
@@ -113,12 +114,11 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
         deleted = not user_uuid
         if user_uuid:
             delete = self.filled(hook, "members.DeleteMember", user_uuid=user_uuid)
-            protected = rows_of_value(self.protected, "protected")
-            if protected or self.owner_level is not None or not self.allow_last_owner:
+            if self.protected or self.owner_level is not None or not self.allow_last_owner:
                 check_removal(
                     delete,
                     read_rows(hook.client, members),
-                    protected=protected,
+                    protected=self.protected,
                     owner_level=self.owner_level,
                     allow_last_owner=self.allow_last_owner,
                 )
@@ -150,13 +150,16 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
         XCom of another task
-    :param columns: names of the columns, if the rows are tuples or lists, such as the result of a query
+    :param columns: names of columns, a list by place or a mapping by name such as
+        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
     :param leavers: instead of a roster, rows or addresses of people who leave: they are removed and their open invites
         withdrawn, and nobody else is changed
-    :param protected: addresses of members who are never removed or changed. Include the owner of the connection's API
-        key: the interface does not show whose key it is, and without its owner the key stops working
+    :param protected: rows or addresses of members who are never removed or changed. Include the owner of the
+        connection's API key: the interface does not show whose key it is, and without its owner the key stops working
+    :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows; only for
+        ``leavers``, since the person of a row that is left out of a roster would be removed
     :param defaults: fields for all rows that do not have them, such as ``{"send_email": False}``. A ``level`` here is
         the level of every member whose row has none
     :param max_removals: how many people one run may remove (members and open invites) or put to a lower level: a
@@ -177,10 +180,11 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     resource_kind = "members"
     has_own_dry_run = True
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
-    columns: Arg[Sequence[str] | None] = arg(NAMES, default=None)
+    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(COLUMNS, default=None)
     path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
     leavers: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
-    protected: Arg[Sequence[str]] = arg(ROWS)
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(ROWS)
+    on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
     defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
     max_removals: Arg[int | str | None] = arg(MAXIMUM, default="10 or 30%")
     owner_level: Arg[int | None] = arg(LEVEL, default=15)
@@ -219,11 +223,13 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.procedures.members import plan_members
-        from airflow_provider_workspace.procedures.roster_files import read_roster, rows_of_value
+        from airflow_provider_workspace.procedures.roster_files import read_roster
 
         leaving = self.leavers is not None
         if leaving and (self.roster is not None or self.path is not None):
             raise WorkspaceInputError("Give either leavers=… or a roster")
+        if self.on_invalid == "skip" and not leaving:
+            raise WorkspaceInputError("Leave out on_invalid='skip': the person of a row that a roster skips is removed")
         name, rows = ("leavers", self.leavers) if leaving else ("roster", self.roster)
         roster = read_roster(rows, file_at(self.path), self.defaults, argument=name, columns=self.columns)
         return partial(
@@ -231,7 +237,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
             hook.client,
             organization_id,
             roster,
-            protected=rows_of_value(self.protected, "protected"),
+            protected=self.protected,
             owner_level=self.owner_level,
             leaving=leaving,
+            on_invalid=self.on_invalid,
         )

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
 from airflow_provider_workspace.operators.arguments import (
+    COLUMNS,
     CONTENT,
     FIELD,
     FLAG,
     NAME,
-    NAMES,
     NEEDED,
     PATH,
     ROWS,
@@ -53,7 +53,9 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     :param organization: name of the organization, if the file has several
     :param roster: the people, if the file names none under ``members``: rows (mappings with ``email``, ``level`` and
         other fields of an invite) or addresses, a list or the XCom of another task. Only the part ``members`` needs it
-    :param columns: names of the columns, if the rows are tuples or lists, such as the result of a query
+    :param columns: names of columns of the rows or of the file's roster, a list by place or a mapping by name such as
+        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; by default ``columns`` under
+        ``members``
     :param render_file: whether the file is a Jinja template. It sees connections and Variables, so render only files
         that nobody but the authors of Dags can write. ``False`` for a file that holds ``{{`` or ``{%`` as they are;
         by default such a file is refused. Not templated
@@ -65,7 +67,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     file: Arg[ObjectStoragePath | Mapping[str, Any]] = arg(CONTENT)
     organization: Arg[str | None] = arg(FIELD, default=None)
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
-    columns: Arg[Sequence[str] | None] = arg(NAMES, default=None)
+    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(COLUMNS, default=None)
     render_file: bool | None = fixed(FLAG, default=None)
 
     def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> tuple[Plan, Organization, str]:
@@ -74,7 +76,6 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.links import url_for
         from airflow_provider_workspace.procedures.organization import PARTS, plan_organization
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
-        from airflow_provider_workspace.procedures.roster_files import rows_of_query
         from airflow_provider_workspace.state.memory import organization_reader
 
         found = load_organizations(self.checked_file(), file_at, self.render)
@@ -83,8 +84,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
         reader = organization_reader(hook.client, organization_id, owner=self.try_identity())
         if "members" in (parts or PARTS):
-            rows = None if self.roster is None else rows_of_query(self.roster, "roster", self.columns)
-            wanted = wanted.with_rows(rows)
+            wanted = wanted.with_rows(self.roster, self.columns)
         plan = plan_organization(wanted, reader, parts or PARTS)
         self.log.info("Organization %s: %s", organization_id, plan.table())
         plan.check_losses(wanted.max_removals)

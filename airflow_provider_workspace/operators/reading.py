@@ -169,12 +169,18 @@ def _read_mapping(name: str, value: Any, *, leave_out: bool) -> dict[str, Any]:
 
 
 def read_rows(name: str, value: Any) -> Any:
-    """Leave out the fields of rows that have no value; an address that has none is an invalid row."""
+    """Read the templates in the cells of rows; an address that has no value is an invalid row."""
     from airflow_provider_workspace.procedures.roster_files import rows_of_value
 
     rows = rows_of_value(value, name)
-    read = [read_nested(name, row, leave_out=True) if isinstance(row, Mapping) else row for row in rows]
+    read = [_read_row(name, row) for row in rows]
     return value if rows is value and read == value else read  # Airflow looks into each row of an argument that is set
+
+
+def _read_row(name: str, row: Any) -> Any:
+    if isinstance(row, Mapping):
+        return {**dict.fromkeys(row), **read_nested(name, row, leave_out=True)}
+    return [None if is_no_value(cell) else cell for cell in row] if isinstance(row, list | tuple) else row
 
 
 def read_nested(name: str, value: Any, *, leave_out: bool, key: Any = None) -> Any:
@@ -210,6 +216,12 @@ def read_names(name: str, value: Any) -> list[str]:
         if is_no_value(item, NO_VALUES):
             raise no_value_error(name, item)
     return listed
+
+
+def read_columns(name: str, value: Any) -> Any:
+    """Read names of columns: texts, or a mapping in which ``None`` leaves a column out."""
+    columns = _read_json(value)
+    return _read_mapping(name, columns, leave_out=False) if isinstance(columns, Mapping) else read_names(name, columns)
 
 
 def read_exports(name: str, value: Any, *, at_least: int) -> list[str]:

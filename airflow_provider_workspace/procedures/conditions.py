@@ -17,7 +17,6 @@ from airflow_provider_workspace.api.operation import Uuid, explain
 from airflow_provider_workspace.api.operations.domains import VerifyDomain
 from airflow_provider_workspace.api.outcome import refuses_kind_of_key
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
-from airflow_provider_workspace.procedures.roster import check_address
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import ProjectItem
@@ -69,7 +68,7 @@ class Condition(BaseModel, ABC):
 class PeopleCondition(Condition):
     """Base of the conditions on people."""
 
-    emails: list[str]
+    emails: Annotated[list[str], Field(min_length=1)]
     subject: ClassVar[str] = "people"
 
     def wanted(self) -> set[str]:
@@ -246,20 +245,6 @@ def evaluate(condition: Condition, seen: Snapshot, waited: float) -> Result:
         why = f"new invites may not be listed for {seen.consistency_time:g} s"
         return replace(result, done=False, message=f"{result.message}. Polling again: {why}")
     return result
-
-
-def check_addresses(emails: Any) -> list[str]:
-    """
-    Return the addresses to wait for, each once.
-
-    :raises WorkspaceInputError: if it is not a list of addresses, or an empty one
-    """
-    if isinstance(emails, str) or not isinstance(emails, list | tuple | set) or not emails:
-        raise WorkspaceInputError(
-            "emails must be a list with at least one address; pass the output of the other task itself (task.output)"
-        )
-    checked = [check_address("emails", email) for email in emails]
-    return list({address_key(email): email for email in checked}.values())
 
 
 def check_share(join: Any) -> float:

@@ -264,7 +264,7 @@ def find_user(
         raise WorkspaceInputError("Pass either user_uuid or user_email, and not both")
     if user_uuid is not None:
         return user_uuid
-    address = check_address("user_email", email)
+    address = check_address("user_email", email or "")
     organization_id = organization()
     found = [
         member.user.uuid

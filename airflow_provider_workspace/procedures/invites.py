@@ -73,7 +73,7 @@ def wait_for_consistency(client: WorkspaceClient, memory: Memory) -> None:
 
 def invite_all(
     client: WorkspaceClient,
-    invites: Iterable[Mapping[str, Any] | str],
+    invites: Iterable[Mapping[str, Any]],
     *,
     organization_id: str,
     clock: Callable[[], float],

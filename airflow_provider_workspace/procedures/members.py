@@ -17,7 +17,8 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.find import read_rows, same_id
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.plan import Change, Plan
-from airflow_provider_workspace.procedures.roster import Roster, Row, check_address, check_roster
+from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
+from airflow_provider_workspace.procedures.roster_files import addresses_of
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
@@ -33,9 +34,9 @@ HIDDEN = "the service does not show "
 def plan_members(
     client: WorkspaceClient,
     organization_id: str,
-    rows: Iterable[Mapping[str, Any] | str],
+    rows: Iterable[Mapping[str, Any]],
     *,
-    protected: Collection[Any],
+    protected: Any,
     owner_level: int | None,
     leaving: bool = False,
     complete: bool = True,
@@ -46,19 +47,20 @@ def plan_members(
     Compare a roster with an organization, or plan the removal of its people and of their open invites.
 
     :param rows: rows of the roster, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
-    :param protected: addresses of people who are neither removed nor changed
+    :param protected: rows of people who are neither removed nor changed, see
+        :func:`~airflow_provider_workspace.procedures.roster_files.read_roster`
     :param owner_level: members of this level and above are neither removed nor changed; ``None`` to treat them like
         others
     :param leaving: whether the people of the roster are removed, and nobody else is changed
     :param complete: whether people who are not on the roster are removed
-    :param on_invalid: ``fail`` if a row is invalid, or ``skip`` such rows; only where nobody is removed
+    :param on_invalid: ``fail`` if a row is invalid, or ``skip`` such rows; only where their people are not removed
     :param read_members: returns the members
     :raises WorkspaceInputError: if a row or address is invalid, the roster is empty, or no owner would be left
     """
     roster = _check_rows(rows, on_invalid, "leavers" if leaving else "the roster")
     named = {row.key: row for row in roster.rows}
     wanted = {} if leaving else named
-    safe = {address_key(check_address("protected", address)) for address in protected}
+    safe = set(map(address_key, addresses_of(protected, "protected", needed=False)))
     # Before the members, so that people who join in between are not missed.
     invites = [
         invite for invite in read_rows(client, ListInvites(organization_id=organization_id)) if not invite.is_expired
@@ -104,9 +106,9 @@ def _with_row(change: Change, named: Mapping[str, Row]) -> Change:
     return replace(change, where=("row", row.number)) if row else change
 
 
-def _check_rows(rows: Iterable[Mapping[str, Any] | str], on_invalid: str, name: str) -> Roster:
+def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str) -> Roster:
     """Check the roster; an invalid row stops everything unless it may be skipped: its person would be removed."""
-    roster = check_roster(rows)
+    roster = check_roster(rows, only_addresses=name == "leavers")
     if roster.invalid and on_invalid == "fail":
         raise WorkspaceInputError(
             f"Correct the invalid rows of {name} ({len(roster.invalid)}): {name_entries(roster.invalid)}"
@@ -198,7 +200,7 @@ def check_removal(
     delete: DeleteMember,
     members: list[Member],
     *,
-    protected: Collection[str],
+    protected: Any,
     owner_level: int | None,
     allow_last_owner: bool,
 ) -> None:
@@ -209,7 +211,7 @@ def check_removal(
     :param allow_last_owner: whether nobody of the highest level need be left
     :raises WorkspaceInputError: with the argument that permits it
     """
-    safe = {address_key(check_address("protected", address)) for address in protected}
+    safe = set(map(address_key, addresses_of(protected, "protected", needed=False)))
     for member in members:
         if member.user and same_id(member.user.uuid, delete.user_uuid):
             who = member.user.email or delete.user_uuid

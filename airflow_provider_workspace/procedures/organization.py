@@ -203,15 +203,15 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
     if members.roster is None and members.rows is None:
         return Plan(changes=[Change("skip", "members", "people", why="a task passes them as roster=…")])
     defaults = members.defaults.model_dump(exclude_unset=True) if members.defaults else None
-    complete = "members" in wanted.complete
+    path = members.roster and reader.file_at(members.roster)
     plan = plan_members(
         reader.client,
         reader.organization_id,
-        read_roster(members.rows, members.roster and reader.file_at(members.roster), defaults),
-        protected=members.protected,
+        read_roster(members.rows, path, defaults, argument="roster", columns=members.columns),
+        protected=[one.email for one in members.protected],
         owner_level=None if members.owner_level is None else int(members.owner_level),
-        complete=complete,
-        on_invalid="fail" if complete else members.on_invalid,
+        complete="members" in wanted.complete,
+        on_invalid=members.on_invalid,
         read_members=lambda: reader.members,
     )
     # A member or an invite; the kind comes before the address.

@@ -66,22 +66,23 @@ class Members(_Entry):
     """The people: a roster file or a list; without both, the rows that a task passes."""
 
     roster: str | None = Field(default=None, description="CSV, JSON or JSON lines file, relative to this one")
+    columns: list[str] | dict[str, str | None] | None = Field(default=None, description="By place, or by name")
     people: list[Annotated[Person, BeforeValidator(_person)]] | None = None
     defaults: InviteSettings | None = Field(default=None, description="Fields for all people who do not have them")
     on_invalid: Literal["fail", "skip"] = Field(
         default="fail",
-        description="Whether an invalid row of the roster is an error, or is left out; always an error where complete "
-        "names members, because its person would be removed",
+        description="Whether an invalid row of the roster is an error, or is left out; not with complete: [members], "
+        "because its person would be removed",
     )
-    protected: list[Address] = Field(
+    protected: list[Annotated[Person, BeforeValidator(_person)]] = Field(
         default=[], description="People who are never removed or changed, such as the owner of the API key"
     )
     owner_level: OptionalLevel = Field(default=15, description="Nobody of this level or above is removed or changed")
 
-    _rows: list[Any] | None = None
+    _rows: Any = None
 
     @property
-    def rows(self) -> list[Any] | None:
+    def rows(self) -> Any:
         """The rows of the list, or those that a task passes; ``None`` if there is neither."""
         return self._rows if self.people is None else [one.model_dump(exclude_unset=True) for one in self.people]
 
@@ -160,16 +161,17 @@ class Organization(_Entry):
         self._source = (name, root, above)
         return self
 
-    def with_rows(self, rows: list[Any] | None) -> Self:
+    def with_rows(self, rows: Any, columns: Any = None) -> Self:
         """
         Return it with the rows that a task passes for its people.
 
         :param rows: the rows; ``None`` if the task passes none
+        :param columns: names of columns; by default those of the file
         :raises WorkspaceInputError: if ``members`` names people too, or if neither does
         """
         if self.members is None and rows is None:
             return self
-        members = self.members.model_copy() if self.members else Members()
+        members = (self.members or Members()).model_copy(update={} if columns is None else {"columns": columns})
         if (rows is None) == (members.roster is None and members.people is None):
             raise self.refusal({("members",): "give one of roster and people, or neither and the task's roster=…"})
         members._rows = rows  # noqa: SLF001 - a copy of the same module
@@ -210,6 +212,9 @@ class Organization(_Entry):
             for place, dashboard in enumerate(project.dashboards):
                 people = [address_key(entry.email) for entry in dashboard.collaborators or ()]
                 _refuse_repeated(f"collaborators of {dashboard.name}", people, *path, place, "collaborators")
+        if "members" in self.complete and self.members and self.members.on_invalid == "skip":
+            why = "members.on_invalid: leave it out: 'complete: [members]' would remove the people of the rows it skips"
+            raise PydanticCustomError("skip", why, {"path": ("members", "on_invalid")})
         there = {"members": self.members, "domains": self.domains}
         for name in self.complete:
             if name in there and not there[name]:

@@ -7,14 +7,16 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from pydantic import ValidationError
 
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.comparison import address_key, describe_differences
 from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
-from airflow_provider_workspace.errors import WorkspaceInputError, type_name
+from airflow_provider_workspace.api.secrets import without_secrets
+from airflow_provider_workspace.errors import WorkspaceInputError
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +46,11 @@ class Row:
         """The access level; ``None`` if the row names none."""
         return None if self.invite.level is None else int(self.invite.level)
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What the row says of the person."""
+        return self.invite.model_dump(exclude_unset=True, exclude={"target_email"})
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -70,7 +77,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Roster:
-    """The valid rows of a roster, the invalid ones and the duplicates, and the number of blank ones."""
+    """The people of a roster, its invalid rows and its duplicates, and the number of blank rows."""
 
     rows: list[Row] = field(default_factory=list[Row])
     invalid: list[Entry] = field(default_factory=list[Entry])
@@ -78,79 +85,82 @@ class Roster:
     blank: int = 0
 
 
-def check_roster(rows: Iterable[Mapping[str, Any] | str]) -> Roster:
+def check_roster(rows: Iterable[Mapping[str, Any]], *, only_addresses: bool = False) -> Roster:
     """
-    Check the fields, types and address of every row, and separate rows that repeat an address.
+    Check the fields, types and address of every row, and bring together the rows about one person.
 
-    Blank rows, which are empty mappings, are skipped and counted.
+    Rows that say the same of a person are duplicates; if they say different things, none of them is valid. Blank rows,
+    which are empty mappings, are skipped and counted.
 
-    :param rows: fields of an invite (``email`` is accepted for ``target_email``), or addresses; their numbers begin
-        with ``rows.first_number``, or 1
-    :raises WorkspaceInputError: if ``rows`` is not iterable, or a single row
+    :param rows: fields of an invite, see :func:`~airflow_provider_workspace.procedures.roster_files.read_roster`; their
+        numbers begin with ``rows.first_number``, or 1
+    :param only_addresses: whether it does not matter what rows say of a person
     """
-    if isinstance(rows, str | bytes | Mapping) or not isinstance(rows, Iterable):
-        raise WorkspaceInputError(f"invites must be rows or addresses, not {type_name(rows)}")
     roster = Roster()
-    first_seen: dict[str, int] = {}
+    people: dict[str, list[Row]] = {}
     for number, row in enumerate(rows, start=getattr(rows, "first_number", 1)):
-        if row == {}:
+        found = _check_row(number, row) if row else None
+        if found is None:
             roster.blank += 1
-            continue
-        found = _check_row(number, row)
-        if isinstance(found, Entry):
+        elif isinstance(found, Entry):
             roster.invalid.append(found)
-        elif found.key in first_seen:
-            email = found.invite.target_email
-            roster.duplicates.append(Entry(number, email, "duplicate", f"same address as row {first_seen[found.key]}"))
         else:
-            first_seen[found.key] = number
-            roster.rows.append(found)
+            people.setdefault(found.key, []).append(found)
+    for first, *others in people.values():
+        other = next((row for row in others if row.fields != first.fields), None)
+        if other is None or only_addresses:
+            roster.rows.append(first)
+            reason = f"same address as row {first.number}"
+            roster.duplicates += [Entry(row.number, row.invite.target_email, "duplicate", reason) for row in others]
+        else:
+            roster.invalid += [
+                _contradicts(row, first if row.fields != first.fields else other) for row in (first, *others)
+            ]
+    roster.invalid.sort(key=attrgetter("row"))
     if roster.blank:
         log.info("Skipped the blank rows of the roster: %d.", roster.blank)
     return roster
 
 
-def _check_row(number: int, row: Mapping[str, Any] | str) -> Row | Entry:
+def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
     """Return a valid row, or the entry that says why it is invalid."""
-    given = _tidy({"target_email": row} if isinstance(row, str) else row)
+    given = {name: cell for name, cell in row.items() if cell is not None}
     address = given.get("target_email")
-    email = address if isinstance(address, str) else ""
+    if isinstance(address, str):
+        given["target_email"] = address = _tidy(address)
+    # Half a character cannot be written into a report.
+    email = address.encode(errors="replace").decode() if isinstance(address, str) else ""
     try:
         invite = InviteFields.model_validate(given)
     except ValidationError as error:
         return Entry(number, email, "invalid", explain(InviteFields, error))
-    problem = address_problem(invite.target_email)
-    if problem:
-        return Entry(number, email, "invalid", problem)
-    return Row(number, address_key(invite.target_email), invite)
+    problem = address_problem(email)
+    return Entry(number, email, "invalid", problem) if problem else Row(number, address_key(email), invite)
 
 
-def _tidy(row: Mapping[str, Any] | Any) -> dict[str, Any]:
-    """Trim texts and drop empty values: an empty cell means "not given"."""
-    if not isinstance(row, Mapping):
-        return {}
-    given: dict[str, Any] = {}
-    for name, value in row.items():
-        text = value.strip() if isinstance(value, str) else value
-        if text is None or text == "":
-            continue
-        given["target_email" if name == "email" else name] = text
-    if isinstance(given.get("target_email"), str):
-        local, at, domain = given["target_email"].rpartition("@")
-        given["target_email"] = local + at + domain.lower()
-    return given
+def _contradicts(row: Row, other: Row) -> Entry:
+    """Return the entry of a row of which another one about the same person says something else."""
+    both = {name: (row.fields.get(name), other.fields.get(name)) for name in {**row.fields, **other.fields}}
+    shown = {name: without_secrets([*pair]) for name, pair in both.items() if pair[0] != pair[1]}
+    differ = [{"field": name, "got": got, "asked": asked} for name, (got, asked) in shown.items()]
+    reason = f"contradicts row {other.number} about the same person: {describe_differences(differ)}"
+    return Entry(row.number, row.invite.target_email, "invalid", reason)
 
 
-def check_address(name: str, address: Any) -> str:
+def _tidy(address: str) -> str:
+    """Return an address trimmed, and its domain in lower case."""
+    local, at, domain = address.strip().rpartition("@")
+    return local + at + domain.lower()
+
+
+def check_address(name: str, address: str) -> str:
     """
     Return an address as it is sent: trimmed, the domain in lower case.
 
     :param name: the argument, for messages
     :raises WorkspaceInputError: if it is not an e-mail address
     """
-    if not isinstance(address, str):
-        raise WorkspaceInputError(f"Correct {name}: an e-mail address must be a string, not {type_name(address)}")
-    email = str(_tidy({"target_email": address}).get("target_email", ""))
+    email = _tidy(address)
     problem = address_problem(email)
     if problem:
         raise WorkspaceInputError(

@@ -1,4 +1,4 @@
-"""Read rosters from CSV, JSON or JSON lines files, or from the result of another task."""
+"""Read people: from CSV, JSON or JSON lines files, from the result of another task, from lists."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import csv
 import io
 import json
 import stat
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_workspace.api.no_value import is_empty
 from airflow_provider_workspace.api.operations.invites import InviteSettings
-from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, type_name
+from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, shown, type_name
+from airflow_provider_workspace.procedures.invites_report import name_entries
+from airflow_provider_workspace.procedures.roster import check_roster
 
 # The name of cells without a column: not a field of an invite, so the row is refused with this name.
 EXTRA_CELLS = "cells beyond the last column"
@@ -20,12 +25,16 @@ EXTRA_CELLS = "cells beyond the last column"
 MAX_MEGABYTES = 20
 # Number of the first row of a CSV file after its header.
 FIRST_ROW = 2
+# Maximum number of mistakes in an error.
+MAX_WRONG = 10
+# Names of columns: fields by name, ``None`` to leave a column out; or a list of fields by place.
+Columns = Sequence[str] | Mapping[str, str | None] | None
 COLUMNS = ("email", "target_email", *InviteSettings.model_fields)
 
 
-class RosterRows(list[Any]):
+class RosterRows(list[dict[str, Any]]):
     """
-    The rows of a roster; a blank row of a file is an empty mapping.
+    The rows of a roster, with the names of the interface; a blank row is an empty mapping.
 
     :ivar first_number: number of the first row, as a spreadsheet shows it: the header of a CSV file is row 1
     """
@@ -39,38 +48,128 @@ def read_roster(
     defaults: Mapping[str, Any] | None = None,
     *,
     argument: str = "invites",
-    columns: Sequence[str] | None = None,
+    columns: Columns = None,
 ) -> RosterRows:
     """
-    Return the rows of a roster.
+    Return the rows of a roster: their columns named as in the interface, cells without a value left out.
 
-    :param invites: a list of rows or addresses, or the same as JSON text; ``None`` if ``path`` is given
+    :param invites: addresses, mappings, tuples or lists, or rows and the description of a cursor; also as JSON text.
+        ``None`` if ``path`` is given
     :param path: file to read instead, ``.csv``, ``.json`` or ``.jsonl``, in UTF-8, up to 20 MB; a text is the path of a
         file on this machine
     :param defaults: fields for rows that do not have them
     :param argument: name of the operator's argument for ``invites``, for messages
-    :param columns: names of the columns, where rows are tuples or lists
-    :raises WorkspaceInputError: unless exactly one of both is given; if the file cannot be read
+    :param columns: fields by the names of columns, ``None`` to leave one out; or a list of fields by place
+    :raises WorkspaceInputError: unless exactly one of both is given; if the file cannot be read, or columns are wrong
     """
     if (invites is None) == (path is None):
         raise WorkspaceInputError(f"Give either {argument}=… or path=…")
+    where, found = argument, RosterRows()
     if path is None:
-        return RosterRows(_filled(row, defaults) for row in rows_of_query(invites, argument, columns))
-    if columns is not None:
-        raise WorkspaceInputError("columns is for rows of a query: a file has a header")
-    file = path if isinstance(path, RosterFile) else RosterFile(path)
-    rows = RosterRows(_filled(row, defaults) for row in _read_file(file))
-    if file.suffix.lower() == ".csv":
-        rows.first_number = FIRST_ROW
-    return rows
+        rows, header = _split_description(rows_of_value(invites, argument))
+    else:
+        file = path if isinstance(path, RosterFile) else RosterFile(path)
+        where, (rows, header) = str(file), read_file(file)
+        found.first_number = 1 if header is None else FIRST_ROW
+    names = _Columns(columns, header)
+    filled = _values((defaults or {}).items())
+    for number, row in enumerate(rows, start=found.first_number):
+        fields, cells = names.by_place, row
+        if isinstance(row, Mapping):
+            fields, cells = names.fields([*row], number), [*row.values()]
+            if isinstance(columns, list | tuple):
+                names.wrong.setdefault("a mapping names its columns itself: pass columns={…}, not a list", number)
+        elif not _is_list(row) or (fields is None and len(row) == 1):
+            fields, cells = ["target_email"], row if _is_list(row) else [row]
+        if fields is None or (len(cells) != len(fields) and header is None):
+            names.wrong.setdefault(f"{len(cells)} columns: pass columns=[…] with a name for each of them", number)
+            continue
+        values = _values(zip([*fields, *[EXTRA_CELLS] * len(cells)], cells, strict=False))
+        if not values and not isinstance(row, Mapping | list | tuple):  # then it is not blank, but invalid
+            values["target_email"] = None
+        found.append({**filled, **values} if values else {})
+    if names.wrong:
+        what = [f"row {number}: {why}" if number else why for why, number in names.wrong.items()]
+        raise WorkspaceInputError(
+            f"Correct the columns of {where}: {'; '.join(what[:MAX_WRONG])}{'; …' * (len(what) > MAX_WRONG)}. "
+            f"Known columns: {', '.join(COLUMNS)}. With a roster, columns={{'Department': None}} leaves one out"
+        )
+    return found
 
 
-def _filled(row: Any, defaults: Mapping[str, Any] | None) -> Any:
-    """Return a row, completed with defaults unless it is blank."""
-    fields = {"target_email": row} if isinstance(row, str) else row
-    if not (defaults and fields and isinstance(fields, Mapping)):
-        return row
-    return {**defaults, **{name: value for name, value in fields.items() if value not in (None, "")}}
+def addresses_of(value: Any, argument: str, *, needed: bool = True) -> list[str]:
+    """
+    Return the addresses of rows, each once.
+
+    :param value: rows, see :func:`read_roster`
+    :param needed: whether there must be one; always if there are rows
+    :raises WorkspaceInputError: naming the rows that have none, or an invalid one
+    """
+    roster = check_roster(read_roster(value, argument=argument), only_addresses=True)
+    if roster.invalid or (not roster.rows and (needed or roster.blank)):
+        why = name_entries(roster.invalid) if roster.invalid else "expected at least one address"
+        raise WorkspaceInputError(f"Correct {argument}: {why}")
+    return [row.invite.target_email for row in roster.rows]
+
+
+def _key(name: Any) -> str:
+    """Return the name of a column for comparison: case, blanks, hyphens and underscores do not count."""
+    text = str(name).lower()
+    return "".join(char for char in text if not (char.isspace() or unicodedata.category(char) in ("Cf", "Pc", "Pd")))
+
+
+# The fields of an invite by the keys of their names.
+FIELDS: dict[str, str | None] = {**{_key(name): name for name in COLUMNS}, "email": "target_email"}
+
+
+class _Columns:
+    """
+    Finds the field of an invite that the name of a column means.
+
+    :param columns: names as in :func:`read_roster`
+    :param header: names by place, if the rows come with them
+    :ivar by_place: the field of each column, ``None`` to leave it out; ``None`` if rows have no names by place
+    :ivar wrong: mistakes, and the first row that has each of them, or 0
+    """
+
+    def __init__(self, columns: Columns, header: Sequence[str] | None) -> None:
+        by_name = columns if isinstance(columns, Mapping) else {}
+        fields = [field for field in by_name.values() if field is not None]
+        self.wrong = {f"unknown field {shown(field)} in columns": 0 for field in fields if _key(field) not in FIELDS}
+        self.meaning = {**FIELDS, **{_key(name): FIELDS.get(_key(field)) for name, field in by_name.items()}}
+        names = header if isinstance(columns, Mapping | None) else columns
+        self.by_place: list[str | None] | None = None
+        if names is not None:
+            found = self.by_place = self.fields(names, 0)
+            missing = [field for field in ("email", *fields) if FIELDS.get(_key(field)) not in found]
+            self.wrong |= {f"no column {shown(field)}": 0 for field in missing}
+            if header is not None and len(header) != len(names):
+                self.wrong[f"{len(header)} columns, and columns=[…] names {len(names)}"] = 0
+
+    def fields(self, names: Sequence[Any], number: int) -> list[str | None]:
+        """Return the field of each column; ``number`` is that of the row, or 0."""
+        fields: list[str | None] = []
+        for name in names:
+            field = self.meaning.get(_key(name))
+            if _key(name) not in self.meaning:
+                hint = did_you_mean(str(name)[:40].lower(), COLUMNS, "")
+                self.wrong.setdefault(f"unknown column {shown(name)}{f' ({hint})' * hint.endswith('?')}", number)
+            elif field is not None and field in fields:
+                self.wrong.setdefault(f"{shown(names[fields.index(field)])} and {shown(name)} mean the same", number)
+            fields.append(field)
+        return fields
+
+
+def _values(cells: Iterable[tuple[str | None, Any]]) -> dict[str, Any]:
+    """Return the cells that have a field and a value; texts are trimmed, and a list may be JSON text."""
+    values: dict[str, Any] = {}
+    for field, cell in cells:
+        if field is not None and not is_empty(cell):
+            values[field] = cell.strip() if isinstance(cell, str) else cell
+            if field == "private_project_access" and isinstance(cell, str):
+                with suppress(ValueError):  # then it is no list
+                    values[field] = _read_json(cell)
+    return values
 
 
 class RosterFile:
@@ -120,7 +219,12 @@ class RosterFile:
         return content
 
 
-def _read_file(file: RosterFile) -> list[Any]:
+def read_file(file: RosterFile) -> tuple[list[Any], list[str] | None]:
+    """
+    Return the rows of a file as they are, and the header of a CSV file.
+
+    :raises WorkspaceInputError: if it cannot be read
+    """
     readers = {".csv": _rows_of_csv, ".json": _rows_of_json, ".jsonl": _rows_of_lines}
     reader = readers.get(file.suffix.lower())
     if reader is None:
@@ -154,56 +258,16 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
     return value if isinstance(value, Sequence) else list(value)
 
 
-def rows_of_query(value: Any, argument: str, columns: Sequence[str] | None = None) -> list[Any]:
-    """
-    Read rows as operators for SQL return them: mappings, tuples or lists, or the rows and the cursor's description.
-
-    A cell that is ``None`` or blank has no value; a row without values is blank. A column may be named in capitals.
-
-    :param argument: name of the operator's argument, for messages
-    :param columns: names of the columns, where rows are tuples or lists; rows of one column need none
-    :raises WorkspaceInputError: naming the row or column, if the columns are not known
-    """
-    rows = rows_of_value(value, argument)
-    if len(rows) == 2 and _is_description(rows[1]) and _is_list(rows[0]) and all(map(_is_list, rows[0])):
-        rows, columns = rows[0], columns or [str(column[0]) for column in rows[1]]
-    if columns is not None:
-        columns = [_column(name) for name in columns]
-        _check_columns("columns", columns)
-    return [_row_of_query(row, f"{argument}, row {number}", columns) for number, row in enumerate(rows, start=1)]
-
-
-def _row_of_query(row: Any, where: str, columns: Sequence[str] | None) -> Any:
-    if isinstance(row, Mapping):
-        cells = {_column(name): cell for name, cell in row.items()}
-    elif _is_list(row):
-        if columns is None and len(row) == 1:
-            return {} if _is_blank(row[0]) else row[0]
-        if columns is None or len(row) != len(columns):
-            named = "" if columns is None else f", and columns names {len(columns)}"
-            raise WorkspaceInputError(f"Pass columns=[…] with a name for each column: {where} has {len(row)}{named}")
-        cells = dict(zip(columns, row, strict=True))
-    else:
-        return row
-    return {name: cell for name, cell in cells.items() if not _is_blank(cell)}
-
-
-def _is_blank(cell: Any) -> bool:
-    return cell is None or (isinstance(cell, str) and not cell.strip())
-
-
 def _is_list(value: Any) -> bool:
     return isinstance(value, list | tuple)
 
 
-def _is_description(value: Any) -> bool:
-    """Return whether it is the description of a cursor (PEP 249): for each column its name, its type and more."""
-    return bool(value) and _is_list(value) and all(_is_list(column) and len(column) > 1 for column in value)
-
-
-def _column(name: Any) -> Any:
-    """Return the name of a column as the interface writes it: some databases write all names in capitals."""
-    return name.lower() if isinstance(name, str) and name.lower() in COLUMNS else name
+def _split_description(rows: Sequence[Any]) -> tuple[Sequence[Any], list[str] | None]:
+    """Return rows, and their columns if they come with the description of a cursor (PEP 249): names, types and more."""
+    is_pair = len(rows) == 2 and all(_is_list(part) and all(map(_is_list, part)) for part in rows)
+    if is_pair and rows[1] and all(len(column) > 1 for column in rows[1]):
+        return rows[0], [str(column[0]) for column in rows[1]]
+    return rows, None
 
 
 def _quoted(name: Any) -> str:
@@ -211,61 +275,28 @@ def _quoted(name: Any) -> str:
     return f"'{name}'" if str(name).isprintable() else ascii(str(name))
 
 
-def _rows_of_csv(file: RosterFile, text: str) -> list[dict[str, Any]]:
+def _rows_of_csv(file: RosterFile, text: str) -> tuple[list[Any], list[str]]:
     """Read a CSV file with a header, separated by commas, semicolons or tabs."""
-    header = io.StringIO(text, newline="").readline()
-    delimiter = max(",;\t", key=header.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    rows: list[dict[str, Any]] = []
+    first = io.StringIO(text, newline="").readline()
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
     try:
-        names = [name.strip() for name in next(reader, [])]
-        _check_columns(file, names)
-        for number, cells in enumerate(reader, start=FIRST_ROW):
-            blank = not any(cell.strip() for cell in cells)
-            row: dict[str, Any] = {} if blank else dict(zip(names, cells, strict=False))
-            if row and len(cells) > len(names):
-                row[EXTRA_CELLS] = cells[len(names) :]
-            if row.get("private_project_access"):
-                row["private_project_access"] = _json_cell(file, number, row["private_project_access"])
-            rows.append(row)
+        header, *rows = list(reader) or [[]]
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num}: {error}") from None
-    return rows
-
-
-def _check_columns(file: RosterFile | str, names: Sequence[str]) -> None:
-    """Refuse a header with an unknown or repeated column."""
-    if not any(names):
+    if all(map(is_empty, header)):
         raise WorkspaceInputError(f"{file} is empty: expected a header such as email,first_name,level")
-    for name in names:
-        if name not in COLUMNS:
-            hint = did_you_mean(name[:100], COLUMNS, "known columns: ")
-            raise WorkspaceInputError(f"{file} has the unknown column {_quoted(name[:100])} ({hint})")
-        if names.count(name) > 1:
-            raise WorkspaceInputError(f"{file} has the column '{name}' more than once: remove one")
-    addresses = {"email", "target_email"} & set(names)
-    if not addresses:
-        raise WorkspaceInputError(f"{file} has no column 'email'; its columns are {', '.join(names)}")
-    if len(addresses) > 1:
-        raise WorkspaceInputError(f"{file} has both columns 'email' and 'target_email': remove one")
+    return rows, header
 
 
-def _json_cell(file: RosterFile, number: int, text: str) -> Any:
-    try:
-        return _read_json(text)
-    except ValueError:
-        raise WorkspaceInputError(f"{file}, row {number}: private_project_access must be a JSON list") from None
-
-
-def _rows_of_json(file: RosterFile, text: str) -> list[Any]:
+def _rows_of_json(file: RosterFile, text: str) -> tuple[list[Any], None]:
     """Read a JSON file that holds an array."""
     rows = _read_json(text)
     if not isinstance(rows, list):
         raise WorkspaceInputError(f"{file} must hold a JSON array of rows")
-    return rows
+    return rows, None
 
 
-def _rows_of_lines(_: RosterFile, text: str) -> list[Any]:
+def _rows_of_lines(_: RosterFile, text: str) -> tuple[list[Any], None]:
     """Read a file with one JSON row per line."""
     rows: list[Any] = []
     for number, line in enumerate(io.StringIO(text, newline=None), start=1):
@@ -273,7 +304,7 @@ def _rows_of_lines(_: RosterFile, text: str) -> list[Any]:
             rows.append(_read_json(line) if line.strip() else {})
         except ValueError as error:  # noqa: PERF203 - it ends the loop
             raise ValueError(f"line {number}: {error}") from None
-    return rows
+    return rows, None
 
 
 class RepeatedKeyError(ValueError):

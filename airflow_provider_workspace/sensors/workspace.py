@@ -19,6 +19,7 @@ from airflow_provider_workspace.operators.arguments import (
     ID,
     NAME,
     NEEDED,
+    ROWS,
     SWITCH,
     Arg,
     arg,
@@ -259,18 +260,19 @@ class WorkspaceMembersJoinedSensor(WorkspaceSensor):
 
     The result is ``{"joined": [addresses], "missing": {address: why}}``.
 
-    :param emails: addresses of the people
+    :param emails: addresses of the people, or rows with them
     :param join: ``all`` of them, ``any`` one of them, or a share above 0 and up to 1
     """
 
     resource_kind = "members"
-    emails: Arg[Sequence[str]] = arg(NEEDED)
+    emails: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(ROWS)
     join: Arg[Literal["all", "any"] | float] = arg(NEEDED, default="all")
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
-        from airflow_provider_workspace.procedures.conditions import check_addresses, check_share
+        from airflow_provider_workspace.procedures.conditions import check_share
+        from airflow_provider_workspace.procedures.roster_files import addresses_of
 
-        return "members_joined", {"emails": check_addresses(self.emails), "share": check_share(self.join)}
+        return "members_joined", {"emails": addresses_of(self.emails, "emails"), "share": check_share(self.join)}
 
 
 class WorkspaceInvitesSettledSensor(WorkspaceSensor):
@@ -279,16 +281,16 @@ class WorkspaceInvitesSettledSensor(WorkspaceSensor):
 
     The result is ``{"accepted": [addresses], "expired": […], "gone": […], "open": []}``.
 
-    :param emails: addresses of the people
+    :param emails: addresses of the people, or rows with them
     """
 
     resource_kind = "invites"
-    emails: Arg[Sequence[str]] = arg(NEEDED)
+    emails: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(ROWS)
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
-        from airflow_provider_workspace.procedures.conditions import check_addresses
+        from airflow_provider_workspace.procedures.roster_files import addresses_of
 
-        return "invites_settled", {"emails": check_addresses(self.emails)}
+        return "invites_settled", {"emails": addresses_of(self.emails, "emails")}
 
 
 class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):

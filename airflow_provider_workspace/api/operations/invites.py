@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from airflow_provider_workspace.api.levels import OptionalLevel
 from airflow_provider_workspace.api.models import Invite, Page
-from airflow_provider_workspace.api.operation import Operation, OrganizationList, Uuid, endpoint
+from airflow_provider_workspace.api.operation import Operation, OrganizationList, Uuid, encode_json, endpoint
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -25,6 +25,9 @@ class InviteSettings(BaseModel):
     private_project_access: list[JsonValue] | None = None
     send_email: bool | None = None
     combine_pending_invites: bool | None = None
+
+    # Refuses what JSON cannot carry.
+    can_be_sent = field_validator("*")(lambda value: encode_json(value) and value)
 
 
 class InviteFields(InviteSettings):

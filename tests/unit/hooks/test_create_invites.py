@@ -41,7 +41,7 @@ def test_everybody_is_invited_once(call: Call, connect: Connect, sandbox: Sandbo
         "liv.invited@example.com",
         "Grace.Analyst@example.com",
         "exp.ired@example.com",
-        "p1@example.org",
+        {"E-Mail": "p1@example.org", "First name": "P 1"},
     ]
     report = call("create_invites", rows)
     assert statuses(report) == {"invited": 46, "already_invited": 1, "member": 1, "duplicate": 1}

@@ -98,7 +98,7 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
     ):
         with pytest.raises(AirflowFailException, match=f"Make somebody else an owner first: {both} .*, 15. Nothing"):
             sync(**way, protected='["adam.admin@example.com"]', owner_level=None)
-    kept = ["adam.admin@example.com", "olive.owner@example.com"]  # Olive owns the key
+    kept = [("adam.admin@example.com",), {"E-Mail": "olive.owner@example.com", "level": 1}]  # Olive owns the key
     assert done(sync(["mina.member@example.com"], protected=kept, owner_level=None))["remove"] == 1
     assert [effect["target"] for effect in sandbox.effects("delete_member")] == [SEED.analyst_uuid, SEED.absent_uuid]
 
@@ -112,7 +112,28 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
         ("roster", [["ada"]], r"row 1 \(ada\): the address needs exactly one @"),
         ("roster", [["ada@example.com", {"email": "lin@example.com", "level": "high"}]], "row 2"),
         ("protected", ["olive.owner@example.com", "{{ nobody }}"], "protected is a text"),
-        ("protected", [["ada"], [""], [None]], "Correct protected: "),
+        (
+            "roster",
+            [[*ROSTER, {"email": "Ann@example.com", "first_name": "Ann \ud83d"}]],
+            r"row 5 \(Ann@example.com\): field 'first_name': a value is not JSON",
+        ),
+        (
+            "roster",
+            [[*ROSTER, "ADA@example.com"]],
+            r"\(2\): row 4 \(ada@.*: contradicts row 5 about the same person: first_name is .Ada. and not null, level",
+        ),
+        (
+            "roster",
+            [[*ROSTER, {"email": "a@example.com", "Department": "Sales"}]],
+            "row 5: unknown column 'Department'",
+        ),
+        ("on_invalid", ["skip"], "Leave out on_invalid='skip': the person of a row that a roster skips is removed"),
+        ("protected", [["ada"], [""], [None], [{"email": None}], [("",)]], "Correct protected: "),
+        (
+            "protected",
+            [[{"mail": "ada@example.com"}]],
+            "Correct the columns of protected: row 1: unknown column 'mail'",
+        ),
         (
             "max_removals",
             [1, "1", "1 or 100%", "30%"],
@@ -124,7 +145,7 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
         ("defaults", [{"level": True}], "level"),
         ("leavers", [[]], "leavers is empty"),
         ("leavers", [["ada"]], r"of leavers \(1\): row 1 \(ada\): the address needs exactly one @"),
-        ("leavers", [[7]], "'target_email' is required"),
+        ("leavers", [[7]], "row 1 .no address.: field 'target_email': Input should be a valid string"),
     ],
 )
 def test_implausible_changes_are_refused(sandbox: SandboxServer, name: str, values: list[Any], message: str) -> None:
@@ -231,6 +252,18 @@ def test_a_change_that_is_not_done_is_named_in_error_and_report_and_stops_no_oth
     sandbox.clear_faults()
     sync()
     assert Counter(effects(sandbox)) == Counter(CHANGES)
+
+
+def test_leavers_without_an_address_may_be_left_out_and_are_shown(sandbox: SandboxServer) -> None:
+    noah = {"email": "noah.newton@example.com", "level": 1}
+    leavers = [noah, {"first_name": "Mina"}, {**noah, "level": 8}, "{{ nobody }}"]
+    with pytest.raises(AirflowFailException, match=r"rows of leavers \(2\): row 2 \(no address\)"):
+        sync(None, leavers=leavers)
+    plan = sync(None, leavers=leavers, on_invalid="skip")
+    assert done(plan) == {"remove": 1, "differs": 2, "skip": 1}
+    assert "row 2 " in plan["table"]
+    assert "left out: field 'target_email' is required" in plan["table"]
+    assert effects(sandbox) == ["delete_member"]
 
 
 def test_many_refusals_stop_the_sync(sandbox: SandboxServer, connect: Connect) -> None:

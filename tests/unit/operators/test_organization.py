@@ -354,7 +354,7 @@ def test_what_only_a_person_can_correct_is_named(run: Run, variables: Variables)
 def test_people_who_keep_their_level_are_shown(run: Run, tmp_path: Path) -> None:
     (tmp_path / "team.csv").write_text(
         "email,level\nliv.invited@example.com,8\nolive.owner@example.com,1\nadam.admin@example.com,1\n"
-        "mina.member@example.com,1\nMina.Member@example.com,8\n"
+        "mina.member@example.com,1\nMina.Member@example.com,1\n"
     )
     plan = run.plan()
     assert [name for name in names(plan, "differs") if "person" in name] == [
@@ -370,25 +370,30 @@ def test_people_who_keep_their_level_are_shown(run: Run, tmp_path: Path) -> None
     assert names(run.apply("members")["members"], "change", "create") == []
 
 
+BOTH = ("6 Mia@example.com", "7 mia@example.com")
+
+
 def test_invalid_rows_of_a_roster_may_be_left_out_and_are_shown(
     sandbox: SandboxServer, run: Run, tmp_path: Path
 ) -> None:
-    (tmp_path / "team.csv").write_text("email,level\nada@example,1\n,\nada@example.com,1\nlin@example.com,high\n")
-    with pytest.raises(AirflowFailException, match=r"\(2\): row 2 \(ada@example\): .*; row 5 \(lin@example.com\): "):
+    people = "ada@example,1\n,\nada@example.com,1\nlin@example.com,high\nMia@example.com,1\nmia@example.com,8\n"
+    (tmp_path / "team.csv").write_text(f"email,level\n{people}")
+    with pytest.raises(AirflowFailException, match=r"\(4\): row 2 \(ada@example\): .*; row 5 \(lin@example.com\): "):
         run.plan()
     run.file = {"members": {"roster": str(tmp_path / "team.csv"), "on_invalid": "skip"}}
     plan = run.plan()
     assert names(plan, "create") == ["invite ada@example.com"]
-    assert names(plan, "differs") == ["row 2 ada@example", "row 5 lin@example.com"]
+    assert names(plan, "differs") == [f"row {who}" for who in ("2 ada@example", "5 lin@example.com", *BOTH)]
     assert "row 2 ada@example" in plan["table"]
     assert "left out: 'example' is not a domain" in plan["table"]
+    assert "left out: contradicts row 7 about the same person: level is 1 and not 8" in plan["table"]
     run.apply("members")
     assert [effect["target"] for effect in sandbox.effects()] == ["ada@example.com"]
-    with pytest.raises(AirflowFailException, match="2 differences"):
+    with pytest.raises(AirflowFailException, match="4 differences"):
         run.plan(fail_on_difference=True)
     run.file["complete"] = ["members"]
     for step in (run.plan, lambda: run.apply("members")):
-        with pytest.raises(AirflowFailException, match=r"Correct the invalid rows .* row 2 \(ada@example\)"):
+        with pytest.raises(AirflowFailException, match=r"line 3: members\.on_invalid: leave it out"):
             step()
 
 

@@ -60,7 +60,10 @@ def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(san
         ),
         ({"user_email": "adam.admin@example.com", "owner_level": "admin"}, r"an owner \(owner_level=8\)"),
         ({"user_email": MEMBER, "protected": "['mina.member@example.com']"}, "protected is a text that is not a JSON"),
-        ({"user_email": MEMBER, "protected": ["mina.member@EXAMPLE.com"]}, "Take mina.* out of protected if they are"),
+        (
+            {"user_email": MEMBER, "protected": [{"E-Mail": "mina.member@EXAMPLE.com"}]},
+            "Take mina.* out of protected if they are",
+        ),
     ):
         with pytest.raises(AirflowFailException, match=message):
             run(delete, **arguments)

@@ -81,7 +81,14 @@ def test_rows_of_every_form_are_the_same_people(sandbox: SandboxServer, query: A
     rows = query("SELECT email, first_name, level FROM people")
     mappings = [dict(zip(["EMAIL", "first_name", "Level"], row, strict=True)) for row in rows]
     description = [[name, 25, None, None, None, None, None] for name in COLUMNS]
-    for value, columns in ((rows, COLUMNS), (mappings, None), ([rows, description], None), (mappings * 2, None)):
+    others = [
+        {"Work mail": row[0], **dict(zip(COLUMNS[1:], row[1:], strict=True)), "Department": "Sales"} for row in rows
+    ]
+    named = '{"work-mail": "E-Mail", "Department": null}'
+    for value, columns in (
+        *((rows, COLUMNS), (mappings, None), ([rows, description], None), (mappings * 2, None)),
+        (others[:2], named),
+    ):
         sandbox.reset()
         road(value, columns)
         invites = {one.target_email: (one.first_name, one.level) for one in WorkspaceHook().list_invites()}
@@ -93,17 +100,17 @@ def test_rows_of_every_form_are_the_same_people(sandbox: SandboxServer, query: A
 @pytest.mark.parametrize(
     ("sql", "columns", "message"),
     [
-        ("SELECT email, level FROM people", None, "Pass columns=[…] with a name for each column: {name}, row 1 has 2"),
-        ("SELECT email, level FROM people", ["email"], "{name}, row 1 has 2, and columns names 1"),
-        ("SELECT email, level FROM people", ["email", "role"], "columns has the unknown column 'role'"),
-        ("SELECT first_name, level FROM people", ["first_name", "level"], "columns has no column 'email'"),
+        ("SELECT email, level FROM people", None, "of {name}: row 1: 2 columns: pass columns=[…] with"),
+        ("SELECT email, level FROM people", ["email"], "of {name}: row 1: 2 columns: pass columns=[…]"),
+        ("SELECT email, level FROM people", ["email", "role"], "of {name}: unknown column 'role'"),
+        ("SELECT first_name, level FROM people", ["first_name", "level"], "of {name}: no column 'email'"),
         (
             "SELECT email, 'high' FROM people",
             ["email", "level"],
             "row 1 (mia@example.com): field 'level': expected a whole number",
         ),
         ("SELECT NULL, level FROM people", ["email", "level"], "row 1 (no address): field 'target_email' is required"),
-        ("SELECT 7 FROM people", None, "row 1 (no address): field 'target_email' is required"),
+        ("SELECT 7 FROM people", None, "row 1 (no address): field 'target_email': Input should be a valid string"),
         ("SELECT first_name FROM people WHERE level = 1", None, "row 1 (mia): the address needs exactly one @"),
     ],
 )
@@ -129,6 +136,17 @@ def test_a_result_without_people_removes_nobody(sandbox: SandboxServer, query: A
     with pytest.raises(AirflowFailException, match=r"^WorkspaceInputError: (The roster|leavers) is empty"):
         road(query(sql), ["email", "level"])
     assert writes(sandbox) == []
+
+
+def test_the_roster_of_an_organization_file_has_columns_too(sandbox: SandboxServer, tmp_path: Path) -> None:
+    (tmp_path / "team.csv").write_text("Work mail,Department\nmia@example.com,Sales\n")
+    columns = {"Work mail": "email", "Department": None}
+    members = {"roster": str(tmp_path / "team.csv"), "columns": columns}
+    organization(None, members=members, complete=[])
+    organization(None, ["email", "first_name"], members=members, complete=[])
+    rows = [{"Work mail": "noor@example.com"}]
+    organization(rows, members={"columns": columns}, complete=[])
+    assert [effect["target"] for effect in sandbox.effects()] == ["mia@example.com", "noor@example.com"]
 
 
 def test_leavers_of_a_query_are_removed(sandbox: SandboxServer, query: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,13 +64,8 @@ INVALID: list[tuple[Any, str]] = [
         "ivo\ud800@example.com",
         "field 'target_email': Input should be a valid string, unable to parse raw data as a unicode string",
     ),
-    *((empty, REQUIRED) for empty in ({"email": ""}, ["ivo@example.com"], 7)),
-    ({"email": 7}, "field 'target_email': Input should be a valid string"),
-    ({"email": "ivo@example.com", "levle": 1}, "unknown field 'levle' (did you mean 'level'?)"),
-    (
-        {"\ufefftarget_email": "ivo@example.com", "email": "ivo@example.com"},
-        "unknown field '\\ufefftarget_email' (did you mean 'target_email'?)",
-    ),
+    *((empty, REQUIRED) for empty in ("", None, "\u00a0\u200b", {"email": " ", "first_name": "Ivo"})),
+    *((number, "field 'target_email': Input should be a valid string") for number in (7, {"email": 7})),
     (
         {"email": "ivo@example.com", "level": "boss"},
         "field 'level': expected a whole number, or member (1) or admin (8) or owner (15)",
@@ -79,7 +75,17 @@ INVALID: list[tuple[Any, str]] = [
         {"email": "ivo@example.com", "private_project_access": "all"},
         "field 'private_project_access': Input should be a valid list",
     ),
-    ({"email": "ivo@example.com", None: ["beyond", "the header"]}, "field 'None': Keys should be strings"),
+    *(
+        (
+            {"email": "ivo@example.com", name: cell},
+            f"field {name!r}: a value is not JSON serializable (NaN, infinity or half an emoji)",
+        )
+        for name, cell in (
+            ("first_name", "Ann \ud83d"),
+            ("message", "\ud83d"),
+            ("private_project_access", [{"id": float("inf")}]),
+        )
+    ),
 ]
 
 
@@ -127,9 +133,46 @@ def test_cells_become_the_fields_of_an_invite(sandbox: SandboxServer) -> None:
     ]
 
 
+def test_a_blank_cell_is_empty_and_the_default_wins(sandbox: SandboxServer, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("E-mail,Level,Send email\na@example.com, ,\u00a0\u200b\n")
+    defaults = {"send_email": False, "level": "admin", "message": " "}
+    path = str(tmp_path / "a.csv")
+    WorkspaceCreateInvitesOperator(task_id="invite", path=path, defaults=defaults).execute({})
+    (sent,) = writes(sandbox)
+    assert sent["body"] == [{"target_email": "a@example.com", "level": 8, "send_email": False}]
+
+
+MINA: list[Any] = [
+    {"email": "Mina@example.com", "level": 8, "message": "https://user:pass@example.com"},
+    "ivo@example.com",
+    {"email": "mina@example.com", "level": 1, "send_email": False},
+    {"E-Mail": " mina@EXAMPLE.com", "LEVEL": "admin", "message": "https://user:pass@example.com"},
+]
+
+
+def test_rows_that_say_different_things_about_a_person_are_all_invalid(sandbox: SandboxServer) -> None:
+    create = partial(WorkspaceCreateInvitesOperator, task_id="invite", invites=MINA)
+    says = r"rows \(3\), .*: row 1 \(Mina@example.com\): contradicts row 3 about the same person: level is 8 and not 1"
+    with pytest.raises(
+        AirflowFailException, match=f"{says}.*; row 3 .*: contradicts row 1 .*; row 4 .*: contradicts row 3"
+    ):
+        create().execute({})
+    assert sandbox.requests() == []
+    report = create(on_invalid="skip").execute({})
+    assert [row["status"] for row in report["addresses"]] == ["invalid", "invited", "invalid", "invalid"]
+    assert "user:***@" in report["addresses"][2]["reason"]
+    equal = create(invites=[MINA[0], *MINA[3:]]).execute({})
+    assert [row["status"] for row in equal["addresses"]] == ["invited", "duplicate"]
+    with pytest.raises(WorkspaceInputError, match=r"row 3 \(mina@example.com\): contradicts row 1"):
+        WorkspaceHook().create_invites(MINA)
+
+
 @pytest.mark.parametrize("rows", ["ada@example.com", b"ada", {"email": "ada@example.com"}, 5, None])
 def test_a_value_that_is_no_list_of_rows_is_refused(rows: Any) -> None:
-    with pytest.raises(WorkspaceInputError, match="invites must be rows or addresses"):
+    with pytest.raises(
+        WorkspaceInputError,
+        match=r"invites (must be a list of rows or addr|is a text that is not)|Give either invites=…",
+    ):
         WorkspaceHook().create_invites(rows)
 
 
@@ -151,6 +194,11 @@ def test_an_invalid_row_of_a_file_fails_before_sending(sandbox: SandboxServer, t
     (tmp_path / "a.csv").write_text("email,level\na@example.com,1,surplus\n")
     with pytest.raises(AirflowFailException, match=r"row 2 .*cells beyond the last column"):
         WorkspaceCreateInvitesOperator(task_id="invite", path=str(tmp_path / "a.csv")).execute({})
+    (tmp_path / "a.jsonl").write_text('"a@example.com"\n{"email": "ann@example.com", "first_name": "Ann \\ud83d"}')
+    with pytest.raises(
+        AirflowFailException, match=r"row 2 \(ann@example.com\): field 'first_name': a value is not JSON"
+    ):
+        WorkspaceCreateInvitesOperator(task_id="invite", path=str(tmp_path / "a.jsonl")).execute({})
     assert sandbox.requests() == []
 
 

@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.procedures.members import plan_members
+from airflow_provider_workspace.procedures.roster_files import read_roster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +55,7 @@ def plan(
     leavers: list[str] | None = None,
 ) -> Plan:
     client: Any = Lists((*records, OWNER, invite("olga@example.com")))
-    rows = leavers or [*rows, "olga@example.com"]
+    rows = read_roster(leavers or [*rows, "olga@example.com"])
     return plan_members(client, ORGANIZATION, rows, protected=protected, owner_level=owner_level, leaving=bool(leavers))
 
 
@@ -135,9 +136,9 @@ def test_plan_for_one_address(
         (OTHER, [member(level=None)], {"owner_level": None}, ["remove", "create"]),
         ([ADA], [member(level=15)], {"owner_level": None}, ["change"]),
         ([ADA], [member(level=None)], {"owner_level": None}, ["unknown"]),
-        # Removals first; the first row of an address counts
+        # Removals first; equal rows are one person
         (
-            [ADA, "ada@example.com", *OTHER, "new@example.com"],
+            [ADA, {**ADA, "email": "ada@example.com"}, *OTHER, "new@example.com"],
             [member(), member("old@example.com"), invite("x@x.org")],
             {},
             ["remove", "remove", "change", "create", "create", "skip"],

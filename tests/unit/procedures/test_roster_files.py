@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures import roster_files
-from airflow_provider_workspace.procedures.roster_files import read_roster
+from airflow_provider_workspace.procedures.roster_files import RosterFile, read_roster
 from tests.robustness.values import NASTY_TEXTS, texts
 
 
@@ -28,28 +29,44 @@ def write(folder: Path, name: str, content: str | bytes) -> str:
 @pytest.mark.parametrize(
     ("name", "content", "rows"),
     [
-        ("a.csv", "email,level\nada@example.com,1\n", [{"email": "ada@example.com", "level": "1"}]),
-        ("a.csv", "\ufeffemail,level\r\nada@example.com,1\r\n", [{"email": "ada@example.com", "level": "1"}]),
-        ("a.csv", "email;first_name\nada@example.com;Ada\n", [{"email": "ada@example.com", "first_name": "Ada"}]),
-        ("a.CSV", "email\tlevel\nada@example.com\t1\n", [{"email": "ada@example.com", "level": "1"}]),
-        ("a.csv", " email , message \na@example.com,\n", [{"email": "a@example.com", "message": ""}]),
+        ("a.csv", "email,level\nada@example.com,1\n", [{"target_email": "ada@example.com", "level": "1"}]),
+        ("a.csv", "\ufeffemail,level\r\nada@example.com,1\r\n", [{"target_email": "ada@example.com", "level": "1"}]),
+        (
+            "a.csv",
+            "email;first_name\nada@example.com;Ada\n",
+            [{"target_email": "ada@example.com", "first_name": "Ada"}],
+        ),
+        ("a.CSV", "email\tlevel\nada@example.com\t1\n", [{"target_email": "ada@example.com", "level": "1"}]),
+        (
+            "a.csv",
+            " E-Mail ,First name,MESSAGE\na@example.com, A ,\u00a0\u200b\n",
+            [{"target_email": "a@example.com", "first_name": "A"}],
+        ),
         (
             "a.csv",
             'email,private_project_access\na@example.com,"[{""id"": 1}]"\n',
-            [{"email": "a@example.com", "private_project_access": [{"id": 1}]}],
+            [{"target_email": "a@example.com", "private_project_access": [{"id": 1}]}],
         ),
         (
             "a.csv",
             'email,message\na@example.com,"Hello, ""Ada""\nand welcome"\n',
-            [{"email": "a@example.com", "message": 'Hello, "Ada"\nand welcome'}],
+            [{"target_email": "a@example.com", "message": 'Hello, "Ada"\nand welcome'}],
         ),
-        ("a.csv", 'email,message\na@example.com,"a\r\nb\rc"\n', [{"email": "a@example.com", "message": "a\r\nb\rc"}]),
-        ("a.csv", "email,level\na@example.com\n", [{"email": "a@example.com"}]),
-        ("a.json", '[{"email": "a@example.com"}, "b@example.com"]', [{"email": "a@example.com"}, "b@example.com"]),
+        (
+            "a.csv",
+            'email,message\na@example.com,"a\r\nb\rc"\n',
+            [{"target_email": "a@example.com", "message": "a\r\nb\rc"}],
+        ),
+        ("a.csv", "email,level\na@example.com\n", [{"target_email": "a@example.com"}]),
+        (
+            "a.json",
+            '[{"email": "a@example.com"}, "b@example.com"]',
+            [{"target_email": "a@example.com"}, {"target_email": "b@example.com"}],
+        ),
         (
             "a.jsonl",
             '{"email": "a@example.com"}\n\n"b@example.com"\n',
-            [{"email": "a@example.com"}, {}, "b@example.com"],
+            [{"target_email": "a@example.com"}, {}, {"target_email": "b@example.com"}],
         ),
     ],
 )
@@ -59,39 +76,41 @@ def test_roster_files_are_read(tmp_path: Path, name: str, content: str, rows: li
 
 # Before Python 3.11 the csv module does not support NUL.
 TAKES_NUL = sys.version_info >= (3, 11)
-OF_NUL = "has the unknown column 'e\\x00m\\x00" if TAKES_NUL else "line 1: line contains NUL"
+OF_NUL = "unknown column 'e\\x00m\\x00" if TAKES_NUL else "line 1: line contains NUL"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.csv", "email,levl\na@example.com,1\n", "has the unknown column 'levl' (did you mean 'level'?)"),
-        ("a.csv", "email,colour\na@example.com,1\n", "known columns: email, target_email, first_name, level"),
-        ("a.csv", "first_name\nAda\n", "has no column 'email'; its columns are first_name"),
+        (
+            "a.csv",
+            "Firstname,levl,Department,LEVEL,le-vel\nAda,1,Sales,1,1\n",
+            "a.csv': unknown column 'levl' (did you mean 'level'?); unknown column 'Department'; "  # noqa: ISC004
+            "'LEVEL' and 'le-vel' mean the same; no column 'email'. Known columns: email, target_email, firs",
+        ),
+        ("a.csv", "email" + ",?" * 5 + "".join(f",{n}" for n in range(20)), "unknown column '8'; …. Known"),
         ("a.csv", "", "is empty: expected a header such as email,first_name,level"),
         (
             "a.csv",
             "email\nj\xfcrgen@example.com\n".encode("latin-1"),
             'is not in UTF-8 (byte 7): save it as "CSV UTF-8"',
         ),
-        (
-            "a.csv",
-            "email,private_project_access\na@example.com,x\n",
-            "row 2: private_project_access must be a JSON list",
-        ),
         ("a.csv", 'email\n"a@example.com\n', "cannot be read: line 2: unexpected end of data"),
         ("a.json", '{"email": "a@example.com"}', "must hold a JSON array of rows"),
         ("a.json", "[", "cannot be read"),
         ("a.xlsx", "", "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
-        ("a.csv", b"email,email\na@example.com,b@example.com\n", "has the column 'email' more than once"),
-        ("a.csv", b"email,target_email\na@example.com,b@example.com\n", "both columns 'email' and 'target_email'"),
+        ("a.csv", b"email,email\na@example.com,b@example.com\n", "'email' and 'email' mean the same"),
+        (
+            "a.csv",
+            b"email,target_email\na@example.com,b@example.com\n",
+            "'email' and 'target_email' mean the same",
+        ),
         ("a.csv", "email\nada@example.com\n".encode("utf-16"), "is not in UTF-8 (byte 0)"),
         ("a.csv", "email\nada@example.com\n".encode("utf-16-le"), OF_NUL),
         ("a.csv", codecs.BOM_UTF8, "is empty: expected a header"),
         ("a.csv", b"email\n" + b"x" * 2_000_000, "line 2: field larger than field limit"),
         ("a.csv", b"email\n" * 4_000_000, "it is larger than 20 MB"),
         ("a.csv", b"email,message\na@example.com," + b"x" * 200_000, "line 2: field larger than field limit"),
-        ("a.csv", b"email,private_project_access\na@example.com," + b"[" * 90_000, "row 2: private_project_access"),
         ("a.json", b"[" * 100_000, "JSON that is nested too deeply"),
         ("a.json", b'["a@example.com" "b@example.com"]', "Expecting ',' delimiter: line 1 column 18"),
         ("a.json", b'["a@example.com"] []', "Extra data: line 1 column 19"),
@@ -113,7 +132,7 @@ def test_file_errors_name_the_line(tmp_path: Path, name: str, content: str | byt
     "value", ['["a@example.com"]', ["a@example.com"], ("a@example.com",), {"a@example.com"}, iter(["a@example.com"])]
 )
 def test_a_list_from_another_task_is_read(value: Any) -> None:
-    assert list(read_roster(value)) == ["a@example.com"]
+    assert list(read_roster(value)) == [{"target_email": "a@example.com"}]
 
 
 @pytest.mark.parametrize(
@@ -160,8 +179,8 @@ def test_only_regular_files_are_read(tmp_path: Path, suffix: str) -> None:
 
 
 def test_defaults_fill_missing_cells() -> None:
-    rows = read_roster(["a@example.com", {"email": "b@example.com", "level": ""}], defaults={"level": 8})
-    assert list(rows) == [{"target_email": "a@example.com", "level": 8}, {"email": "b@example.com", "level": 8}]
+    rows = read_roster(["a@example.com", {"email": "b@example.com", "level": " \u200b"}], defaults={"level": 8})
+    assert list(rows) == [{"target_email": name, "level": 8} for name in ("a@example.com", "b@example.com")]
 
 
 # Any file
@@ -184,9 +203,9 @@ ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "
 
 
 def attempt(path: Path) -> list[Any] | None:
-    """Return the rows of a roster, or check the message of its error."""
+    """Return the rows of a file, or check the message of its error."""
     try:
-        return list(read_roster(None, str(path)))
+        return roster_files.read_file(RosterFile(path))[0]
     except WorkspaceInputError as error:
         text = str(error)
         text.encode()
@@ -234,15 +253,17 @@ def test_a_json_array_is_refused_exactly_if_it_is_damaged(
 # Rows of a query
 
 DESCRIPTION = [("EMAIL", "text", None, None, None, None, None), ("LEVEL", "int", None, None, None, None, None)]
-ADA = {"email": "ada@example.com", "level": 8}
+ADA = {"target_email": "ada@example.com", "level": 8}
+LIN = {"target_email": "lin@example.com"}
+OTHERS = {"Work mail": "E-Mail", "Department": None}
 
 
 @pytest.mark.parametrize(
     ("rows", "columns", "read"),
     [
-        ([("ada@example.com", 8), ["lin@example.com", None]], ["email", "level"], [ADA, {"email": "lin@example.com"}]),
+        ([("ada@example.com", 8), ["lin@example.com", None]], ["email", "level"], [ADA, LIN]),
         ([("ada@example.com", 8), (None, None)], ["EMAIL", "Level"], [ADA, {}]),
-        ([("ada@example.com",), ["lin@example.com"], (None,)], None, ["ada@example.com", "lin@example.com", {}]),
+        ([("ada@example.com",), ["lin@example.com"], (None,)], None, [{"target_email": "ada@example.com"}, LIN, {}]),
         ([{"EMAIL": "ada@example.com", "LEVEL": 8, "MESSAGE": None}], None, [ADA]),
         (([("ada@example.com", 8)], DESCRIPTION), None, [ADA]),
         ([[["ada@example.com", 8]], DESCRIPTION], None, [ADA]),  # as XCom returns it
@@ -250,29 +271,62 @@ ADA = {"email": "ada@example.com", "level": 8}
         (
             [["ada@example.com", 8], ["lin@example.com", 8]],
             ["email", "level"],
-            [ADA, {**ADA, "email": "lin@example.com"}],
+            [ADA, {**ADA, **LIN}],
         ),
+        ([{"E-Mail": "ada@example.com", "level": 8}], None, [ADA]),
+        ([{"work-mail": "ada@example.com", "LEVEL": 8, "department": "Sales"}], OTHERS, [ADA]),
+        ([{"email": "ada@example.com", "stage": 8}], {"Stage": "LEVEL"}, [ADA]),
+        (([("ada@example.com", 8)], [("MAIL", 1), ("stage", 1)]), {"mail": "email", "stage": "level"}, [ADA]),
+        (([("ada@example.com", 8)], DESCRIPTION), ["email", "level"], [ADA]),
     ],
 )
-def test_rows_of_a_query_are_read(rows: Any, columns: list[str] | None, read: list[Any]) -> None:
+def test_rows_of_a_query_are_read(rows: Any, columns: Any, read: list[Any]) -> None:
     assert list(read_roster(rows, columns=columns)) == read
 
 
 @pytest.mark.parametrize(
     ("rows", "columns", "says"),
     [
-        ([("ada@example.com", 8)], None, r"Pass columns=\[…\] with a name for each column: invites, row 1 has 2"),
-        ([ADA, ("ada@example.com",)], ["email", "level"], "invites, row 2 has 1, and columns names 2"),
-        ([("ada@example.com", 8)], ["mail", "level"], "columns has the unknown column 'mail'.*did you mean 'email'"),
-        ([("a", "b")], ["email", "EMAIL"], "columns has the column 'email' more than once"),
-        ([("Ada", 8)], ["first_name", "level"], "columns has no column 'email'"),
+        (
+            [("ada@example.com", 8)],
+            None,
+            r"of invites: row 1: 2 columns: pass columns=\[…\] with a name for each of them",
+        ),
+        ([("ada@example.com", 8), ("ada@example.com",)], ["email", "level"], "row 2: 1 columns: pass columns"),
+        ([("ada@example.com", 8)], ["mail", "level"], "unknown column 'mail'.*did you mean 'email'"),
+        ([("a", "b")], ["email", "EMAIL"], "'email' and 'EMAIL' mean the same"),
+        ([("Ada", 8)], ["first_name", "level"], "no column 'email'"),
+        ([LIN, {**LIN, "EMAIL": None}], None, "row 2: 'target_email' and 'EMAIL' mean the same"),
+        (
+            [LIN, {"levle": 1, "Department": None}],
+            None,
+            r"row 2: unknown column 'levle' \(did .*; row 2: unknown column 'De",
+        ),
+        ([ADA], ["email", "level"], r"row 1: a mapping names its columns itself: pass columns=\{…\}, not a list"),
+        ([LIN], {"E-Mail": "mail"}, "unknown field 'mail' in columns"),
+        (([("a", 1)], DESCRIPTION), {"stage": "message", "level": None}, "invites: no column 'message'"),
+        (([], DESCRIPTION), ["email"], r"2 columns, and columns=\[…\] names 1"),
     ],
 )
-def test_rows_of_a_query_without_known_columns_are_refused(rows: Any, columns: list[str] | None, says: str) -> None:
+def test_rows_without_known_columns_are_refused(rows: Any, columns: Any, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=says):
         read_roster(rows, columns=columns)
 
 
-def test_columns_are_for_rows_and_not_for_a_file(tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceInputError, match="a file has a header"):
-        read_roster(None, write(tmp_path, "a.csv", "email\n"), columns=["email"])
+@pytest.mark.parametrize(
+    ("columns", "read"),
+    [
+        (["email", "level", "first_name"], [{**ADA, "level": "Sales", "first_name": "8"}]),
+        (OTHERS | {"stage": "level"}, [{**ADA, "level": "8"}]),
+        (["email", "level"], "3 columns, and columns=[…] names 2"),
+        (OTHERS, "unknown column 'Stage'"),
+        (OTHERS | {"Stages": "level"}, "did you mean 'message'?); no column 'level'"),
+    ],
+)
+def test_columns_are_for_files_too(tmp_path: Path, columns: Any, read: Any) -> None:
+    path = write(tmp_path, "a.csv", "Work mail,Department,Stage\nada@example.com,Sales,8\n")
+    if isinstance(read, list):
+        assert read_roster(None, path, columns=columns) == read
+    else:
+        with pytest.raises(WorkspaceInputError, match=re.escape(read)):
+            read_roster(None, path, columns=columns)

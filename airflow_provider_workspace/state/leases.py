@@ -12,6 +12,7 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache
@@ -21,6 +22,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
 from airflow_provider_workspace.api.operation import explain
+from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError
 
 log = logging.getLogger(__name__)
@@ -80,14 +82,12 @@ def parse_time(value: object) -> float:
     :param value: the text, or seconds since 1970
     :raises ValueError: if it is invalid, or not within the years that :func:`iso` can write
     """
-    try:
-        if not isinstance(value, float | int):
-            when = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-            value = (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
-        iso(value)
-    except (ValueError, OverflowError):
-        raise ValueError("it is not a time") from None
-    return value
+    # Nobody knows what a text without a hyphen counts, such as 20261123.
+    seconds = value if isinstance(value, float | int) else parse_timestamp(str(value) if "-" in str(value) else None)
+    with suppress(ValueError, OverflowError):
+        if seconds is not None and iso(seconds):
+            return seconds
+    raise ValueError("it is not a time")
 
 
 def _not_far_ahead(late_until: float) -> float:

@@ -275,8 +275,8 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         return organization_id, await self.rows(hook, organization_id)
 
     async def rows(self, hook: WorkspaceAsyncHook, organization_id: str) -> dict[str, ListedRow]:
+        from airflow_provider_workspace.api.timestamps import parse_timestamp
         from airflow_provider_workspace.procedures.arrivals import ListedRow
-        from airflow_provider_workspace.procedures.quota import parse_timestamp
 
         def listed(name: str | None, since: str | None) -> ListedRow:
             seconds = parse_timestamp(since)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FIRST, SECOND = SEED.batch_export_ids[:2]
 NOBODY = "0190c0de-0000-4000-8000-0000000000ee"
-PAST = "2020-01-01T00:00:00.000Z"
+PAST = "2020-01-01T00:00:00.5Z"
 HOUR = 3600
 live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 

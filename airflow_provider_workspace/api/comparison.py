@@ -54,9 +54,13 @@ def domain_key(domain: str) -> str:
 
 
 def address_key(address: str) -> str:
-    """Return the form in which e-mail addresses are compared; letter case and spelling of the domain do not count."""
+    """
+    Return the form in which e-mail addresses are compared; letter case and spelling of the domain do not count.
+
+    As services do: ``weiß@`` and ``weiss@`` are two people, whom ``casefold`` would make one.
+    """
     local, at, domain = normal_text(address).rpartition("@")
-    return local.casefold() + at + domain_key(domain)
+    return local.lower() + at + domain_key(domain)
 
 
 def id_key(value: object) -> str:

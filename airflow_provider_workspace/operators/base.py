@@ -484,7 +484,7 @@ class WorkspaceDeleteOperator(WorkspaceWriteOperator):
 
         delete, listed = self.filled(hook, self.operation), self.filled(hook, self.list_operation)
         name = path_fields(delete.endpoint.path)[-1]
-        its_id = getattr(self, name)
+        its_id = getattr(delete, name)
         what = f"{name.removesuffix('_id')} {its_id}"
         deleted = self.remove(hook, what, delete, find=lambda: find_by_id(hook.client, listed, its_id))
         return {name: its_id, "deleted": deleted}

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.ids import spellings
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
@@ -60,7 +62,7 @@ class SeenRows:
     def new(self, rows: Mapping[str, ListedRow]) -> list[str]:
         """Return the ids of the rows that were not seen before."""
         later = (row_id for row_id, row in rows.items() if not self._is_before(row.since))
-        return [row_id for row_id in later if _digest(row_id) not in self.ids]
+        return [row_id for row_id in later if self.ids.keys().isdisjoint(map(_digest, spellings(row_id)))]
 
     def add(self, rows: Mapping[str, ListedRow], seen: Iterable[str]) -> None:
         """Remember rows that were reported: the newest :data:`MAX_KEPT`, and more while some as old are not."""

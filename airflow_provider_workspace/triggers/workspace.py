@@ -240,6 +240,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll forever and fire for new rows; failed polls are logged."""
+        from airflow_provider_workspace.api.ids import spellings
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.triggers.polling import PollFailure, poll
 
@@ -249,8 +250,8 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 log.warning("Polling failed and will be retried: %s", polled.message)
                 continue
             organization_id, rows = polled
-            key = f"workspace_{self.what}_{organization_id}"
-            memories = memories or await self.remembered(key, rows)
+            keys = [f"workspace_{self.what}_{spelling}" for spelling in spellings(organization_id)]
+            memories = memories or await self.remembered(keys, rows)
             unseen = dict.fromkeys(row_id for _, seen in memories for row_id in seen.new(rows))
             new = sorted(unseen, key=lambda row_id: rows[row_id].since or 0)[:MAX_ROWS]
             if new:
@@ -263,7 +264,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 for store, seen in memories:
                     seen.add(rows, new)
                     if store is not None:
-                        await store.aset(key, seen.to_json())
+                        await store.aset(keys[0], seen.to_json())
 
     async def read(self, hook: WorkspaceAsyncHook) -> tuple[str, dict[str, ListedRow]]:
         """
@@ -293,17 +294,21 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         domains = hook.list_domains(organization_id=organization_id)
         return {str(row.id): listed(row.domain, row.verified_at) async for row in domains if row.is_verified}
 
-    async def remembered(self, key: str, rows: dict[str, ListedRow]) -> list[tuple[Any, SeenRows]]:
-        """Return the store of each asset with its reported rows; for a new asset these are the current rows."""
+    async def remembered(self, keys: list[str], rows: dict[str, ListedRow]) -> list[tuple[Any, SeenRows]]:
+        """
+        Return the store of each asset with its reported rows; for a new asset these are the current rows.
+
+        :param keys: the key of the rows in the store, then those that an earlier release may have used
+        """
         from airflow_provider_workspace.procedures.arrivals import SeenRows
         from airflow_provider_workspace.version_compat import asset_stores
 
         memories: list[tuple[Any, SeenRows]] = []
         for store in asset_stores(self):
-            seen = SeenRows.from_json(await store.aget(key))
-            if seen is None:
-                seen = SeenRows.all_of(rows)
-                await store.aset(key, seen.to_json())
+            found = [seen for key in keys if (seen := SeenRows.from_json(await store.aget(key)))]
+            seen = found[0] if found else SeenRows.all_of(rows)
+            if not found:
+                await store.aset(keys[0], seen.to_json())
             memories.append((store, seen))
         return memories or [(None, SeenRows.all_of(rows))]
 

@@ -39,6 +39,12 @@ def test_each_row_after_the_first_poll_is_reported_once(count: int, *, timed: bo
     assert told.new(rows) == [], "who is missed in one poll does not arrive with the next"
 
 
+def test_rows_that_an_earlier_release_saw_under_another_spelling_are_not_new() -> None:
+    row = ListedRow(None, 5)
+    told = SeenRows.all_of({"0190C0DE00004000800000000000A001": row, "7": row})
+    assert told.new({"0190c0de-0000-4000-8000-00000000a001": row, "7": row, "8": row}) == ["8"]
+
+
 def test_the_state_of_100000_members_is_below_60_kb() -> None:
     began = 1_700_000_000
     rows = listed(*range(began, began + 100_000))

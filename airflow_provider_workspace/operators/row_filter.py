@@ -11,13 +11,15 @@ from pydantic import BaseModel, TypeAdapter
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.api.models import Id
 from airflow_provider_workspace.api.secrets import is_secret
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 # Prefix of a field that the service sends although the interface does not name it.
 EXTRA = "extra."
-SCALARS = {str, int, float, bool, NoneType}
+# Types of single values, and their names for people.
+SCALARS = {str: "str", Id: "str", int: "int", float: "float", bool: "bool", NoneType: "null"}
 
 
 def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secrets: bool) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def _type_at(argument: str, path: str, model: type[BaseModel], *, return_secrets
     annotation: Any = model
     for part in [] if path.startswith(EXTRA) else path.split("."):
         record = _record_in(annotation)
-        if record is None and not set(get_args(annotation) or (annotation,)) <= SCALARS:
+        if record is None and not set(get_args(annotation) or (annotation,)) <= SCALARS.keys():
             return Any  # inside a free-form field
         if record is None or part not in record.model_fields:
             known = list(_paths(model))
@@ -85,7 +87,7 @@ def _paths(model: type[BaseModel]) -> Iterator[str]:
 
 def _read_value(path: str, value: Any, annotation: Any) -> Any:
     """Parse a wanted value to the type of its field."""
-    if annotation is Any or not set(get_args(annotation)) <= SCALARS:
+    if annotation is Any or not set(get_args(annotation)) <= SCALARS.keys():
         return value
     if path.endswith("level") and isinstance(value, str):
         value = LEVELS.get(value.strip().lower(), value)
@@ -94,7 +96,7 @@ def _read_value(path: str, value: Any, annotation: Any) -> Any:
             raise ValueError  # noqa: TRY301 - pydantic would parse true as 1
         return TypeAdapter(annotation).validate_python(value)
     except ValueError:
-        expected = " or ".join(item.__name__ for item in get_args(annotation) if item is not NoneType)
+        expected = " or ".join(SCALARS[item] for item in get_args(annotation) if item is not NoneType)
         raise WorkspaceInputError(f"where compares {path} with {shown(value)}; expected {expected}") from None
 
 

@@ -44,12 +44,12 @@ def lease(**fields: Any) -> dict[str, Any]:
 
 def window_of(lease: dict[str, Any]) -> str:
     """Return the digest of a window in keys, and in the Variable of a sweep."""
-    return _digest(lease["dag_id"], lease["run_id"], lease["close_task_id"], str(lease["map_index"]))
+    return digest(lease["dag_id"], lease["run_id"], lease["close_task_id"], str(lease["map_index"]))
 
 
 def variable(lease: dict[str, Any]) -> tuple[str, str]:
     """Return key and value of the Variable."""
-    service = _digest(lease["service"], lease["organization_id"])[:12]
+    service = digest(lease["service"], lease["organization_id"].strip().lower())[:12]
     return f"{PREFIX}{window_of(lease)}.{lease['batch_export_id']}.{service}", json.dumps(lease)
 
 
@@ -58,5 +58,5 @@ def swept(lease: dict[str, Any], state: str, why: str = "", *, at: float) -> str
     return json.dumps({"at": iso(at), "windows": {window_of(lease): {"state": state, "why": why, "since": iso(at)}}})
 
 
-def _digest(*parts: str) -> str:
+def digest(*parts: str) -> str:
     return sha256("\n".join(parts).encode()).hexdigest()[:20]

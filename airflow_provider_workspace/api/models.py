@@ -9,14 +9,16 @@ docstrings are those of "Resources and their fields" in the interface document.
 # Without postponed annotations: pydantic would have to compile each one when this is imported.
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
 
+from airflow_provider_workspace.api.ids import canonical_text
 from airflow_provider_workspace.api.levels import ShownLevel, ShownNumber
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets
 
 T = TypeVar("T")
+Id = Annotated[str, AfterValidator(canonical_text)]
 
 
 class Resource(BaseModel):
@@ -76,7 +78,7 @@ class User(Resource):
     """A user, embedded in other records. Section "User"."""
 
     id: int | None = None
-    uuid: str | None = None
+    uuid: Id | None = None
     distinct_id: str | None = None
     first_name: str | None = None
     last_name: str | None = None
@@ -115,13 +117,13 @@ class DashboardCollaborator(Resource):
 
     empty_list_as_object = True
 
-    id: str | None = None
+    id: Id | None = None
     dashboard_id: int | None = None
     user: User | None = None
     level: ShownNumber = None
     added_at: str | None = None
     updated_at: str | None = None
-    user_uuid: str | None = None
+    user_uuid: Id | None = None
 
     @property
     def label(self) -> str | None:
@@ -160,7 +162,7 @@ class BatchExport(Resource):
 class Domain(Resource):
     """A domain of an organization. Section "Domain"."""
 
-    id: str | None = None
+    id: Id | None = None
     domain: str | None = None
     is_verified: bool | None = None
     verified_at: str | None = None
@@ -182,7 +184,7 @@ class Invite(Resource):
 
     holds_secrets = False
 
-    id: str | None = None
+    id: Id | None = None
     target_email: str | None = None
     first_name: str | None = None
     emailing_attempt_made: bool | None = None
@@ -206,7 +208,7 @@ class Member(Resource):
 
     holds_secrets = False
 
-    id: str | None = None
+    id: Id | None = None
     user: User | None = None
     level: ShownLevel = None
     joined_at: str | None = None
@@ -224,8 +226,8 @@ class ProjectItem(Resource):
     """A project in the list of projects. Section "Project"."""
 
     id: int | None = None
-    uuid: str | None = None
-    organization: str | None = None
+    uuid: Id | None = None
+    organization: Id | None = None
     api_token: str | None = None
     name: str | None = None
     completed_snippet_onboarding: bool | None = None
@@ -248,7 +250,7 @@ class Project(Resource):
     """
 
     id: int | None = None
-    organization: str | None = None
+    organization: Id | None = None
     name: str | None = None
     product_description: str | None = None
     created_at: str | None = None
@@ -256,7 +258,7 @@ class Project(Resource):
     has_group_types: bool | None = None
     live_events_token: str | None = None
     updated_at: str | None = None
-    uuid: str | None = None
+    uuid: Id | None = None
     api_token: str | None = None
     app_urls: list[Any] | None = None
     slack_incoming_webhook: str | None = None

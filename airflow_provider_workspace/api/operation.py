@@ -14,13 +14,13 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 from urllib.parse import quote, urlencode
-from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from typing_extensions import get_original_bases
 
+from airflow_provider_workspace.api.ids import canonical_id, canonical_uuid
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets, without_url_secrets
-from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, printable, shown, type_name
+from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, printable, shown
 
 T = TypeVar("T")
 OperationClass = TypeVar("OperationClass", bound="type[Operation[Any]]")
@@ -36,26 +36,10 @@ TOO_LONG = "a number exceeds Python's integer string limit"
 
 def _whole_number(value: Any) -> int:
     """Parse an integer id; templates render it as text."""
-    if isinstance(value, str) and re.fullmatch(r"\s*\d+\s*", value):
-        return int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return int(str(value))  # str raises ValueError beyond the integer string limit
+    text = str(value)  # raises ValueError beyond the integer string limit
+    if re.fullmatch(r"\s*\d+\s*", text):
+        return int(text)
     raise ValueError(f"expected a whole number, not {shown(value)}")
-
-
-def _uuid(value: Any) -> str:
-    """Parse a UUID and return its canonical form."""
-    try:
-        return str(value if isinstance(value, UUID) else UUID(str.strip(value)))
-    except (TypeError, ValueError):
-        raise ValueError(f"expected a UUID, not {shown(value)}") from None
-
-
-def _text_id(value: Any) -> str:
-    """Write an id out that services give as a number, and the interface types as a string in paths."""
-    if isinstance(value, int | str) and not isinstance(value, bool):
-        return str(value)
-    raise ValueError(f"expected a text or a number, not {type_name(value)}")
 
 
 def _no_boolean(value: Any) -> Any:
@@ -65,22 +49,23 @@ def _no_boolean(value: Any) -> Any:
     return value
 
 
-def _user_id(value: Any) -> Any:
+def _user_id(value: Any) -> str:
     """Refuse an e-mail address or a number; the interface does not say more about the form of user ids."""
-    if isinstance(value, str) and ("@" in value or value.strip().isdecimal()):
-        what = "an e-mail address" if "@" in value else "a number"
+    user_id = canonical_id(value)
+    if "@" in user_id or user_id.isdecimal():
+        what = "an e-mail address" if "@" in user_id else "a number"
         raise ValueError(
-            f"expected the UUID of a user, not {what} ({value[:60]!r}); it is user.uuid in the list of members. "
+            f"expected the UUID of a user, not {what} ({user_id[:60]!r}); it is user.uuid in the list of members. "
             "Operators look it up if you pass user_email instead"
         )
-    return value
+    return user_id
 
 
 IntegerId = Annotated[int | str, BeforeValidator(_whole_number)]
 """An integer id."""
-TextId = Annotated[int | str, BeforeValidator(_text_id)]
-"""An id of any form."""
-Uuid = Annotated[UUID | str, BeforeValidator(_uuid)]
+TextId = Annotated[str, BeforeValidator(canonical_id)]
+"""An id of any form; services give some as a number, and the interface types them as a string in paths."""
+Uuid = Annotated[str, BeforeValidator(canonical_uuid)]
 """A UUID."""
 Limit = Annotated[int | None, Field(ge=1), BeforeValidator(_no_boolean)]
 """Rows per page of a list."""
@@ -340,7 +325,7 @@ class Operation(BaseModel, Generic[T]):
 class OrganizationList(Operation[T]):
     """The list of a kind of resource in an organization."""
 
-    organization_id: str
+    organization_id: TextId
     limit: Limit = None
     offset: Offset = None
 

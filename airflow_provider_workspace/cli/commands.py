@@ -192,13 +192,13 @@ def resume(args: Namespace) -> None:
     """Resume one batch export, unless a maintenance window holds it."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.operators.arguments import EXPORTS
-    from airflow_provider_workspace.state.leases import LeaseRegistry, export_key
+    from airflow_provider_workspace.state.leases import LeaseRegistry, export_keys
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
         (export_id,) = EXPORTS.read("EXPORT_ID", [args.export_id])
-        key = export_key(hook.client.settings.base_url, organization_id, export_id)
-        for lease, window in LeaseRegistry(DatabaseStore()).windows_holding(key).items():
+        keys = export_keys(hook.client.settings.base_url, organization_id, export_id)
+        for lease, window in LeaseRegistry(DatabaseStore()).windows_holding(keys).items():
             raise SystemExit(
                 "Run 'airflow workspace windows --resume', which resumes what abandoned windows hold. To resume the "
                 f"export in the middle of a window, delete the Variable '{lease}' first: no further task of the work "

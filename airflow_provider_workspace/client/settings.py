@@ -17,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
+from airflow_provider_workspace.api.operation import TextId
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 if TYPE_CHECKING:
@@ -35,13 +36,6 @@ def _boolean(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError("true or false")  # noqa: TRY004 - pydantic collects ValueError only
     return value
-
-
-def _identifier(value: Any) -> str:
-    """Parse an id, text or a number."""
-    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise ValueError("an id")
-    return str(value).strip()
 
 
 def _url(value: Any) -> str:
@@ -63,7 +57,6 @@ def _verify(value: Any) -> bool | str:
 
 
 Boolean = Annotated[bool, PlainValidator(_boolean)]
-Identifier = Annotated[str, PlainValidator(_identifier)]
 Url = Annotated[str, PlainValidator(_url)]
 Verify = Annotated[bool | str, PlainValidator(_verify)]
 
@@ -97,11 +90,11 @@ class Settings(BaseModel):
     api_key: str
     source: str = "the settings"
 
-    organization_id: Identifier | None = Field(
+    organization_id: TextId | None = Field(
         default=None, title="Organization", json_schema_extra={"allowed": "id (text or number)"}
     )
     """Organization id for tasks that do not set one. Required to test the connection."""
-    project_id: Identifier | None = Field(
+    project_id: TextId | None = Field(
         default=None, title="Project", json_schema_extra={"allowed": "id (text or number)"}
     )
     """Project id for tasks that do not set one."""
@@ -235,7 +228,9 @@ def _expected(key: str, finding: "ErrorDetails") -> str:
     """Describe the expected value of a setting."""
     if key not in BOUNDS:
         context = finding.get("ctx", {})
-        return str(context.get("expected") or context.get("error") or "text")
+        # Without the value, which may be a secret in the wrong place.
+        expected = str(context.get("expected") or context.get("error") or "text").partition(", not ")[0]
+        return expected.removeprefix("expected ")
     low, high = BOUNDS[key]
     return f"a {'whole ' if finding['type'].startswith('int_') else ''}number from {low} to {high}"
 

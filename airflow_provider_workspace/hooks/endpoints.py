@@ -8,9 +8,9 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.ids import canonical_text
 from airflow_provider_workspace.api.operation import Operation, is_page, path_fields
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
-from airflow_provider_workspace.procedures.find import same_id
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -43,13 +43,9 @@ def load(name: str, value: Any, *, functions: bool = False) -> Any:
 
 def with_default_ids(hook: WorkspaceHook, cls: type[Operation[Any]], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an operation, with the organization and project that its path needs."""
-    ids: dict[str, Any] = {}
+    defaults = {"organization_id": hook.organization_or_default, "project_id": hook.project_or_default}
     in_path = path_fields(cls.endpoint.path)
-    if "organization_id" in in_path:
-        ids["organization_id"] = hook.organization_or_default(given.get("organization_id"))
-    if "project_id" in in_path:
-        ids["project_id"] = hook.project_or_default(given.get("project_id"))
-    return {**given, **ids}
+    return {**given, **{name: read(given.get(name)) for name, read in defaults.items() if name in in_path}}
 
 
 def state_reader(hook: WorkspaceHook, state_of: str, batch_export_id: str) -> Callable[[], Any]:
@@ -70,7 +66,7 @@ def state_reader(hook: WorkspaceHook, state_of: str, batch_export_id: str) -> Ca
 
     def read() -> str | None:
         rows = hook.client.rows(operation) if is_page(operation.endpoint.result) else [hook.client.send(operation)]
-        found = [row.paused for row in rows if same_id(row.id, batch_export_id)]
+        found = [row.paused for row in rows if canonical_text(str(row.id)) == batch_export_id]
         return {"[True]": "paused", "[False]": "running"}.get(str(found))
 
     return read

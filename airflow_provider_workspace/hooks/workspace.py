@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import time
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
-from uuid import UUID
 
 from airflow.sdk import BaseHook
 
 from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.ids import check_id
+from airflow_provider_workspace.api.no_value import is_no_value, no_value_error
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
     WorkspaceError,
-    WorkspaceInputError,
     WorkspaceOutcomeUnknownError,
 )
 from airflow_provider_workspace.hooks.progress import ProgressLog
@@ -26,6 +26,7 @@ from airflow_provider_workspace.version_compat import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from uuid import UUID
 
     from typing_extensions import Self, Unpack
 
@@ -199,22 +200,13 @@ class WorkspaceHook(WorkspaceConnectionHook):
 
     def _id_or_default(self, name: str, given: Any) -> str:
         given = getattr(self, name) if given is None else given
+        given = getattr(self.client.settings, name) if given is None else given
         if given is None:
-            settings = self.client.settings
-            default: str | None = getattr(settings, name)
-            if default is None:
-                raise WorkspaceConfigError(f"No {name}: pass {name}=…, or set it in the extra of {settings.source}.")
-            return default
-        from airflow_provider_workspace.api.no_value import is_no_value, no_value_error
-
-        if isinstance(given, bool) or not isinstance(given, str | int | UUID):
-            raise WorkspaceInputError(f"{name} must be an id, not something of type {type(given).__name__}")
+            source = self.client.settings.source
+            raise WorkspaceConfigError(f"No {name}: pass {name}=…, or set it in the extra of {source}.")
         if is_no_value(given):
             raise no_value_error(name, given)
-        try:
-            return str(given)
-        except ValueError:
-            raise WorkspaceInputError(f"{name} exceeds Python's integer string limit, so it is not an id") from None
+        return check_id(name, given)
 
     def _in_organization(self, operation: Callable[..., Operation[T]], organization_id: str | None, **fields: Any) -> T:
         return self.send(operation(organization_id=self.organization_or_default(organization_id), **fields))

@@ -484,7 +484,7 @@ class WorkspaceDeleteOperator(WorkspaceWriteOperator):
 
         delete, listed = self.filled(hook, self.operation), self.filled(hook, self.list_operation)
         name = path_fields(delete.endpoint.path)[-1]
-        its_id = getattr(self, name)
+        its_id = getattr(delete, name)
         what = f"{name.removesuffix('_id')} {its_id}"
         deleted = self.remove(hook, what, delete, find=lambda: find_by_id(hook.client, listed, its_id))
         return {name: its_id, "deleted": deleted}
@@ -502,7 +502,8 @@ class WorkspaceListOperator(WorkspaceOperator):
 
     :param where: return rows whose fields have these values. A dot selects a field of a nested object, a list holds
         alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. E-mail addresses are
-        compared regardless of letter case. Prefix a field that the interface does not name with ``extra.``
+        compared regardless of letter case, ids however they are written. Prefix a field that the interface does not
+        name with ``extra.``
     :param fields: fields to return of each row, written as in ``where``; by default all
     :param count_only: return only the number of rows
     :param max_rows: maximum number of rows, because XCom is not made for long lists. The task fails if there are more

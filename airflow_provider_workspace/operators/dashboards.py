@@ -151,7 +151,7 @@ class WorkspaceDeleteDashboardOperator(OfDashboard, WorkspaceDeleteOperator):
                 return False
 
         deleted = self.remove(hook, f"dashboard {self.dashboard_id}", delete, find=find, in_list=False)
-        return {"dashboard_id": self.dashboard_id, "deleted": deleted}
+        return {"dashboard_id": delete.dashboard_id, "deleted": deleted}
 
 
 class WorkspaceGetDashboardAccessControlsOperator(WorkspaceGetDashboardOperator):
@@ -231,4 +231,4 @@ class WorkspaceRemoveDashboardCollaboratorOperator(CollaboratorIds, WorkspaceDel
             find=lambda: find_by_uuid(hook.client, collaborators, user_uuid),
             explain=lambda error: check_collaborator_id(hook.client, error, user_uuid, collaborators, members),
         )
-        return {"dashboard_id": self.dashboard_id, "user_uuid": user_uuid, "deleted": deleted}
+        return {"dashboard_id": collaborators.dashboard_id, "user_uuid": user_uuid, "deleted": deleted}

@@ -11,11 +11,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from airflow_provider_workspace.api.ids import MAX_NUMBER, canonical_uuid, check_id
 from airflow_provider_workspace.api.no_value import NO_VALUES, is_no_value, no_value_error
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
 
-# More than any id or count, and far below Python's integer string limit.
-MAX_NUMBER = 10**100
 # What a switch may render to.
 SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 # No wait may be longer than a year.
@@ -86,20 +85,17 @@ def _read_path(folder: str, value: Any) -> Any:
     return value if stays else os.path.join(folder, value)  # noqa: PTH118 - keeps a trailing slash
 
 
-def read_text(name: str, value: Any, expected: str = "a string") -> str:
+def read_text(name: str, value: Any) -> str:
     """Read a text of one line."""
     if not isinstance(value, str):
-        raise WorkspaceInputError(f"{name} must be {expected}, not {type_name(value)}")
+        raise WorkspaceInputError(f"{name} must be a string, not {type_name(value)}")
     # Not in names, where the service decides: some replace a tab with a blank.
     if name != "name" and not value.strip().isprintable():
         raise WorkspaceInputError(f"{name} contains characters that cannot be printed: {value[:40]!a}")
     return value
 
 
-def read_id(name: str, value: Any) -> Any:
-    """Read an id."""
-    number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
-    return value if number or isinstance(value, UUID) else read_text(name, value, "a string or a number")
+read_id = check_id
 
 
 def read_switch(name: str, value: Any) -> bool:
@@ -228,7 +224,7 @@ def read_exports(name: str, value: Any, *, at_least: int) -> list[str]:
     """Read the ids of batch exports, and return each once."""
     given = read_names(name, value)
     try:
-        found = list(dict.fromkeys(str(UUID(text.strip())) for text in given))
+        found = list(dict.fromkeys(map(canonical_uuid, given)))
     except ValueError:
         found = []
     if not found and (at_least or given):

@@ -11,13 +11,15 @@ from pydantic import BaseModel, TypeAdapter
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import parse_level, parse_number
+from airflow_provider_workspace.api.models import Id
 from airflow_provider_workspace.api.secrets import is_secret
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 # Prefix of a field that the service sends although the interface does not name it.
 EXTRA = "extra."
-SCALARS = {str, int, float, bool, NoneType}
+# Types of single values, and their names for people.
+SCALARS = {str: "str", Id: "str", int: "int", float: "float", bool: "bool", NoneType: "null"}
 
 
 def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secrets: bool) -> dict[str, Any]:
@@ -54,7 +56,7 @@ def _field_at(argument: str, path: str, model: type[BaseModel], *, return_secret
     field: Any = None
     for part in [] if path.startswith(EXTRA) else path.split("."):
         record = _record_in(annotation)
-        if record is None and not set(get_args(annotation) or (annotation,)) <= SCALARS:
+        if record is None and not set(get_args(annotation) or (annotation,)) <= SCALARS.keys():
             return None  # inside a free-form field
         if record is None or part not in record.model_fields:
             known = list(_paths(model))
@@ -87,7 +89,7 @@ def _paths(model: type[BaseModel]) -> Iterator[str]:
 
 def _read_value(path: str, value: Any, field: Any) -> Any:
     """Parse a wanted value to the type of its field."""
-    if field is None or field.annotation is Any or not set(get_args(field.annotation)) <= SCALARS:
+    if field is None or field.annotation is Any or not set(get_args(field.annotation)) <= SCALARS.keys():
         return value
     types, levels = get_args(field.annotation), [each for each in (parse_level, parse_number) if each in field.metadata]
     try:
@@ -97,7 +99,7 @@ def _read_value(path: str, value: Any, field: Any) -> Any:
             raise ValueError  # noqa: TRY301 - pydantic would parse true as 1
         return TypeAdapter(field.annotation).validate_python(value)
     except ValueError as error:
-        why = error if levels else "expected " + " or ".join(one.__name__ for one in types if one is not NoneType)
+        why = error if levels else "expected " + " or ".join(SCALARS[one] for one in types if one is not NoneType)
         raise WorkspaceInputError(f"where compares {path} with {shown(value)}; {why}") from None
 
 

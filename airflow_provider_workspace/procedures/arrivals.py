@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.ids import spellings
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -71,7 +73,9 @@ class SeenRows:
 
     def _is_new(self, row_id: str, since: int | None) -> bool:
         # None for a row that had no time, and for one that is too old to be remembered by its id.
-        last = self.ids.get(_digest(row_id), -1) if since is None or since > self.before else None
+        last = None
+        if since is None or since > self.before:
+            last = next((self.ids[key] for key in map(_digest, spellings(row_id)) if key in self.ids), -1)
         return last is not None and (since or 0) > last
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from airflow_provider_workspace.api.comparison import address_key, id_key
-from airflow_provider_workspace.api.operation import Uuid, explain
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.operation import TextId, Uuid, explain
 from airflow_provider_workspace.api.operations.domains import VerifyDomain
 from airflow_provider_workspace.api.outcome import refuses_kind_of_key
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
@@ -95,7 +95,7 @@ class DomainVerified(Condition):
     subject: ClassVar[str] = "domains"
 
     def evaluate(self, seen: Snapshot) -> Result:
-        domain = seen.domains.get(id_key(self.domain_id))
+        domain = seen.domains.get(self.domain_id)
         if domain is None:
             return Result(done=False, message=f"domain {self.domain_id} not found", found=False)
         result = {"domain_id": self.domain_id, "domain": domain.domain, "verified_at": domain.verified_at}
@@ -149,7 +149,7 @@ class InvitesSettled(PeopleCondition):
 class ProjectCondition(Condition):
     """Base of the conditions on a project."""
 
-    project_id: str
+    project_id: TextId
     subject: ClassVar[str] = "projects"
 
     @abstractmethod

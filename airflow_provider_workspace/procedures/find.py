@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.comparison import address_key, domain_key, id_key, normal_text
+from airflow_provider_workspace.api.comparison import address_key, domain_key, normal_text
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.request_errors import incomplete_list_error
 from airflow_provider_workspace.errors import (
@@ -95,16 +96,8 @@ def find_row(
 
 def find_by_id(client: WorkspaceClient, first: Operation[Page[R]], wanted: object) -> R | None:
     """Return the row of a list with an id; ``None`` if there is none."""
-
-    def its_id(row: R) -> object:
-        return getattr(row, "id", None)
-
-    return find_row(client, first, lambda row: same_id(its_id(row), wanted), identity=its_id)
-
-
-def same_id(one: object, other: object) -> bool:
-    """Return whether two ids are the same; a missing one is none."""
-    return bool(one) and id_key(one) == id_key(other)
+    its_id = attrgetter("id")
+    return find_row(client, first, lambda row: its_id(row) == wanted, identity=its_id)
 
 
 # What a create makes
@@ -156,7 +149,7 @@ def _listed(create: Operation[Any]) -> tuple[str, Operation[Page[Any]], Callable
     return (
         f"collaborator {user} of dashboard {added.dashboard_id}",
         ops.dashboards.ListDashboardCollaborators(project_id=added.project_id, dashboard_id=added.dashboard_id),
-        lambda row: same_id(row.user_uuid, user) or same_id(row.user and row.user.uuid, user),
+        lambda row: user in (row.user_uuid, row.user and row.user.uuid),
     )
 
 
@@ -284,7 +277,7 @@ def find_user(
 
 def find_by_uuid(client: WorkspaceClient, first: Operation[Page[P]], user_uuid: str) -> P | None:
     """Return the row of a user in a list of members or collaborators; ``None`` if there is none."""
-    return find_row(client, first, lambda row: same_id(_uuid_of(row), user_uuid), identity=_uuid_of)
+    return find_row(client, first, lambda row: _uuid_of(row) == user_uuid, identity=_uuid_of)
 
 
 def check_user_id(
@@ -297,7 +290,7 @@ def check_user_id(
     """
     for row in read_rows(client, first, identity=_uuid_of):
         uuid = _uuid_of(row)
-        if same_id(row.id, user_uuid) and not same_id(uuid, user_uuid):
+        if row.id == user_uuid != uuid:
             error.args = (
                 f"Pass user_uuid='{uuid}': the id that was passed belongs to the {kind}, not to the user. {error}",
             )

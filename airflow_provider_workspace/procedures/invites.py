@@ -19,6 +19,7 @@ from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvites
 from airflow_provider_workspace.api.outcome import is_in_doubt
 from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
+from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceRateLimitError,
@@ -31,7 +32,7 @@ from airflow_provider_workspace.procedures.invites_report import (
     WorkspaceInvitesIncompleteError,
     name_entries,
 )
-from airflow_provider_workspace.procedures.quota import DAY, Quota, parse_timestamps
+from airflow_provider_workspace.procedures.quota import DAY, Quota
 from airflow_provider_workspace.procedures.roster import Entry, Row, check_roster
 from airflow_provider_workspace.procedures.snapshot import Snapshot, take_snapshot
 
@@ -249,7 +250,7 @@ class _Campaign:
                 break
             self.slow_readings += 1
         self.fresh_for = max(FRESH_SECONDS, 5 * seconds)
-        self.listed = parse_timestamps(seen.invited_at)
+        self.listed = [time for time in map(parse_timestamp, seen.invited_at) if time is not None]
         self.compare(seen)
         self.total = self.total or len(self.open)
         self.resolve_refusals()

@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.comparison import address_key, id_key
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite, ListInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers, UpdateMember
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.find import read_rows, same_id
+from airflow_provider_workspace.procedures.find import read_rows
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
@@ -213,7 +213,7 @@ def check_removal(
     """
     safe = set(map(address_key, addresses_of(protected, "protected", needed=False)))
     for member in members:
-        if member.user and same_id(member.user.uuid, delete.user_uuid):
+        if member.user and member.user.uuid == delete.user_uuid:
             who = member.user.email or delete.user_uuid
             hold = _why_kept(member, safe, owner_level)
             if hold == PROTECTED:
@@ -234,11 +234,11 @@ def check_owner_stays(members: Iterable[Member], changes: Iterable[Change], cure
     :param cure: what permits it, for the message
     :raises WorkspaceInputError: naming the last ones
     """
-    before = {id_key(member.user.uuid): member.level or 0 for member in members if member.user and member.user.uuid}
+    before = {member.user.uuid: member.level or 0 for member in members if member.user and member.user.uuid}
     after, names = dict(before), dict[str, str]()
     for change in changes:
         if isinstance(change.operation, DeleteMember | UpdateMember):
-            uuid = id_key(change.operation.user_uuid)
+            uuid = change.operation.user_uuid
             after[uuid] = change.after.get("level", -1)
             names[uuid] = change.name
     highest = max(before.values(), default=-1)

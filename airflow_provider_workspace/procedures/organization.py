@@ -292,11 +292,11 @@ def _plan_collaborators(
     """Compare the collaborators of a dashboard; ``ids`` is ``None`` if it does not exist yet."""
     listed = read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**ids)) if ids else []
     users = {address_key(one.user.email or ""): one.user.uuid for one in reader.members if one.user and one.user.uuid}
-    keys = {uuid.lower(): key for key, uuid in users.items()}
+    keys = {uuid: key for key, uuid in users.items()}
     rows: dict[str, DashboardCollaborator] = {}
     nameless: list[DashboardCollaborator] = []
     for row in listed:
-        key = keys.get((row.label or "").lower()) or address_key((row.user and row.user.email) or "")
+        key = keys.get(row.label or "") or address_key((row.user and row.user.email) or "")
         if key:
             rows[key] = row
         else:
@@ -343,7 +343,7 @@ def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Chan
     changes: list[Change] = []
     for number, entry in enumerate(wanted.exports):
         where = ("exports", number)
-        export_id = str(entry.batch_export_id)
+        export_id = entry.batch_export_id
         name, after, window = f"export {export_id}", {"paused": entry.paused}, reader.window_of(export_id)
         if window:
             why = f"left alone: the maintenance window {window} holds it"

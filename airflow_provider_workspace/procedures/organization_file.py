@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from airflow_provider_workspace.api.comparison import address_key, domain_key
 from airflow_provider_workspace.api.levels import OptionalLevel, OptionalNumber
-from airflow_provider_workspace.api.operation import Uuid
+from airflow_provider_workspace.api.operation import TextId, Uuid
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.invites import InviteSettings
 from airflow_provider_workspace.api.operations.projects import ProjectFields
@@ -140,7 +140,7 @@ class ExportEntry(_Entry):
 class Organization(_Entry):
     """What an organization should look like."""
 
-    organization_id: str | None = Field(default=None, min_length=1, description="By default that of the connection")
+    organization_id: TextId | None = Field(default=None, min_length=1, description="By default that of the connection")
     projects: list[ProjectEntry] = []
     domains: list[DomainEntry] = []
     members: Members | None = None
@@ -202,7 +202,7 @@ class Organization(_Entry):
         """Refuse repeated entries, and a complete list that is missing."""
         _refuse_repeated("projects", [project_key(entry.name) for entry in self.projects], "projects")
         _refuse_repeated("domains", [domain_key(entry.domain) for entry in self.domains], "domains")
-        _refuse_repeated("exports", [str(entry.batch_export_id) for entry in self.exports], "exports")
+        _refuse_repeated("exports", [entry.batch_export_id for entry in self.exports], "exports")
         keys = [entry.variable_key for project in self.projects for entry in project.dashboards if entry.variable_key]
         _refuse_repeated("variable_key", keys)
         for number, project in enumerate(self.projects):

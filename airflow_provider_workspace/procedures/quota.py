@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping, Sequence
-from datetime import datetime, timezone
 from itertools import zip_longest
 from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
 
 HOUR, DAY = 3600.0, 86_400.0
 LIMITS = {HOUR: "per_hour", DAY: "per_day"}
@@ -20,8 +17,6 @@ PASSING = 60.0
 DEFAULT_PAUSE = 5.0
 # Seconds by which the clocks may differ.
 CLOCK_MARGIN = 2.0
-# Unlike datetime.fromisoformat of Python 3.10, pydantic reads a fraction of a second with any number of digits.
-_TIMESTAMP = TypeAdapter(datetime)
 
 
 class Quota:
@@ -163,19 +158,3 @@ class Quota:
         listed = [time for time in listed if time <= now + PASSING]
         pairs = zip_longest(sorted(listed, reverse=True), sorted(sent, reverse=True), fillvalue=0.0)
         return [time for time in map(max, pairs) if time > now - span]
-
-
-def parse_timestamps(timestamps: Iterable[str]) -> list[float]:
-    """Parse timestamps of the service, without invalid ones."""
-    return [time for time in map(parse_timestamp, timestamps) if time is not None]
-
-
-def parse_timestamp(timestamp: str | None) -> float | None:
-    """Parse a timestamp of the service to seconds since 1970; ``None`` if it is missing or invalid."""
-    if not timestamp:
-        return None
-    try:
-        when = _TIMESTAMP.validate_python(timestamp)
-    except ValidationError:
-        return None
-    return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()

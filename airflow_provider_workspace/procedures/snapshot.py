@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.comparison import address_key, id_key
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
 from airflow_provider_workspace.procedures.find import pages_of
 
@@ -24,7 +24,7 @@ class Snapshot:
     """
     The contents of the lists.
 
-    :param domains: domains by :func:`~airflow_provider_workspace.api.comparison.id_key`
+    :param domains: domains by id
     :param invites: whether an invite has expired, by
         :func:`~airflow_provider_workspace.api.comparison.address_key`; of several invites an open one counts
     :param members: address keys of the members
@@ -81,7 +81,7 @@ def take_snapshot(
             seen.incomplete = str(error)
 
     if subject == "domains":
-        seen.domains.update((id_key(row.id), row) for row in rows(ops.domains.ListDomains(**where)))
+        seen.domains.update((row.id or "", row) for row in rows(ops.domains.ListDomains(**where)))
         return seen
     if subject == "projects":
         seen.projects.update((str(row.id), row) for row in rows(ops.projects.ListProjects(**where)))

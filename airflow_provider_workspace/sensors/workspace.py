@@ -306,7 +306,7 @@ class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
     project_id: Arg[int | str] = arg(ID)
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
-        return "project_receiving_events", {"project_id": str(self.project_id).strip()}
+        return "project_receiving_events", {"project_id": str(self.project_id)}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
         hook.get_project(project_id=self.project_id)
@@ -328,7 +328,7 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
     product: Arg[str | None] = arg(NAME, default=None)
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
-        return "project_onboarded", {"project_id": str(self.project_id).strip(), "product": self.product}
+        return "project_onboarded", {"project_id": str(self.project_id), "product": self.product}
 
     def retrieve(self, hook: WorkspaceHook) -> None:
         hook.get_project(project_id=self.project_id)

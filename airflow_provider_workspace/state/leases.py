@@ -12,6 +12,7 @@ import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache
@@ -20,7 +21,9 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
+from airflow_provider_workspace.api.ids import canonical_text, spellings
 from airflow_provider_workspace.api.operation import explain
+from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError
 
 log = logging.getLogger(__name__)
@@ -80,14 +83,12 @@ def parse_time(value: object) -> float:
     :param value: the text, or seconds since 1970
     :raises ValueError: if it is invalid, or not within the years that :func:`iso` can write
     """
-    try:
-        if not isinstance(value, float | int):
-            when = datetime.fromisoformat(str(value).replace("Z", "+00:00"))
-            value = (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
-        iso(value)
-    except (ValueError, OverflowError):
-        raise ValueError("it is not a time") from None
-    return value
+    # Nobody knows what a text without a hyphen counts, such as 20261123.
+    seconds = value if isinstance(value, float | int) else parse_timestamp(str(value) if "-" in str(value) else None)
+    with suppress(ValueError, OverflowError):
+        if seconds is not None and iso(seconds):
+            return seconds
+    raise ValueError("it is not a time")
 
 
 def _not_far_ahead(late_until: float) -> float:
@@ -111,6 +112,7 @@ class Lease(BaseModel):
 
     :param service: base URL of the service
     :param owner: owner of the task that opened the window
+    :param organization_id: canonical; leases of earlier releases, and their keys, have it as its author wrote it
     :param state: ``opening`` until the export is paused, ``closing`` as soon as a resume is about to be sent
     :param since: when the window was opened
     :param until: when the window is overdue
@@ -166,14 +168,14 @@ class Lease(BaseModel):
         return Window(self.dag_id, self.run_id, self.close_task_id, self.map_index)
 
     @property
-    def export_key(self) -> str:
-        """The suffix of the Variable keys of all leases of the export."""
-        return export_key(self.service, self.organization_id, self.batch_export_id)
+    def export_keys(self) -> tuple[str, ...]:
+        """The suffixes of the Variable keys of all leases of the export, its own one first."""
+        return export_keys(self.service, self.organization_id, self.batch_export_id)
 
     @property
     def key(self) -> str:
         """The key of its Variable."""
-        return self.window.key + self.export_key
+        return self.window.key + self.export_keys[0]
 
     @property
     def never_paused(self) -> bool:
@@ -265,22 +267,21 @@ class LeaseRegistry:
                 log.warning("%s", error)
         return sorted(filter(None, found), key=lambda lease: (lease.since, lease.key))
 
+    def keys_of(self, export_keys: tuple[str, ...]) -> list[str]:
+        """Return the keys of all leases of an export; see :func:`export_keys`."""
+        return [key for key in self.store.list_keys() if key.startswith(PREFIX) and key.endswith(export_keys)]
+
     def other_keys(self, lease: Lease) -> list[str]:
         """Return the keys of the leases of other windows on the same export."""
-        ours = lease.window.key
-        return [
-            key
-            for key in self.store.list_keys()
-            if key.startswith(PREFIX) and key.endswith(lease.export_key) and not key.startswith(ours)
-        ]
+        return [key for key in self.keys_of(lease.export_keys) if not key.startswith(lease.window.key)]
 
     def pausing(self, lease: Lease) -> list[Lease]:
         """Return the leases of other windows that may have paused the export."""
         return [other for other in self.read_all(self.other_keys(lease)) if not other.never_paused]
 
-    def windows_holding(self, key: str) -> dict[str, str]:
-        """Return the windows that have a lease on an export, by key of the lease; ``key`` is that of the export."""
-        found = [each for each in self.store.list_keys() if each.startswith(PREFIX) and each.endswith(f".{key}")]
+    def windows_holding(self, export_keys: tuple[str, ...]) -> dict[str, str]:
+        """Return the windows that have a lease on an export, by key of the lease; see :func:`export_keys`."""
+        found = self.keys_of(export_keys)
         return {each: str(lease.window) if (lease := self.read(each)) else each for each in found}
 
     def read_all(self, keys: Iterable[str]) -> list[Lease]:
@@ -301,9 +302,9 @@ class LeaseRegistry:
 
     def add(self, lease: Lease) -> None:
         """Write the lease of a window that opens; keep what an earlier try may have left in progress."""
-        earlier = self.read(lease.key)
+        earlier = next(iter(self.read_all(lease.window.key + key for key in lease.export_keys)), None)
         if earlier is not None:
-            names = ("paused_at", "paused_before", "late_pause_until", "late_resume_until")
+            names = ("organization_id", "paused_at", "paused_before", "late_pause_until", "late_resume_until")
             kept = {name: getattr(earlier, name) for name in names}
             # Somebody may have cleared the task that opens the window alone, while the work runs.
             state = "paused" if earlier.state == "paused" else lease.state
@@ -372,9 +373,11 @@ class LeaseRegistry:
         return note if isinstance(note, dict) else {"at": text}
 
 
-def export_key(service: str, organization_id: str, batch_export_id: str) -> str:
-    """Return the suffix of the Variable keys of all leases of an export."""
-    return f"{batch_export_id}.{digest(service, organization_id.strip().lower())[:12]}"
+def export_keys(service: str, organization_id: str, batch_export_id: str) -> tuple[str, ...]:
+    """Return the suffixes of the Variable keys of all leases of an export, the first with the organization as given."""
+    forms = (organization_id.strip(), *spellings(canonical_text(organization_id)))
+    places = dict.fromkeys(digest(service, form.lower())[:12] for form in forms)
+    return tuple(f"{batch_export_id}.{place}" for place in places)
 
 
 def dump(lease: Lease) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from airflow_provider_workspace.api.comparison import normal_text
+from airflow_provider_workspace.api.ids import canonical_text, spellings
 from airflow_provider_workspace.api.operations.dashboards import GetDashboard
 from airflow_provider_workspace.errors import (
     WorkspaceDuplicateError,
@@ -30,7 +31,7 @@ from airflow_provider_workspace.hooks.progress import ProgressLog
 from airflow_provider_workspace.procedures.ensure import check_from_service
 from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, NEEDS_ATTENTION, InvitesReport
 from airflow_provider_workspace.state.lease_store import VariableStore
-from airflow_provider_workspace.state.leases import LeaseRegistry, digest, export_key, iso
+from airflow_provider_workspace.state.leases import LeaseRegistry, digest, export_keys, iso
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class TaskState:
     def has_begun(self, what: str) -> bool:
         """Return whether this try or an earlier one noted that it sends this."""
         note = self.read()
-        return isinstance(note, Mapping) and note.get("begun") == what
+        return isinstance(note, Mapping) and _words(note.get("begun")) == _words(what)
 
     def age(self, what: str) -> float | None:
         """
@@ -162,6 +163,11 @@ class TaskState:
         elif at > now:
             self._carried[RETRY_BEGAN] = now
         return max(0.0, now - at)
+
+
+def _words(note: object) -> list[str]:
+    """Return the words of a note for comparison; earlier releases noted ids as their authors wrote them."""
+    return [canonical_text(word) for word in str(note).split()]
 
 
 def _clocks() -> tuple[float, float]:
@@ -254,12 +260,16 @@ class DashboardIdentity:
         return [
             f"{name} {was!r} and not {wanted!r}"
             for name, was, wanted in pairs
-            if was is not None and wanted is not None and normal_text(str(was)) != normal_text(wanted)
+            if was is not None and wanted is not None and _plain(name, str(was)) != _plain(name, wanted)
         ]
 
     def value(self, dashboard_id: object) -> dict[str, Any]:
         """Return the value to remember."""
         return {**asdict(self), "dashboard_id": dashboard_id}
+
+
+def _plain(name: str, value: str) -> str:
+    return canonical_text(value) if name.endswith("_id") else normal_text(value)
 
 
 class DashboardRegistry:
@@ -297,6 +307,10 @@ class DashboardRegistry:
         )
         self._prefix = f"{CREATING}{digest(key or '')}."
         self._note = self._prefix + digest(*map(str, owner))
+
+    def is_used(self) -> bool:
+        """Return whether anything is remembered, or a task is about to create the dashboard."""
+        return self._read() is not None or bool(self._notes())
 
     def find(self, client: WorkspaceClient, if_unknown: str = "fail") -> Dashboard | None:
         """
@@ -491,15 +505,15 @@ def _interrupted(who: str) -> str:
 PREFIX = "workspace_dashboard_"
 
 
-def variable_key(organization_id: str, project: str, entry: DashboardEntry) -> str:
-    """Return the key of the Variable that remembers a dashboard of an organization file."""
+def variable_keys(organization_id: str, project: str, entry: DashboardEntry) -> list[str]:
+    """Return the key of the Variable that remembers a dashboard of an organization file, then those of earlier ones."""
     from airflow_provider_workspace.procedures.find import project_key
 
     if entry.variable_key:
-        return entry.variable_key
+        return [entry.variable_key]
     names = [project_key(project), project_key(entry.name)]
     readable = "_".join(re.sub(r"[^A-Za-z0-9]+", "-", name)[:40].strip("-") for name in names)
-    return f"{PREFIX}{readable}_{digest(organization_id, *names)[:8]}"
+    return [f"{PREFIX}{readable}_{digest(each, *names)[:8]}" for each in spellings(organization_id)]
 
 
 def organization_reader(
@@ -520,9 +534,9 @@ def organization_reader(
     settings = client.settings
 
     def dashboards(project: str, project_id: object, entry: DashboardEntry, *how: Any) -> DashboardRegistry:
-        key = variable_key(organization_id, project, entry)
         identity = DashboardIdentity(settings.base_url, str(project_id), organization_id, entry.name)
-        return DashboardRegistry(key, identity, *how)
+        found = [DashboardRegistry(key, identity, *how) for key in variable_keys(organization_id, project, entry)]
+        return next(filter(DashboardRegistry.is_used, found), found[0])
 
     def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
         variables = store and store()
@@ -538,8 +552,8 @@ def organization_reader(
         return store and LeaseRegistry(store())
 
     def window_of(export_id: str) -> str:
-        leases, key = registry(), export_key(settings.base_url, organization_id, export_id)
-        return ", ".join(leases.windows_holding(key).values()) if leases else ""
+        leases, keys = registry(), export_keys(settings.base_url, organization_id, export_id)
+        return ", ".join(leases.windows_holding(keys).values()) if leases else ""
 
     return OrganizationReader(
         client,
@@ -557,7 +571,7 @@ def remembered_dashboards(organization_id: str, settings: Settings, store: Lease
     for key in store.list_keys():
         try:
             value = json.loads(store.read(key) or "")
-            if (value["service"], value["organization_id"]) == (settings.base_url, organization_id):
+            if (value["service"], canonical_text(value["organization_id"])) == (settings.base_url, organization_id):
                 found.setdefault(str(value["project_id"]), {})[str(int(value["dashboard_id"]))] = key
         except (ValueError, KeyError, TypeError):  # noqa: PERF203 - a few rounds
             continue  # not a Variable of this package

@@ -245,6 +245,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll forever and fire for new rows; failed polls are logged, and once an hour that others succeed."""
+        from airflow_provider_workspace.api.ids import spellings
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.procedures.arrivals import SeenRows
         from airflow_provider_workspace.triggers.polling import PollFailure, poll
@@ -257,9 +258,9 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 log.warning("Polling failed and will be retried: %s", polled.message)
                 continue
             organization_id, rows = polled
-            key = f"workspace_{self.what}_{organization_id}"
-            if key != watched:
-                watched, known = key, [SeenRows.from_json(await store.aget(key)) for store in stores]
+            keys = [f"workspace_{self.what}_{spelling}" for spelling in spellings(organization_id)]
+            if keys[0] != watched:
+                watched, known = keys[0], [await self.remembered(store, keys) for store in stores]
             unseen = dict.fromkeys(row_id for seen in known if seen for row_id in seen.new(rows))
             new = sorted(unseen, key=lambda row_id: rows[row_id].since or 0)[:MAX_ROWS]
             if new:
@@ -271,7 +272,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 await waits.async_sleep(STORED_SECONDS)
             shown = SeenRows.of(rows, unseen.keys() - new)
             for store in stores if known != [shown] * len(known) else ():
-                await store.aset(key, shown.to_json())
+                await store.aset(watched, shown.to_json())
             known, found = [shown], found + len(new)
             if time.monotonic() >= due:
                 then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(since))
@@ -289,8 +290,8 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         return organization_id, await self.rows(hook, organization_id)
 
     async def rows(self, hook: WorkspaceAsyncHook, organization_id: str) -> dict[str, ListedRow]:
+        from airflow_provider_workspace.api.timestamps import parse_timestamp
         from airflow_provider_workspace.procedures.arrivals import ListedRow
-        from airflow_provider_workspace.procedures.quota import parse_timestamp
 
         def listed(name: str | None, since: str | None) -> ListedRow:
             seconds = parse_timestamp(since)
@@ -306,6 +307,20 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
             }
         domains = hook.list_domains(organization_id=organization_id)
         return {str(row.id): listed(row.domain, row.verified_at) async for row in domains if row.is_verified}
+
+    async def remembered(self, store: Any, keys: list[str]) -> SeenRows | None:
+        """
+        Return what a store remembers; ``None`` if it is that of a new asset.
+
+        :param keys: the key of the rows, then those that an earlier release may have used
+        """
+        from airflow_provider_workspace.procedures.arrivals import SeenRows
+
+        for key in keys:
+            seen = SeenRows.from_json(await store.aget(key))
+            if seen is not None:
+                return seen
+        return None
 
 
 def _check_queue(queue: object) -> None:

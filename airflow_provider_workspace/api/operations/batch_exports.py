@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import JsonValue, field_validator
 
 from airflow_provider_workspace.api.models import BatchExport
-from airflow_provider_workspace.api.operation import Operation, T, Uuid, endpoint
+from airflow_provider_workspace.api.operation import Operation, T, TextId, Uuid, endpoint
 
 BATCH_EXPORT = "/organizations/{organization_id}/batch_exports/{batch_export_id}/"
 
@@ -13,7 +13,7 @@ BATCH_EXPORT = "/organizations/{organization_id}/batch_exports/{batch_export_id}
 class OfBatchExport(Operation[T]):
     """An operation on a batch export; the interface does not show what its fields do."""
 
-    organization_id: str
+    organization_id: TextId
     batch_export_id: Uuid
     name: str | None = None
     model: Literal["events", "persons"] | None = None

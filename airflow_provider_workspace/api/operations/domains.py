@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from airflow_provider_workspace.api.models import Domain, Page
-from airflow_provider_workspace.api.operation import Operation, OrganizationList, T, Uuid, endpoint
+from airflow_provider_workspace.api.operation import Operation, OrganizationList, T, TextId, Uuid, endpoint
 
 DOMAINS = "/organizations/{organization_id}/domains/"
 DOMAIN = DOMAINS + "{domain_id}/"
@@ -22,7 +22,7 @@ class DomainFields(BaseModel):
 class OfDomain(Operation[T]):
     """An operation on a domain."""
 
-    organization_id: str
+    organization_id: TextId
     domain_id: Uuid
 
 
@@ -43,7 +43,7 @@ class ListDomains(OrganizationList[Page[Domain]]):
 class CreateDomain(DomainFields, Operation[Domain]):
     """Create a domain, which takes effect when it is verified."""
 
-    organization_id: str
+    organization_id: TextId
     domain: str = Field(min_length=1)
 
 

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, m
 
 from airflow_provider_workspace.api.levels import OptionalLevel
 from airflow_provider_workspace.api.models import Invite, Page
-from airflow_provider_workspace.api.operation import Operation, OrganizationList, Uuid, encode_json, endpoint
+from airflow_provider_workspace.api.operation import Operation, OrganizationList, TextId, Uuid, encode_json, endpoint
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -53,14 +53,14 @@ class ListInvites(OrganizationList[Page[Invite]]):
 class CreateInvite(InviteFields, Operation[Invite]):
     """Create an invite."""
 
-    organization_id: str
+    organization_id: TextId
 
 
 @endpoint("DELETE", INVITES + "{invite_id}/", scope="organization_member:write", repeatable=True)
 class DeleteInvite(Operation[None]):
     """Delete an invite."""
 
-    organization_id: str
+    organization_id: TextId
     invite_id: Uuid
 
 
@@ -82,7 +82,7 @@ class CreateInvites(Operation[list[Invite]]):
     invites, which is empty if the response has no body.
     """
 
-    organization_id: str
+    organization_id: TextId
     invites: list[InviteFields] = Field(min_length=1)
     body: Literal["array", "object"] = "array"
 

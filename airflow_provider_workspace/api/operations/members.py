@@ -2,7 +2,7 @@
 
 from airflow_provider_workspace.api.levels import Level
 from airflow_provider_workspace.api.models import Member, Page
-from airflow_provider_workspace.api.operation import Operation, OrganizationList, T, UserId, endpoint
+from airflow_provider_workspace.api.operation import Operation, OrganizationList, T, TextId, UserId, endpoint
 
 MEMBERS = "/organizations/{organization_id}/members/"
 MEMBER = MEMBERS + "{user_uuid}/"
@@ -11,7 +11,7 @@ MEMBER = MEMBERS + "{user_uuid}/"
 class OfMember(Operation[T]):
     """An operation on a member."""
 
-    organization_id: str
+    organization_id: TextId
     user_uuid: UserId
 
 

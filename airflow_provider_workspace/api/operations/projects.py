@@ -4,7 +4,7 @@ from pydantic import BaseModel, Field, JsonValue
 
 from airflow_provider_workspace.api.levels import OptionalNumber
 from airflow_provider_workspace.api.models import Page, Project, ProjectItem
-from airflow_provider_workspace.api.operation import IntegerId, Operation, OrganizationList, endpoint
+from airflow_provider_workspace.api.operation import IntegerId, Operation, OrganizationList, TextId, endpoint
 
 PROJECTS = "/organizations/{organization_id}/projects/"
 
@@ -70,12 +70,12 @@ class ListProjects(OrganizationList[Page[ProjectItem]]):
 class CreateProject(ProjectFields, Operation[Project]):
     """Create a project. Names need not be unique, so a repeated request may create another one."""
 
-    organization_id: str
+    organization_id: TextId
 
 
 @endpoint("GET", PROJECTS + "{project_id}/", scope="project:read", repeatable=True)
 class GetProject(Operation[Project]):
     """Retrieve a project."""
 
-    organization_id: str
+    organization_id: TextId
     project_id: IntegerId

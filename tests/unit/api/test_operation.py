@@ -29,22 +29,20 @@ def member(user_uuid: str) -> ops.DeleteMember:
 # Paths
 
 
-@pytest.mark.parametrize("value", ["", " ", ".", "..", " .. ", "\t", "../../other", "a/..", "a\\..\\b", "./a"])
+@pytest.mark.parametrize("value", [".", "..", " .. ", "../../other", "a/..", "a\\..\\b", "./a"])
 def test_path_traversal_is_refused(value: str) -> None:
     with pytest.raises(WorkspaceInputError) as error:
         member(value).request()
-    assert str(error.value) == (f"DeleteMember: user_uuid must be an identifier, not {value!r}. Nothing was sent.")
-
-
-def test_lone_surrogates_in_a_path_are_refused() -> None:
-    with pytest.raises(WorkspaceInputError, match="user_uuid holds lone surrogates, which cannot be encoded as UTF-8"):
-        member("\ud800").request()
+    assert (
+        str(error.value) == f"DeleteMember: user_uuid must be an identifier, not {value.strip()!r}. Nothing was sent."
+    )
 
 
 @given(st.text())
 def test_any_path_value_stays_one_segment(value: str) -> None:
     try:
-        target = member(value).request().target
+        op = member(value)
+        target = op.request().target
     except WorkspaceInputError:
         return
     assert target.isascii()
@@ -52,7 +50,8 @@ def test_any_path_value_stays_one_segment(value: str) -> None:
     assert (before, target[-1]) == ("/api/organizations/o/members/", "/")
     assert not set(segment) & set("/?#\\ ")
     assert segment not in ("", ".", "..")
-    assert unquote(segment) == value
+    assert unquote(segment) == op.user_uuid
+    assert member(op.user_uuid) == op
 
 
 # Ids
@@ -84,7 +83,15 @@ EXPORT = {"organization_id": "o", "batch_export_id": UUID_TEXT}
         (
             ops.GetDashboard,
             {"project_id": True, "dashboard_id": 1},
-            "field 'project_id': expected a text or a number, not",
+            "field 'project_id': expected an id, a number or text that can be printed, not something of type bool",
+        ),
+        *(
+            (
+                ops.DeleteMember,
+                {"organization_id": "o", "user_uuid": value},
+                "field 'user_uuid': expected an id, a number",
+            )
+            for value in ("", " ", "\t", "a\nb", "\ud800", None, 1.5)
         ),
         (ops.GetDashboard, {"project_id": "1", "dashboard_id": "9" * 5000}, "field 'dashboard_id': Exceeds the limit"),
         (ops.GetDashboard, {"project_id": "1"}, "field 'dashboard_id' is required"),

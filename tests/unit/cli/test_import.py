@@ -18,6 +18,7 @@ from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
+from airflow_provider_workspace.sandbox.seed import SEED
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
@@ -50,7 +51,11 @@ HARD = [
 
 def imported(airflow_cli: AirflowCli, migrated_database: Path, home: Path, variables: Variables) -> str:
     """Return the organization file that ``airflow workspace import`` writes."""
-    airflow_cli.migrated_home(home, migrated_database, {**variables.values, "workspace_dashboard_of_somebody": "5"})
+    # Some as an earlier release wrote them, for an author who wrote the organization in capitals.
+    values = {
+        key: text.replace(SEED.organization_id, SEED.organization_id.upper()) for key, text in variables.values.items()
+    }
+    airflow_cli.migrated_home(home, migrated_database, {**values, "workspace_dashboard_of_somebody": "5"})
     run = airflow_cli.run("workspace", "import", home=home)
     assert run.returncode == 0, run.stderr
     return run.stdout

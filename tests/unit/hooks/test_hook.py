@@ -124,7 +124,7 @@ def test_a_missing_organization_or_project_is_an_error(
         call(method, **arguments)
     assert str(error.value) == f"No {name}: pass {name}=…, or set it in the extra of connection 'workspace_default'."
     connect()
-    with pytest.raises(WorkspaceInputError, match=f"{name} must be an identifier, not ''"):
+    with pytest.raises(WorkspaceInputError, match=f"{name}: expected an id, .* not ''"):
         call(method, **arguments, **{name: ""})
     assert sandbox.requests() == []
 

@@ -139,6 +139,9 @@ def test_what_people_write_into_the_variable_is_checked(sandbox: SandboxServer, 
             create()
     variables.values["sales"] = '{"project_id": 1, "dashboard_id": 1}'
     assert create(name="Weekly overview") == (1, False)
+    spelled = {"project_id": "01", "organization_id": SEED.organization_id.replace("-", ""), "dashboard_id": 1}
+    variables.values["sales"] = json.dumps(spelled)
+    assert create(name="Weekly overview") == (1, False)
     cure = json.dumps(value(sandbox, 1))
     with pytest.raises(AirflowFailException, match="name 'Weekly overview' and not 'Sales'") as error:
         create()

@@ -136,7 +136,7 @@ def test_the_contexts_of_other_peoples_tests_are_accepted(sandbox: SandboxServer
         (dashboards.WorkspaceAddDashboardCollaboratorOperator, ON_DASHBOARD),
         (
             dashboards.WorkspaceAddDashboardCollaboratorOperator,
-            {"dashboard_id": 1, "user_uuid": SEED.analyst_uuid.upper()},
+            {"dashboard_id": "01", "user_uuid": SEED.analyst_uuid.replace("-", "").upper()},
         ),
     ],
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace.operators import dashboards, domains, invites, members, projects
+from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def run(cls: Any, **arguments: Any) -> Any:
         (COLLABORATORS, {"where": {"level": "admin"}}, r"where compares level with 'admin'; expected a whole number\."),
         (MEMBERS, {"where": {"user.id": "seven"}}, "where compares user.id with 'seven'; expected int"),
         (MEMBERS, {"where": {"user.email": 7}}, "where compares user.email with something of type int; expected str"),
+        (MEMBERS, {"where": {"id": 7}}, "where compares id with something of type int; expected str"),
         (INVITES, {"where": {"is_expired": "perhaps"}}, "where compares is_expired with 'perhaps'; expected bool"),
     ],
 )
@@ -70,6 +72,7 @@ def test_impossible_filters_are_refused_before_sending(
         (MEMBERS, {"level": ["member", "owner"]}, 4),
         (MEMBERS, {"is_2fa_enabled": "false"}, 2),
         (MEMBERS, {"last_login": None}, 0),
+        (MEMBERS, {"user.uuid": SEED.member_uuid.replace("-", "").upper()}, 1),
         (MEMBERS, {"user.hedgehog_config.color": "red"}, 0),
         (INVITES, {"is_expired": True}, 1),
         (PROJECTS, {"has_completed_onboarding_for.product": True}, 0),

@@ -25,6 +25,7 @@ from airflow_provider_workspace.operators.windows import WorkspacePauseWindowExp
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
 from tests.interruptions import Interruptions
+from tests.leases import variable
 from tests.windows import CLOSE, GROUP, SWEEP, Airflow, Window, opened, sweep
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 FIRST, SECOND = SEED.batch_export_ids[:2]
+ORGANIZATION = SEED.organization_id
 NOBODY = "0190c0de-0000-4000-8000-0000000000ee"
-PAST = "2020-01-01T00:00:00.000Z"
+PAST = "2020-01-01T00:00:00.5Z"
 HOUR = 3600
 live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 
@@ -591,6 +593,25 @@ def test_windows_of_the_previous_release_stay_open(airflow: Airflow) -> None:
     window.work()
     assert sweep()["windows"] == []
     assert window.close()["resumed"] == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize("spelled", [ORGANIZATION.replace("-", ""), f" {ORGANIZATION.upper()}\n"])
+@pytest.mark.parametrize("ends", ["close", "sweep"])
+@pytest.mark.parametrize("earlier", [False, True], ids=["", "stored by an earlier release"])
+def test_windows_see_each_other_however_the_organization_is_written(
+    sandbox: SandboxServer, airflow: Airflow, spelled: str, ends: str, *, earlier: bool
+) -> None:
+    window = opened(FIRST, organization_id=spelled)
+    if earlier:
+        airflow.variables.values = dict([variable(lease | {"organization_id": spelled}) for lease in airflow.leases()])
+    window.open()
+    window.work()
+    other = opened(FIRST, run_id="other")
+    assert other.close()["held"] == {FIRST: [f"dag / run / {CLOSE}"]}
+    assert [lease["organization_id"] == spelled for lease in airflow.leases()] == [earlier]
+    airflow.end("run", "its run is over")
+    assert (window.close() if ends == "close" else sweep(fail_if_any=False)["windows"][0])["resumed"] == [FIRST]
+    assert (airflow.lease_keys(), history(sandbox, FIRST)) == ([], ["pause", "unpause"])
 
 
 def test_another_window_does_not_resume_after_open_alone_was_cleared(sandbox: SandboxServer) -> None:

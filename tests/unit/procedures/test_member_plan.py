@@ -136,6 +136,9 @@ def test_plan_for_one_address(
         (OTHER, [member(level=None)], {"owner_level": None}, ["remove", "create"]),
         ([ADA], [member(level=15)], {"owner_level": None}, ["change"]),
         ([ADA], [member(level=None)], {"owner_level": None}, ["unknown"]),
+        # Two people, whom casefold would make one
+        (["weiß@example.com", "ﬁona@example.com"], [member("weiss@example.com")], {}, ["remove", "create", "create"]),
+        (["STRAẞE@example.com"], [member("straße@example.com")], {}, []),
         # Removals first; equal rows are one person
         (
             [ADA, {**ADA, "email": "ada@example.com"}, *OTHER, "new@example.com"],

@@ -22,6 +22,7 @@ from airflow_provider_workspace.procedures.organization_file import (
     read_organizations,
 )
 
+ID = "0190c0de-0000-4000-8000-0000000000a1"
 SCHEMA = json.loads(Path(airflow_provider_workspace.__file__).with_name("organization.schema.json").read_text())
 WHOLE = """\
 organization_id: 0190c0de-0000-4000-8000-000000000001
@@ -119,8 +120,12 @@ def test_the_example_files_are_valid() -> None:
             "projects: [{name: a, dashboards: [{name: x, variable_key: k}, {name: y, variable_key: k}]}]",
             "variable_key: k is repeated",
         ),
-        ("organization_id: ''", "organization_id: String should have at least 1 character"),
+        ("organization_id: ''", "organization_id: expected an id, a number or text"),
         ("organizations: {a: {organization_id: x}, b: {organization_id: x}}", "organization_id: x is repeated"),
+        (
+            f"organizations: {{a: {{organization_id: {ID}}}, b: {{organization_id: {ID.replace('-', '').upper()}}}}}",
+            f"organization_id: {ID} is repeated",
+        ),
         ("organizations: {yes: {}, true: {}}", "organizations: put the name True in quotes"),
         ("projects:\n\t- name: x", "line 2: found character '\\t'"),
         ("projects: []\n---\nprojects: []", "line 2: but found another document"),

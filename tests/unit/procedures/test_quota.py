@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.procedures.quota import CLOCK_MARGIN, DAY, HOUR, MIN_BATCH, Quota, parse_timestamp
+from airflow_provider_workspace.api.timestamps import parse_timestamp
+from airflow_provider_workspace.procedures.quota import CLOCK_MARGIN, DAY, HOUR, MIN_BATCH, Quota
 
 NOW = 1_800_000_000.0
 

@@ -124,7 +124,8 @@ def test_conditions_about_projects(
     sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any], fields: dict[str, Any], done: Any, message: str
 ) -> None:
     say(sandbox, "list_projects", {"id": 7, "name": "Shop", **fields})
-    assert poll(cls, project_id=7, **arguments) == (done, f"project 7 ('Shop') {message}")
+    for spelled in (7, "07\n"):
+        assert poll(cls, project_id=spelled, **arguments) == (done, f"project 7 ('Shop') {message}")
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         other fields of an invite) or addresses, a list or the XCom of another task. Only the part ``members`` needs it
     :param columns: names of the columns, if the rows are tuples or lists, such as the result of a query
     :param render_file: whether the file is a Jinja template. It sees connections and Variables, so render only files
-        that nobody but the authors of Dags can write. ``False`` for a file that holds ``{{`` or ``{%`` as they are;
-        by default such a file is refused. Not templated
+        that nobody but the authors of Dags can write. ``False`` for a file that holds ``{{``, ``{%`` or ``{#`` as they
+        are; by default such a file is refused. Not templated
     :raises WorkspaceInputError: if ``render_file`` is not a boolean
     """
 
@@ -120,15 +120,15 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         """
         from jinja2 import TemplateError
 
+        from airflow_provider_workspace.api.templates import template_line
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.procedures.organization_file import template_line
 
         if not self.render_file:
             line = template_line(text)
             if line and self.render_file is None:
                 raise WorkspaceInputError(
                     f"Set render_file=True if {self.file_name} is a Jinja template that only authors of Dags write, "
-                    f"else render_file=False: line {line} holds '{{{{' or '{{%'"
+                    f"else render_file=False: line {line} holds '{{{{', '{{%' or '{{#'"
                 )
             return text
         try:

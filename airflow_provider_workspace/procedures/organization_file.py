@@ -332,12 +332,6 @@ def load_organizations(
     return found
 
 
-def template_line(text: str) -> int | None:
-    """Return the number of the first line that looks like a Jinja template; ``None`` if there is none."""
-    found = re.search(r"\{[{%]", text)
-    return found and text.count("\n", 0, found.start()) + 1
-
-
 def _read_text(path: Any) -> str:
     file = path if isinstance(path, RosterFile) else RosterFile(path)
     try:

@@ -177,6 +177,11 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
 
         return workspace.WorkspaceHook(self.workspace_conn_id)
 
+    @property
+    def folder(self) -> str:
+        """The folder of the Dag file, where relative paths begin."""
+        return getattr(self._context.get("dag"), "folder", "")
+
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
@@ -184,7 +189,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
 
         self._context: Any = context or {}  # tests pass None
         try:
-            read_arguments(self, getattr(self._context.get("dag"), "folder", ""))
+            read_arguments(self, self.folder)
             with closing(self.hook) as hook:
                 self.link_to(hook)
                 result = self.work(hook)

@@ -77,7 +77,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.roster_files import rows_of_query
         from airflow_provider_workspace.state.memory import organization_reader
 
-        found = load_organizations(self.checked_file(), file_at, self.render)
+        found = load_organizations(self.checked_file(), file_at, self.render, self.folder)
         wanted = choose_organization(found, self.organization, self.file_name)
         organization_id = hook.organization_or_default(wanted.organization_id)
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})

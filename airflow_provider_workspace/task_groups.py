@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import TaskGroup
 
+from airflow_provider_workspace.api.templates import template_line
 from airflow_provider_workspace.operators.window_closing import (
     WorkspaceCloseMaintenanceWindowOperator,
     WorkspaceGuardMaintenanceWindowOperator,
@@ -134,7 +135,7 @@ def maintenance_window(
         raise ValueError("on_overdue needs max_length")
     # Templates are known, and checked, when the window opens.
     lengths = {"drain": drain, "hold": hold, "max_length": max_length}
-    parse_lengths(**{name: each for name, each in lengths.items() if not (isinstance(each, str) and "{{" in each)})
+    parse_lengths(**{name: each for name, each in lengths.items() if not template_line(str(each))})
     own, resume = dict(WINDOW_TASK_ARGS), {**CLOSE_TASK_ARGS, **(resume_args or {})}
     if default_retry_policy() is not None:
         own["retry_policy"] = default_retry_policy()

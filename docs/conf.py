@@ -92,16 +92,16 @@ def list_fields(_app: Sphinx, _what: str, _name: str, obj: object, _options: obj
 
 def list_arguments(_app: Sphinx, _what: str, _name: str, obj: Any, _options: object, lines: list[str]) -> None:
     """Show all arguments of an operator or sensor in one table, also those that its base classes declare."""
-    for base in getattr(obj, "__mro__", ())[1:] if "arguments" in getattr(obj, "__dict__", {}) else ():
+    for base in getattr(obj, "__mro__", ())[1:] if "declared" in getattr(obj, "__dict__", {}) else ():
         for text in re.split(r"\n(?=:)", inspect.cleandoc(base.__doc__ or "")):
             head = re.match(r":param (\w+):", text)
-            if head and head[1] in obj.arguments and not any(line.startswith(head[0]) for line in lines):
+            if head and head[1] in obj.declared and not any(line.startswith(head[0]) for line in lines):
                 lines += ["", *text.splitlines()] if not lines[-1].startswith((":", " ")) else text.splitlines()
 
 
 def name_bases(_app: Sphinx, _name: str, obj: Any, _options: object, bases: list[Any]) -> None:
     """Name only the bases that say something: of operators those that are operators, of hooks none."""
-    if hasattr(obj, "arguments"):
+    if hasattr(obj, "declared"):
         bases[:] = [base for base in bases if hasattr(base, "execute")]
     elif hasattr(obj, "conn_type"):
         bases.clear()

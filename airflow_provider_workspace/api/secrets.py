@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
+from airflow_provider_workspace.api.templates import template_line
+
 # A field name that contains one of these is secret, in any spelling: ``hmac_key``, ``X-Api-Key``.
 _SECRET_WORDS = (
     "token", "secret", "password", "passwd", "passphrase", "credential", "authorization", "hmac", "webhook", "x509cert",
@@ -49,7 +51,7 @@ def secrets_under(name: str, value: Any) -> Iterator[str]:
     while pending:
         secret, value = pending.pop()
         if isinstance(value, str):
-            if "{{" not in value:
+            if template_line(value) is None:
                 yield from [value] if secret and value else _secrets_in_url(value)
         elif isinstance(value, dict | list | tuple) and id(value) not in seen:
             seen.add(id(value))

@@ -136,7 +136,7 @@ def _readable_store() -> type[DatabaseStore] | None:
 
 def _note_template(text: str) -> str:
     """Say that a file is taken as it is."""
-    from airflow_provider_workspace.procedures.organization_file import template_line
+    from airflow_provider_workspace.api.templates import template_line
 
     line = template_line(text)
     if line:

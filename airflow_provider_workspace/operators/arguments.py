@@ -13,7 +13,8 @@ Dag files import this module, so it imports nothing that is expensive.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from inspect import Parameter, Signature
+from dataclasses import dataclass, field, replace
+from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from typing_extensions import dataclass_transform
@@ -26,6 +27,7 @@ SELF = Parameter("self", Parameter.POSITIONAL_ONLY)
 OTHERS = Parameter("kwargs", Parameter.VAR_KEYWORD, annotation="Any")
 
 
+@dataclass(frozen=True)
 class Kind:
     """
     The kind of an argument.
@@ -40,24 +42,13 @@ class Kind:
     :param options: for the function
     """
 
-    def __init__(
-        self,
-        how: str = "",
-        *,
-        needed: bool = True,
-        words: tuple[str, ...] | None = None,
-        none: bool = False,
-        whole: bool = False,
-        is_path: bool = False,
-        **options: Any,
-    ) -> None:
-        self.how = how
-        self.needed = needed
-        self.words = words
-        self.none = none
-        self.whole = whole
-        self.is_path = is_path
-        self.options = options
+    how: str = ""
+    needed: bool = True
+    words: tuple[str, ...] | None = None
+    none: bool = False
+    whole: bool = False
+    is_path: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     def read(self, name: str, value: Any) -> Any:
         """
@@ -71,6 +62,7 @@ class Kind:
         return read(self, name, value)
 
 
+@dataclass(eq=False)
 class Argument:
     """
     A declared argument.
@@ -78,16 +70,23 @@ class Argument:
     :param default: ``Parameter.empty`` if it is required
     :param templated: whether it may be a template or an XCom
     :param attribute: where the task keeps it; empty for its own name
-    :ivar parameter: for the signature
+    :param parameter: for the signature, when its class is complete
     """
 
-    parameter: Parameter
+    kind: Kind
+    default: Any
+    templated: bool = True
+    attribute: str = ""
+    parameter: Parameter = SELF
 
-    def __init__(self, kind: Kind, default: Any, *, templated: bool = True, attribute: str = "") -> None:
-        self.kind = kind
-        self.default = default
-        self.templated = templated
-        self.attribute = attribute
+    def with_default(self, default: Any) -> Argument:
+        """
+        Return it with the default of a class attribute.
+
+        :raises WorkspaceInputError: if it is invalid; that of a template is read when the task runs
+        """
+        value = default if self.templated else self.kind.read(self.parameter.name, default)
+        return replace(self, default=value, parameter=self.parameter.replace(default=value))
 
 
 class Arg(Generic[T]):
@@ -115,11 +114,14 @@ class DeclaredArguments:
     """
     Base of classes that declare arguments: builds ``__init__`` and ``template_fields`` from them.
 
-    A class may define ``__post_init__``, which is called when all arguments are set, after that of its bases.
+    A class attribute of the name of an argument is its default. A class may define ``__post_init__``, which is called
+    when all arguments are set, after that of its bases.
     """
 
-    arguments: ClassVar[dict[str, Argument]] = {}
-    """All declared arguments by name."""
+    written: ClassVar[Mapping[str, Any]]
+    """The attributes of the class as its author wrote them."""
+    declared: ClassVar[dict[str, Argument]] = {}
+    """All arguments by name, with their defaults for this class."""
     template_fields: Collection[str] = ()
     given_as_none = cast("tuple[str, ...]", ())
     """The arguments that were given as ``None``."""
@@ -128,60 +130,74 @@ class DeclaredArguments:
         """Collect the arguments. Airflow's metaclass then wraps the ``__init__`` that is built here."""
         super().__init_subclass__(**kwargs)
         types = vars(cls).get("__annotations__", {})
-        own = {name: each for name, each in vars(cls).items() if isinstance(each, Argument)}
-        for name, each in own.items():
+        cls.written = dict(vars(cls))
+        for name, each in cls.written.items():
+            if not isinstance(each, Argument):
+                continue
             type_ = types.get(name, "Any")
             if not isinstance(type_, str):
                 type_ = "Any"
             elif type_.startswith("Arg["):
                 type_ = type_[len("Arg[") : -1]
             each.parameter = Parameter(name, Parameter.KEYWORD_ONLY, default=each.default, annotation=type_)
+            each.attribute = each.attribute or name
             delattr(cls, name)
-        inherited: dict[str, Argument] = {}
-        for base in cls.__bases__:
-            inherited |= getattr(base, "arguments", {})
-        cls.arguments = {**own, **{name: each for name, each in inherited.items() if name not in own}}
-        templated = [each.attribute or name for name, each in cls.arguments.items() if each.templated]
+        cls.declared = {}
+        defaults: dict[str, Any] = {}
+        for base in cls.__mro__[: cls.__mro__.index(DeclaredArguments)]:  # the nearest class decides
+            for name, each in vars(base).get("written", vars(base)).items():
+                if isinstance(each, Argument):
+                    cls.declared.setdefault(name, each.with_default(defaults[name]) if name in defaults else each)
+                elif not hasattr(each, "__get__"):  # a method or property is no default
+                    defaults.setdefault(name, each)
+        templated = [each.attribute for each in cls.declared.values() if each.templated]
         cls.template_fields = tuple(dict.fromkeys((*templated, *cls.template_fields)))
         if "__init__" not in vars(cls):
-            cls.__init__ = _make_init(cls, own)  # type: ignore[method-assign]
+            cls.__init__ = _make_init(cls)  # type: ignore[method-assign]
 
-
-def _make_init(cls: type[Any], own: Mapping[str, Argument]) -> Any:
-    """
-    Return an ``__init__`` that sets all arguments, and hands the others to Airflow's class.
-
-    Below a class or mixin with an ``__init__`` of its author, it sets those of its own class, and hands the others to
-    that one.
-    """
-    above = cls.__mro__[1 : cls.__mro__.index(DeclaredArguments)]
-    inits = [vars(base)["__init__"] for base in above if "__init__" in vars(base)]
-    chained = not all(hasattr(init, "sets_arguments") for init in inits)
-    ours = [base for base in above if hasattr(base, "arguments")]
-    arguments = own if chained else cls.arguments
-    before: type[Any] = cls if chained else DeclaredArguments
-    classes = [cls] if chained else [*reversed(ours), cls]
-    post_inits = [vars(base)["__post_init__"] for base in classes if "__post_init__" in vars(base)]
-    again = own.keys() & {name for base in ours for name in base.arguments} if chained else ()
-
-    def __init__(self: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes the method of this name
-        nothing = [name for name in arguments if kwargs.get(name, self) is None]
-        given = {name: kwargs.pop(name, each.default) for name, each in arguments.items()}
-        super(before, self).__init__(**kwargs, **{name: given[name] for name in again})
-        self.given_as_none = (*self.given_as_none, *nothing)
-        for name, each in arguments.items():
+    def __init__(self, **kwargs: Any) -> None:
+        """Set all arguments, except for what an author's ``__init__`` has set; hand the others to Airflow's class."""
+        self.given_as_none = tuple(name for name in self.declared if kwargs.get(name, self) is None)
+        arguments, already_set = self.declared.items(), vars(self)
+        given = {name: kwargs.pop(name, already_set.get(each.attribute, each.default)) for name, each in arguments}
+        super().__init__(**kwargs)
+        for name, each in arguments:
             value = given[name]
             if not each.templated and value is not each.default:
                 value = each.kind.read(name, value)
-            setattr(self, each.attribute or name, value)
-        for post_init in post_inits:
-            post_init(self)
+            setattr(self, each.attribute, value)
+        bases = type(self).__mro__
+        for base in reversed(bases[: bases.index(DeclaredArguments)]):
+            if "__post_init__" in vars(base):
+                vars(base)["__post_init__"](self)
 
-    parameters = [SELF, *(each.parameter for each in cls.arguments.values()), OTHERS]
+
+def _make_init(cls: type[DeclaredArguments]) -> Any:
+    """
+    Return an ``__init__`` that calls the next one that somebody wrote: an author, or that of DeclaredArguments.
+
+    Airflow's metaclass reads from its signature what is required, and what ``default_args`` may give. Below an
+    ``__init__`` of an author, these are its parameters and what the classes below it declare or give a default: which
+    arguments it supplies itself, only it knows.
+    """
+    inits = {base: vars(base)["__init__"] for base in cls.__mro__[1:] if "__init__" in vars(base)}
+    writer, init = next((base, each) for base, each in inits.items() if not hasattr(each, "is_built"))
+    bases = cls.__mro__[cls.__mro__.index(writer) :]
+    above = [each for base in bases for each in getattr(base, "declared", {}).values()]
+    own = {name: each for name, each in cls.declared.items() if each not in above}
+    required = {each.parameter.name for each in above if each.default is Parameter.empty}
+    supplied = {name: each.default for name, each in own.items() if name in required}
+
+    def __init__(self: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes the method of this name
+        init(self, **{**supplied, **kwargs})
+
+    theirs = () if writer is DeclaredArguments else signature(init).parameters.values()
+    others = [each for each in theirs if each.name not in {*own, "self"} and each.kind is not Parameter.VAR_KEYWORD]
+    parameters = [SELF, *(each.parameter for each in own.values()), *others, OTHERS]
     __init__.__signature__ = Signature(parameters, __validate_parameters__=False)  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     __init__.__module__ = cls.__module__
-    __init__.sets_arguments = True  # type: ignore[attr-defined]
+    __init__.is_built = True  # type: ignore[attr-defined]
     return __init__
 
 
@@ -196,23 +212,23 @@ TEXT = Kind(needed=False, words=("None",))
 # What something else reads, such as another field of a request.
 FIELD = Kind(needed=False)
 # Lists, mappings, and what they hold.
-ITEMS = Kind("nested", needed=False, leave_out=True)
+ITEMS = Kind("nested", needed=False, options={"leave_out": True})
 FIELDS = Kind("fields", needed=False)
 # All fields of a request. Without its id, it would be sent to the default organization or project.
-ENDPOINT_FIELDS = Kind("fields", needed=False, ids=("organization_id", "project_id"))
+ENDPOINT_FIELDS = Kind("fields", needed=False, options={"ids": ("organization_id", "project_id")})
 ROWS = Kind("rows")
 FILTER = Kind("filter", whole=True)
 # A file, and an organization file: a path, or its content.
 PATH = Kind(needed=False, is_path=True)
-CONTENT = Kind("nested", whole=True, is_path=True, leave_out=False)
+CONTENT = Kind("nested", whole=True, is_path=True, options={"leave_out": False})
 # Limits, times and lists of names: without a value, their defaults would be another order.
 NAMES = Kind("names")
 # Names of columns, by place or by name.
 COLUMNS = Kind("columns")
-EXPORTS, SOME_EXPORTS = Kind("exports", at_least=1), Kind("exports", at_least=0)
+EXPORTS, SOME_EXPORTS = Kind("exports", options={"at_least": 1}), Kind("exports", options={"at_least": 0})
 INTEGER, MAXIMUM, LEVEL = Kind("integer"), Kind("maximum", none=True), Kind("level", none=True)
 SECONDS, TIME = Kind("seconds"), Kind("time")
-SECONDS_FROM_ONE = Kind("seconds", least=1.0)
+SECONDS_FROM_ONE = Kind("seconds", options={"least": 1.0})
 # What something else reads.
 NEEDED = Kind()
 # A class or function, or its name, as :func:`fixed`.
@@ -223,4 +239,4 @@ TASK_ID = Kind("task_id")
 
 def choice(*choices: str) -> Kind:
     """Return the kind of an argument with a fixed set of values."""
-    return Kind("choice", choices=choices)
+    return Kind("choice", options={"choices": choices})

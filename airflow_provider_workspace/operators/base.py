@@ -97,7 +97,7 @@ class WorkspaceTaskMixin(DeclaredArguments):
         """Mask secrets in arguments, since Airflow shows rendered fields before the task runs; note missing values."""
         if isinstance(value, Undefined):  # native rendering leaves it
             value = None
-        if key in self.template_fields and _rendered_to_none(getattr(self, key, None), value):
+        if key in self.template_fields and _rendered_to_none(vars(self).get(key), value):
             self.rendered_to_none = (*self.rendered_to_none, key)
         super().__setattr__(key, value)
         if key in self.template_fields:
@@ -177,6 +177,11 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
 
         return workspace.WorkspaceHook(self.workspace_conn_id)
 
+    @property
+    def folder(self) -> str:
+        """The folder of the Dag file, where relative paths begin."""
+        return getattr(self._context.get("dag"), "folder", "")
+
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
@@ -184,7 +189,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
 
         self._context: Any = context or {}  # tests pass None
         try:
-            read_arguments(self, getattr(self._context.get("dag"), "folder", ""))
+            read_arguments(self, self.folder)
             with closing(self.hook) as hook:
                 self.link_to(hook)
                 result = self.work(hook)
@@ -239,7 +244,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
 
         module, _, name = operation.partition(".")
         cls = getattr(import_module(f"airflow_provider_workspace.api.operations.{module}"), name)
-        names = cls.model_fields.keys() & self.arguments.keys()
+        names = cls.model_fields.keys() & self.declared.keys()
         given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         given = with_default_ids(hook, cls, given) | fields
         for mapping in mappings:

@@ -57,8 +57,8 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; by default ``columns`` under
         ``members``
     :param render_file: whether the file is a Jinja template. It sees connections and Variables, so render only files
-        that nobody but the authors of Dags can write. ``False`` for a file that holds ``{{`` or ``{%`` as they are;
-        by default such a file is refused. Not templated
+        that nobody but the authors of Dags can write. ``False`` for a file that holds ``{{``, ``{%`` or ``{#`` as they
+        are; by default such a file is refused. Not templated
     :raises WorkspaceInputError: if ``render_file`` is not a boolean
     """
 
@@ -78,7 +78,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
         from airflow_provider_workspace.state.memory import organization_reader
 
-        found = load_organizations(self.checked_file(), file_at, self.render)
+        found = load_organizations(self.checked_file(), file_at, self.render, self.folder)
         wanted = choose_organization(found, self.organization, self.file_name)
         organization_id = hook.organization_or_default(wanted.organization_id)
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
@@ -120,15 +120,15 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         """
         from jinja2 import TemplateError
 
+        from airflow_provider_workspace.api.templates import template_line
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.procedures.organization_file import template_line
 
         if not self.render_file:
             line = template_line(text)
             if line and self.render_file is None:
                 raise WorkspaceInputError(
                     f"Set render_file=True if {self.file_name} is a Jinja template that only authors of Dags write, "
-                    f"else render_file=False: line {line} holds '{{{{' or '{{%'"
+                    f"else render_file=False: line {line} holds '{{{{', '{{%' or '{{#'"
                 )
             return text
         try:

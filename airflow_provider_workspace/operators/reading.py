@@ -32,7 +32,7 @@ def read_arguments(task: Any, folder: str = "") -> None:
     :raises WorkspaceInputError: naming the argument that is invalid, or has no value and needs one
     """
     left_out, mapped = [], _mapped_to_none(task)
-    for name, each in task.arguments.items():
+    for name, each in task.declared.items():
         if not each.templated:
             continue
         attribute, kind = each.attribute or name, each.kind

@@ -29,10 +29,8 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
     """
 
     operation: Any = fixed(NEEDED)  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
-    # Kept elsewhere, because arguments are those that operators declare.
-    arguments: Arg[Any] = arg(ENDPOINT_FIELDS, default=None, attribute="request_fields")  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
+    arguments: Arg[Any] = arg(ENDPOINT_FIELDS, default=None)
     set_null: Arg[Sequence[str]] = arg(NAMES, default=())
-    request_fields: Any
 
     def link_to(self, hook: WorkspaceHook, result: Any = None) -> None:
         """Set no link: the pages of other resources are not known."""
@@ -42,7 +40,7 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
         from airflow_provider_workspace.hooks.endpoints import load, with_default_ids
 
         cls: type[Operation[Any]] = load("operation", operation)
-        return cls(**with_default_ids(hook, cls, (self.request_fields or {}) | dict.fromkeys(self.set_null)))
+        return cls(**with_default_ids(hook, cls, (self.arguments or {}) | dict.fromkeys(self.set_null)))
 
     def work(self, hook: WorkspaceHook) -> Any:
         """Write, list or read."""

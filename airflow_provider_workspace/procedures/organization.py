@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import without_secrets
+from airflow_provider_workspace.api.templates import TEMPLATE
 from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceNotFoundError,
@@ -45,8 +45,6 @@ PARTS = ("projects", "domains", "verification", "members", "dashboards", "collab
 CREATE_ONLY_FIELDS = {"use_template", "use_dashboard"}
 # Fields of an entry that are not fields of the dashboard.
 ENTRY_ONLY_FIELDS = {"variable_key", "collaborators"}
-# The brace that starts a Jinja template.
-TEMPLATE = re.compile(r"\{(?=[{%#])")
 NAMES = {number: name for name, number in LEVELS.items()}
 HEAD = """\
 # The organization as it was. Whatever this file does not name is left alone; to remove it instead, add

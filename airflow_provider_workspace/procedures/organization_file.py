@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -318,32 +319,29 @@ def load_organizations(
     file: str | Mapping[str, Any],
     file_at: Callable[[str], Any] = RosterFile,
     render: Callable[[str], str] = str,
+    folder: str = "",
 ) -> dict[str, Organization]:
     """
-    Read an organization file; paths of rosters in it are relative to it.
+    Read an organization file; paths of rosters in it are relative to it, or to the folder of its content.
 
     :param file: path of an organization file, or its content as a mapping
     :param file_at: opens a path; by default a file on this machine
     :param render: renders the text of a file that is a template; by default a file is data
+    :param folder: where the content comes from, if it is no file: the folder of the Dag file
     :return: organizations by name; the name of a single one is ``""``
     :raises WorkspaceInputError: naming the line of each mistake
     """
-    if not isinstance(file, str):
-        return read_organizations(file, "the organization")
-    folder, _, name = file.rpartition("/")
-    found = read_organizations(render(_read_text(file_at(file))), name)
+    if isinstance(file, str):
+        folder, name = os.path.split(file)
+        found = read_organizations(render(_read_text(file_at(file))), name)
+    else:
+        found = read_organizations(file, "the organization")
     for key, one in found.items():
         roster = one.members and one.members.roster
-        if one.members and roster and not roster.startswith("/") and "://" not in roster:
-            members = one.members.model_copy(update={"roster": f"{folder or '.'}/{roster}"})
+        if one.members and roster and "://" not in roster:
+            members = one.members.model_copy(update={"roster": os.path.join(folder, roster)})  # noqa: PTH118 - or a URL
             found[key] = one.model_copy(update={"members": members})
     return found
-
-
-def template_line(text: str) -> int | None:
-    """Return the number of the first line that looks like a Jinja template; ``None`` if there is none."""
-    found = re.search(r"\{[{%]", text)
-    return found and text.count("\n", 0, found.start()) + 1
 
 
 def _read_text(path: Any) -> str:

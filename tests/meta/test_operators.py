@@ -71,12 +71,12 @@ def test_the_metadata_names_every_module(kind: str) -> None:
 
 @pytest.mark.parametrize("cls", TASKS)
 def test_arguments_are_documented_and_templated(cls: type[Any]) -> None:
-    templated = {each.attribute or name for name, each in cls.arguments.items() if each.templated}
+    templated = {each.attribute or name for name, each in cls.declared.items() if each.templated}
     assert set(cls.template_fields) == templated
     assert "workspace_conn_id" in templated, "a mapped task group may map over connections"
     assert {"WorkspaceOperator", "WorkspaceSensor"} & {base.__name__ for base in cls.__mro__}
     documented = {name for base in cls.__mro__ for name in re.findall(r":param (\w+):", base.__doc__ or "")}
-    silent = set(cls.arguments) - documented
+    silent = set(cls.declared) - documented
     assert not silent, f"{cls.__name__}: describe {sorted(silent)} in its docstring, :param …:"
 
 

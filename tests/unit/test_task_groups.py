@@ -173,6 +173,8 @@ def test_default_args_name_the_connection_of_groups() -> None:
             for lengths in ({"drain": 3600}, {"hold": "4000"}, {"drain": 1800, "hold": 1800})
         ),
         ({"on_overdue": []}, "on_overdue needs max_length"),
+        # Templates are known when the window opens.
+        ({"drain": "{% if params.x %}60{% endif %}", "max_length": "{# later #}{{ 9 }}"}, "create tasks inside"),
         ({}, "create tasks inside the with statement, or set hold"),
     ],
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from inspect import signature
+from types import SimpleNamespace, new_class
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -203,6 +204,94 @@ class TeamCreateDomainOperator(NotingCreateDomainOperator):
     """A class with an argument more."""
 
     team: Arg[str] = arg(NAME)
+
+
+class Careful:
+    """A mixin with a default."""
+
+    dry_run = True
+
+
+class SafeSync(Careful, WorkspaceSyncMembersOperator):
+    """A class with defaults of its own, also for what is required and what is not templated."""
+
+    max_removals = 0
+    owner_level = "admin"
+    protected = ("olive.owner@example.com",)
+    workspace_conn_id = "north"
+    return_secrets = True
+
+
+class ExampleDomain(WorkspaceCreateDomainOperator):
+    """A class that supplies a required argument itself."""
+
+    if_exists = "fail"
+
+    def __init__(self, *, team: str, **arguments: Any) -> None:
+        super().__init__(domain=f"{team}.example.com", **arguments)
+
+
+class NotedDomain(ExampleDomain):
+    """A class with an argument more, and another default."""
+
+    note: Arg[str] = arg(NAME)
+    dry_run = True
+
+
+class SalesDomain(NotingCreateDomainOperator):
+    """A class that supplies what is required above the author's ``__init__``."""
+
+    domain = "sales.example.com"
+
+
+@pytest.mark.parametrize(
+    ("cls", "arguments", "expected"),
+    [
+        (SafeSync, {}, {"is_dry_run": True, "max_removals": 0, "owner_level": "admin", "workspace_conn_id": "north"}),
+        (SafeSync, {}, {"protected": ("olive.owner@example.com",), "return_secrets": True, "fail_on_reject": False}),
+        (SafeSync, {"dry_run": False, "max_removals": None}, {"is_dry_run": False, "max_removals": None}),
+        (new_class("Below", (SafeSync,)), {"protected": []}, {"is_dry_run": True, "protected": []}),
+        (ExampleDomain, {"team": "north"}, {"domain": "north.example.com", "if_exists": "fail", "is_dry_run": False}),
+        (NotedDomain, {"team": "north", "note": "why"}, {"domain": "north.example.com", "note": "why"}),
+        (NotedDomain, {"team": "north", "note": "why"}, {"is_dry_run": True, "if_exists": "fail"}),
+        (SalesDomain, {"note": "why"}, {"domain": "sales.example.com", "note": "why"}),
+    ],
+)
+def test_attributes_and_an_init_of_an_author_supply_arguments(
+    cls: Any, arguments: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    with DAG("dag", schedule=None, default_args={"organization_id": "acme"}):
+        cls.partial(task_id="mapped").expand_kwargs([arguments])
+        task = cls(task_id="task", **arguments)
+    assert vars(task).items() >= {"organization_id": "acme", **expected}.items()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({}, "missing keyword arguments 'note', 'team'"),
+        ({"team": "north"}, "missing keyword argument 'note'"),
+        ({"team": "north", "note": "why", "notes": 1}, "Invalid arguments were passed to NotedDomain"),
+    ],
+)
+def test_what_a_class_of_an_author_lacks_is_said_in_the_dag_file(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(TypeError, match=says):
+        NotedDomain(task_id="task", **arguments)
+
+
+def test_a_default_of_an_author_that_is_invalid_is_an_import_error() -> None:
+    with pytest.raises(WorkspaceInputError, match="if_exists is 'retrun'; expected 'return' or 'fail'"):
+        new_class("Typo", (ExampleDomain,), exec_body=lambda names: names.update(if_exists="retrun"))
+
+
+@pytest.mark.parametrize("bases", [(SafeSync,), (Careful, WorkspaceSyncMembersOperator)])
+def test_a_subclass_with_a_dry_run_removes_nobody(sandbox: SandboxServer, bases: Any) -> None:
+    cls: Any = new_class("Sync", bases, exec_body=lambda names: names.update(max_removals=5))
+    defaults = {name: each.default for name, each in signature(cls).parameters.items()}
+    assert (defaults["dry_run"], defaults["max_removals"]) == (True, 5)
+    arguments = {"protected": [], "workspace_conn_id": "workspace_default"}
+    cls(task_id="sync", leavers=["mina.member@example.com"], **arguments).execute({})
+    assert effects(sandbox) == []
 
 
 def test_mixins_of_authors_may_have_an_init() -> None:

@@ -49,7 +49,7 @@ LEFT_OUT = {
 EVERY = [
     (cls, name, bool((number + place) % 2))
     for number, cls in enumerate(TASKS)
-    for place, name in enumerate(name for name, each in cls.arguments.items() if each.templated)
+    for place, name in enumerate(name for name, each in cls.declared.items() if each.templated)
     if cls is not window_closing.WorkspaceGuardMaintenanceWindowOperator  # each lease names its connection
 ]
 

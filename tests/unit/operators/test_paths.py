@@ -60,6 +60,14 @@ def test_a_relative_path_begins_at_the_dag_file(
     assert set(effects(sandbox)) <= {"create_invite"}
 
 
+@pytest.mark.parametrize("above", [{}, {"organizations": {"south": {}}}])
+def test_a_roster_in_a_mapping_begins_at_the_dag_file(above: Any, sandbox: SandboxServer, tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text("email\nada@example.com\n")
+    (above.get("organizations", {}).get("south", above))["members"] = {"roster": "roster.csv"}
+    execute(WorkspaceApplyOrganizationOperator, tmp_path, file=above, part="members")
+    assert effects(sandbox) == ["create_invite"]
+
+
 @pytest.mark.parametrize(("cls", "name", "arguments"), READ)
 def test_the_error_names_the_whole_path(cls: Any, name: str, arguments: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(AirflowFailException, match=f"There is no file '{tmp_path}/data/none.csv' on this worker"):

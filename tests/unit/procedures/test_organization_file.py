@@ -229,7 +229,7 @@ def test_roster_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     (beside,) = load_organizations("x.yaml").values()
     assert beside.members is not None
-    assert beside.members.roster == "./team.csv"
+    assert beside.members.roster == "team.csv"
     assert load_organizations({"projects": []})[""].model_dump() == Organization().model_dump()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pydantic import Field
+
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.operation import Limit, Offset, Operation, endpoint
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -25,7 +27,7 @@ class Project(Resource):
 
     id: int | None = None
     name: str | None = None
-    timezone: str | None = None
+    zone: str | None = Field(default=None, alias="timezone")
     api_token: str | None = None
 
 
@@ -38,12 +40,20 @@ class ListBatchExports(Operation[Page[BatchExport]]):
     offset: Offset = None
 
 
+@endpoint("GET", "/organizations/{organization_id}/batch_exports/", scope="batch_export:read", repeatable=True)
+class ListFewExports(Operation[list[BatchExport]]):
+    """List the batch exports of an organization that needs no pages."""
+
+    organization_id: str
+    limit: Limit = None
+
+
 @endpoint("GET", "/organizations/{organization_id}/projects/{id}/", scope="project:read", repeatable=True)
 class ReadProject(Operation[Project]):
     """Read a project."""
 
     organization_id: str
-    id: int
+    project: int = Field(alias="id")
 
 
 @endpoint(
@@ -59,9 +69,9 @@ class AddProject(Operation[Project]):
     """Create a project."""
 
     organization_id: str
-    name: str
-    timezone: str | None = None
-    slack_incoming_webhook: str | None = None
+    title: str = Field(serialization_alias="name")
+    zone: str | None = Field(default=None, alias="timezone")
+    hook: str | None = Field(default=None, alias="slack_incoming_webhook")
 
 
 @endpoint("DELETE", "/organizations/{organization_id}/invites/{id}/", scope=None, repeatable=True)

@@ -117,7 +117,9 @@ def _compared(op: Operation[Any], result: BaseModel) -> tuple[dict[str, Any], di
     """Return the fields to compare, as sent and as returned."""
     asked = op.payload() if op.endpoint.shows is None else op.endpoint.shows
     asked = {name: value for name, value in asked.items() if name not in NOT_SHOWN and not is_secret(name)}
-    got = BaseModel.model_dump(result, mode="json", include=set(asked), exclude_unset=True)  # secrets compare too
+    names = {name for name, each in type(result).model_fields.items() if each.serialization_alias in asked}
+    # Not its own model_dump: secrets are compared too.
+    got = BaseModel.model_dump(result, mode="json", by_alias=True, exclude_unset=True, include={*asked, *names})
     is_record = getattr(result, "id", None) is not None
     return asked, {name: value for name, value in got.items() if value is not None or is_record}
 

@@ -19,7 +19,7 @@ from uuid import UUID
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from typing_extensions import get_original_bases
 
-from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets, without_url_secrets
+from airflow_provider_workspace.api.secrets import secrets_under, without_secrets, without_url_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, printable, shown, type_name
 
 T = TypeVar("T")
@@ -91,8 +91,11 @@ UserId = Annotated[str, BeforeValidator(_user_id)]
 
 
 Effect = Literal["read", "create", "change", "remove"]
-EFFECTS: dict[str, Effect] = {"GET": "read", "PATCH": "change", "DELETE": "remove"}
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+WRITES: tuple[Effect, ...] = ("create", "change", "remove")
+# The effects that each method may have, and that of those that need not say it.
+EFFECTS = {"GET": ("read",), "POST": (*WRITES, "read"), "PUT": WRITES, "PATCH": WRITES, "DELETE": WRITES}
+USUAL_EFFECTS: dict[str, Effect] = {"GET": "read", "PATCH": "change", "DELETE": "remove"}
+PATH = re.compile(r"/api/(?!api/)(([^/{}?#\s]|{\w+})+/)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ class Endpoint:
     The description of an operation, and the decorator of its class.
 
     :param method: HTTP method
-    :param path: template below ``/api`` that begins and ends with a slash
+    :param path: template below ``/api`` that begins and ends with a slash; it names fields as the interface does
     :param scope: scope that the API key needs; ``None`` if the interface does not show one
     :param repeatable: whether the operation is idempotent
     :param effect: what it does to a resource; optional for ``GET``, ``PATCH`` and ``DELETE``
@@ -141,36 +144,51 @@ class Endpoint:
 
         :raises TypeError: if the declaration is incomplete or contradicts itself
         """
-        effect, result = self.effect or EFFECTS.get(self.method), result_type(cls)
-        wrong = "; ".join(self._wrong(cls, effect, result))
-        if wrong:
-            raise TypeError(f"@endpoint of {cls.__name__}: {wrong}")
-        cls.endpoint = replace(self, path=f"/api{self.path}", effect=effect, result=result, is_write=effect != "read")
+        effect = self.effect or USUAL_EFFECTS.get(self.method)
+        row = replace(self, path=f"/api{self.path}", effect=effect, result=result_type(cls), is_write=effect != "read")
+        row.check(cls)
+        cls.endpoint = row
         return cls
 
-    def _wrong(self, cls: type[Operation[Any]], effect: Effect | None, result: Any) -> Iterator[str]:
+    def check(self, cls: type[Operation[Any]]) -> None:
+        """
+        Check the complete row of an operation, or of a class below it.
+
+        :raises TypeError: if it is incomplete or contradicts itself
+        """
+        wrong = "; ".join(self._wrong(cls))
+        if wrong:
+            raise TypeError(f"@endpoint of {cls.__name__}: {wrong}")
+
+    def _wrong(self, cls: type[Operation[Any]]) -> Iterator[str]:
         """Yield what is wrong with the declaration, each with what is expected."""
-        fields, in_path = set(cls.model_fields), set(path_fields(self.path))
-        if self.method not in METHODS:
-            yield f"the method is {self.method!r}; expected {' or '.join(METHODS)}"
-        elif effect is None:
-            yield f"a {self.method} needs effect='create', 'change' or 'remove'"
-        if self.repeatable is (self.recover is not None) or (self.recover is None) is not (self.look_for is None):
+        names, in_path = interface_names(cls), set(path_fields(self.path))
+        fields, effects = set(names.values()), EFFECTS.get(self.method, ())
+        if not effects:
+            yield f"the method is {self.method!r}; expected {' or '.join(EFFECTS)}"
+        elif self.effect not in effects:
+            yield f"a {self.method} needs effect={' or '.join(map(repr, effects))}, not {self.effect!r}"
+        recoveries = {True: (None,), False: ("look-up", "none")}.get(self.repeatable, ())
+        if self.recover not in recoveries or (self.recover is None) is not (self.look_for is None):
             yield (
-                "an operation that is not repeatable needs recover='look-up' or 'none', and look_for='…', what to look "
-                "for after an unknown outcome; a repeatable one needs neither"
+                "an operation that is not repeatable (False) needs recover='look-up' or 'none', and look_for='…', what "
+                "to look for after an unknown outcome; a repeatable one (True) needs neither"
             )
-        if not (self.path.startswith("/") and self.path.endswith("/")) or self.path.startswith("/api/"):
-            yield f"the path is {self.path!r}; expected one below /api that begins and ends with a slash"
+        if not PATH.fullmatch(self.path):
+            expected = "one below /api that begins and ends with a slash, and names fields as {id}"
+            yield f"the path is {self.path.removeprefix('/api')!r}; expected {expected}"
         if in_path - fields:
-            yield f"the path names {_listed(in_path - fields)}: add it to the fields of the class"
+            yield f"the path names {_listed(in_path - fields)}: add it to the fields of the class, or as their alias"
+        for name, each in cls.model_fields.items():
+            if names[name] in in_path and (not each.is_required() or type(None) in get_args(each.annotation)):
+                yield f"the path names {names[name]!r}: it must be required, and never None"
         if self.method == "DELETE" and fields - in_path:
             yield f"a DELETE sends its path alone: remove {_listed(fields - in_path)}"
-        if fields & vars(Operation).keys():
-            yield f"{_listed(fields & vars(Operation).keys())} is a name of Operation: name the field otherwise"
-        if not _is_result(result):
+        for name in sorted(names.keys() & vars(Operation).keys()):
+            yield f"{name!r} is a name of Operation: name the field otherwise, with Field(alias={name!r})"
+        if not _is_result(self.result):
             yield "the result must be None, or a class below Resource: X, X | None, list[X] or Page[X]"
-        elif is_page(result) and "offset" not in fields:
+        elif is_page(self.result) and "offset" not in names:
             yield "a Page needs the field 'offset: Offset = None', for the pages that follow"
 
 
@@ -247,7 +265,7 @@ class Operation(BaseModel, Generic[T]):
     An operation of the interface with a result of type ``T``.
 
     Fields that the path names go into the path, the others into the query (GET) or the body. A field that is not set is
-    not sent; ``None`` is sent as null.
+    not sent; ``None`` is sent as null. A field with an alias has this name in the interface.
 
     :raises WorkspaceInputError: if a field is unknown, missing or of the wrong type
     """
@@ -263,7 +281,16 @@ class Operation(BaseModel, Generic[T]):
         """Set the type of the result, for :func:`result_type`; pydantic would create another class for each."""
         return GenericAlias(cls, answer)
 
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Check the fields of a class below one that ``@endpoint`` decorates."""
+        if hasattr(cls, "endpoint"):
+            cls.endpoint.check(cls)
+
     def __init__(self, /, **fields: Any) -> None:
+        for name, each in type(self).model_fields.items():  # pydantic expects here the name of the field
+            if each.serialization_alias in fields and not each.validation_alias and name not in fields:
+                fields[name] = fields.pop(each.serialization_alias)
         try:
             super().__init__(**fields)
         except ValidationError as error:
@@ -277,13 +304,19 @@ class Operation(BaseModel, Generic[T]):
 
     def payload(self) -> Any:
         """Return the fields for the body, or for the query of a GET."""
-        return self.model_dump(mode="json", exclude_unset=True, exclude=set(path_fields(self.endpoint.path)))
+        return self._sent(in_path=False)
+
+    def _sent(self, *, in_path: bool) -> dict[str, Any]:
+        """Return the fields that are set by their names in the interface, those in the path or the others."""
+        names, sent = path_fields(self.endpoint.path), self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return {name: value for name, value in sent.items() if (name in names) is in_path}
 
     def request(self) -> Request:
         """
         Encode the request.
 
-        :raises WorkspaceInputError: if a path value is empty or a dot segment, or a value is not JSON serializable
+        :raises WorkspaceInputError: if a path value is empty or a dot segment, a value has no form in a path or query,
+            or is not JSON serializable
         """
         method = self.endpoint.method
         path = self.path()
@@ -291,10 +324,8 @@ class Operation(BaseModel, Generic[T]):
             return Request(method, path)
         payload = self.payload()
         if method == "GET":
-            try:
-                query = urlencode({name: value for name, value in payload.items() if value is not None})
-            except ValueError:
-                raise self.refusal(TOO_LONG) from None
+            given = {name: self._texts(name, value) for name, value in payload.items() if value is not None}
+            query = urlencode(given, doseq=True)
             return Request(method, f"{path}?{query}" if query else path)
         try:
             body = json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode()
@@ -308,34 +339,45 @@ class Operation(BaseModel, Generic[T]):
 
         :raises WorkspaceInputError: if a value is empty, ``.`` or ``..``
         """
-        values = {name: self.segment(name) for name in path_fields(self.endpoint.path)}
-        return self.endpoint.path.format_map(values)
+        segments = {name: self._segment(name, value) for name, value in self._sent(in_path=True).items()}
+        return self.endpoint.path.format_map(segments)
 
-    def segment(self, name: str) -> str:
+    def _segment(self, name: str, value: Any) -> str:
         """Encode one path value."""
-        value = str(getattr(self, name))
+        (value,) = self._texts(name, [value] if isinstance(value, list) else value)
         # Some servers decode slashes before they resolve dot segments.
         if not value.strip() or any(part.strip() in (".", "..") for part in re.split(r"[/\\]", value)):
             raise self.refusal(f"{name} must be an identifier, not {value[:60]!r}")
         if len(value) > MAX_ID_LENGTH:
             raise self.refusal(f"{name} is longer than {MAX_ID_LENGTH} characters")
+        return quote(value, safe="")
+
+    def _texts(self, name: str, value: Any) -> list[str]:
+        """Return a value of a path or query as text, or those of a list."""
+        items = value if isinstance(value, list) else [value]
+        if not items or not all(isinstance(item, str | int | float) for item in items):
+            raise self.refusal(f"{name} must be a text, a number, true or false; in a query also a list, not empty")
         try:
-            return quote(value, safe="")
+            texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in items]
+            "".join(texts).encode()
         except UnicodeEncodeError:
             raise self.refusal(f"{name} holds lone surrogates, which cannot be encoded as UTF-8") from None
+        except ValueError:
+            raise self.refusal(TOO_LONG) from None
+        return texts
+
+    def _named(self) -> dict[str, Any]:
+        """Return the fields that are set by their names in the interface."""
+        names = interface_names(type(self)).items()
+        return {given: getattr(self, name) for name, given in names if name in self.model_fields_set}
 
     def secrets(self) -> Iterator[str]:
         """Yield the secrets in the request, for the log masker."""
-        return secrets_under("", self.__dict__)
+        return secrets_under("", self.__dict__ | self._named())
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Show the fields that are set, without secrets."""
-        for name in type(self).model_fields:
-            if name in self.model_fields_set:
-                value = getattr(self, name)
-                kept = without_secrets(value, secret=is_secret(name))
-                if kept is not None or value is None:
-                    yield name, kept
+        yield from without_secrets(self._named()).items()
 
 
 class OrganizationList(Operation[T]):
@@ -376,6 +418,11 @@ def _listed(names: set[str]) -> str:
     return ", ".join(map(repr, sorted(names)))
 
 
+def interface_names(cls: type[BaseModel]) -> dict[str, str]:
+    """Return the name in the interface of each field, its alias if it has one, by the name in Python."""
+    return {name: each.serialization_alias or name for name, each in cls.model_fields.items()}
+
+
 def path_fields(path: str) -> list[str]:
     """Return the names in braces of a path template."""
     return re.findall(r"{(\w+)}", path)
@@ -383,7 +430,8 @@ def path_fields(path: str) -> list[str]:
 
 def explain(cls: type[BaseModel], error: ValidationError) -> str:
     """Describe each invalid field and what is expected, without its value."""
-    known = sorted(cls.model_fields)
+    names = interface_names(cls)
+    known = sorted(names.values())
     lines: list[str] = []
     for finding in error.errors(include_url=False, include_context=False, include_input=False):
         name = ".".join(str(part) for part in finding["loc"])[:MAX_FIELD_LENGTH]
@@ -391,7 +439,7 @@ def explain(cls: type[BaseModel], error: ValidationError) -> str:
         if finding["type"] == "extra_forbidden":
             lines.append(f"unknown field {name!r} ({did_you_mean(name, known, 'known fields: ')})")
         elif finding["type"] == "missing":
-            lines.append(f"field '{name}' is required")
+            lines.append(f"field '{names.get(name, name)}' is required")
         else:
-            lines.append(f"field '{name}': {message}" if name else message)
+            lines.append(f"field '{names.get(name, name)}': {message}" if name else message)
     return "; ".join(lines)

@@ -10,9 +10,9 @@ from urllib.parse import quote, urljoin, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
+from airflow_provider_workspace.api import request_errors
 from airflow_provider_workspace.api.comparison import describe_differences, differences, reported_failures
 from airflow_provider_workspace.api.models import Page, Resource
-from airflow_provider_workspace.api.request_errors import not_applied_error, status_error, unreadable_error
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -60,24 +60,26 @@ def parse_response(
             result = decode(op.endpoint.result, response.body)
         except UnreadableResponseError as found:
             unreadable = str(found)
+        if isinstance(result, list) and not op.endpoint.is_write:
+            _refuse_page(op, response.body, len(result), trust_counts=trust_counts)
         if op.endpoint.effect == "create" and not caller_looks_up and _is_foreign(result):
             unreadable = "JSON that is not the new record"
         if unreadable is not None:  # raised here, so that its traceback does not hold the body
-            raise unreadable_error(op, response, context, unreadable)
+            raise request_errors.unreadable_error(op, response, context, unreadable)
         other: list[dict[str, Any]] = []
         if op.endpoint.effect == "remove":
             other = _failures_of_remove(response.body)
         elif isinstance(result, Resource):
             other = differences(op, result)
         if other and op.endpoint.effect != "create":
-            raise not_applied_error(op, response, context, describe_differences(other))
+            raise request_errors.not_applied_error(op, response, context, describe_differences(other))
         if other:
             shown = context.redacted(describe_differences(other))
             log.warning("%s was applied with differences: %s", type(op).__name__, shown)
         if not trust_counts and isinstance(result, Page):
             result.count = None
         return result
-    error = status_error(op, response, context, now)
+    error = request_errors.status_error(op, response, context, now)
     done = error.code is not None and error.code == op.endpoint.already_done_code
     is_gone = response.status in (404, 410) and error.from_service
     gone = may_have_been_applied and op.endpoint.method == "DELETE" and is_gone
@@ -85,6 +87,16 @@ def parse_response(
         raise error
     nothing: T = cast("Any", None)
     return nothing
+
+
+def _refuse_page(op: Operation[Any], body: bytes, shown: int, *, trust_counts: bool) -> None:
+    """Refuse one page of more rows, where the operation declares a list."""
+    page = json.loads(body) if body.strip() else None
+    if isinstance(page, dict) and "results" in page:
+        count = page.get("count")
+        if page.get("next") or (trust_counts and isinstance(count, int) and count > shown):
+            cure, what = "Declare the result as Page[X] in place of list[X].", f"returned {shown} of {count} rows"
+            raise request_errors.incomplete_list_error(op, what, cure, retryable=False)
 
 
 def _is_foreign(result: object) -> bool:

@@ -8,7 +8,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.operation import Operation, is_page, path_fields
+from airflow_provider_workspace.api.models import Resource
+from airflow_provider_workspace.api.operation import Operation, interface_names, is_page, path_fields
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
 from airflow_provider_workspace.procedures.find import same_id
 
@@ -63,13 +64,15 @@ def state_reader(hook: WorkspaceHook, state_of: str, batch_export_id: str) -> Ca
     target: Any = load("state_of", state_of, functions=True)
     if not hasattr(target, "endpoint"):
         return partial(target, hook, batch_export_id)
-    ids = {"batch_export_id": batch_export_id} if "batch_export_id" in target.model_fields else {}
+    ids = {"batch_export_id": batch_export_id} if "batch_export_id" in interface_names(target).values() else {}
     operation = target(**with_default_ids(hook, target, ids))
     if operation.endpoint.is_write:
         raise WorkspaceInputError(f"state_of must read, and {target.__name__} writes")
 
     def read() -> str | None:
-        rows = hook.client.rows(operation) if is_page(operation.endpoint.result) else [hook.client.send(operation)]
+        rows: Any = hook.client.rows(operation) if is_page(operation.endpoint.result) else hook.client.send(operation)
+        if isinstance(rows, Resource):
+            rows = [rows]
         found = [row.paused for row in rows if same_id(row.id, batch_export_id)]
         return {"[True]": "paused", "[False]": "running"}.get(str(found))
 

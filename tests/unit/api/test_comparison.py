@@ -14,6 +14,7 @@ import airflow_provider_workspace.api.operations as ops
 from airflow_provider_workspace.api.comparison import describe_differences, differences, domain_key, normal_text
 from airflow_provider_workspace.api.models import Dashboard
 from airflow_provider_workspace.api.response import decode
+from tests.endpoints import AddProject
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -95,6 +96,11 @@ def test_equivalent_values_are_no_difference(op: Operation[Any], got: dict[str, 
         (ops.UpdateMember(organization_id="o", user_uuid=ID, level=8), {"level": 1}, "level is 1 and not 8"),
         (ops.UpdateMember(organization_id="o", user_uuid=ID, level=8), {"level": None}, "level is null and not 8"),
         (update(deleted=True), {"deleted": False}, "deleted is false and not true"),
+        (
+            AddProject(organization_id="o", name="Sales", timezone="UTC"),  # type: ignore[call-arg]
+            {"name": "Sale", "timezone": "CET"},
+            'name is "Sale" and not "Sales", timezone is "CET" and not "UTC"',
+        ),
         (update(tags=["a"]), {"tags": ["a", "b"]}, 'tags is ["a", "b"] and not ["a"]'),
         (update(tags=["a"]), {"tags": None}, 'tags is null and not ["a"]'),
         (update(tags=[{"a": 1}]), {"tags": [{"a": 2}]}, 'tags is [{"a": 2}] and not [{"a": 1}]'),

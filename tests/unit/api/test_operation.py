@@ -6,13 +6,14 @@ import json
 import math
 import types
 from decimal import Decimal
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import unquote
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field
 
 import airflow_provider_workspace.api.operations as ops
 from airflow_provider_workspace.api.models import Page, Resource
@@ -210,6 +211,8 @@ class Found(Resource):
     id: str | None = None
 
 
+# A field that is `a` in Python and `b` in the interface.
+ALIAS = Annotated[str, Field(alias="b")]
 CREATE = {"effect": "create", "repeatable": True}
 LIST = ("GET", "/found/", {"repeatable": True})
 
@@ -217,19 +220,75 @@ LIST = ("GET", "/found/", {"repeatable": True})
 @pytest.mark.parametrize(
     ("method", "path", "row", "result", "fields", "says"),
     [
-        ("POST", "/found/", {"repeatable": True}, None, {}, "a POST needs effect='create', 'change' or 'remove'"),
         (
-            *("POST", "/found/", {"repeatable": False, "effect": "create"}, Found, {}),
-            "an operation that is not repeatable needs recover='look-up' or 'none', and look_for='…', what to look for",
+            "POST",
+            "/found/",
+            {"repeatable": True},
+            None,
+            {},
+            "a POST needs effect='create' or 'change' or 'remove' or 'r",
+        ),
+        *(
+            (method, "/found/", {"repeatable": True, "effect": effect}, None, {}, f"effect={needs}, not '{effect}'")
+            for method, effect, needs in (
+                ("POST", "cretae", "'create' or 'change' or 'remove' or 'read'"),
+                ("GET", "create", "'read'"),
+                *((method, "read", "'create' or 'change' or 'remove'") for method in ("DELETE", "PATCH", "PUT")),
+            )
+        ),
+        *(
+            (
+                "POST",
+                "/found/",
+                {"effect": "create", **row},
+                Found,
+                {},
+                "needs recover='look-up' or 'none', and look_for='…'",
+            )
+            for row in (
+                {"repeatable": False},
+                {"repeatable": False, "recover": "nonee", "look_for": "Look."},
+                {"repeatable": "no"},
+            )
         ),
         ("POST", "/found/", {"repeatable": False, "effect": "create", "recover": "none"}, None, {}, "and look_for="),
-        ("POST", "/found/", {**CREATE, "look_for": "Look."}, None, {}, "a repeatable one needs neither"),
+        ("POST", "/found/", {**CREATE, "look_for": "Look."}, None, {}, "a repeatable one (True) needs"),
         (
             *("get", "/found/", {"repeatable": True}, None, {}),
             "the method is 'get'; expected GET or POST or PUT or PATCH or DELETE",
         ),
         ("POST", "/found", CREATE, None, {}, "the path is '/found'; expected one below /api that begins and ends with"),
         ("POST", "/api/found/", CREATE, None, {}, "the path is '/api/found/'; expected one below /api"),
+        *(
+            (
+                "POST",
+                f"/found/{name}/",
+                CREATE,
+                None,
+                {"id": str},
+                f"the path is '/found/{name}/'; expected one below /api",
+            )
+            for name in ("{id!r}", "{id:>5}", "{}", "{id.x}", "{{id}}", "{id", "?id=5&a=")
+        ),
+        *(
+            (
+                "GET",
+                "/found/{id}/",
+                {"repeatable": True},
+                Found,
+                {"id": type_},
+                "the path names 'id': it must be required",
+            )
+            for type_ in (str | None, Annotated[str, Field(default="x")])
+        ),
+        (
+            "GET",
+            "/found/{a}/",
+            {"repeatable": True},
+            Found,
+            {"a": ALIAS},
+            "the path names 'a': add it to the fields of the",
+        ),
         (
             *("POST", "/found/{b}/{a}/", CREATE, None, {"c": int}),
             "the path names 'a', 'b': add it to the fields of the class",
@@ -238,7 +297,7 @@ LIST = ("GET", "/found/", {"repeatable": True})
             *("DELETE", "/found/{a}/", {"repeatable": True}, None, {"a": str, "b": int}),
             "a DELETE sends its path alone: remove 'b'",
         ),
-        ("POST", "/found/", CREATE, None, {"rows": int}, "'rows' is a name of Operation: name the field otherwise"),
+        ("POST", "/found/", CREATE, None, {"rows": int}, "name the field otherwise, with Field(alias='rows')"),
         *(
             (*LIST, result, {"offset": Offset}, "the result must be None, or a class below Resource: X, X | None, list")
             for result in (dict, dict[str, Any], list[dict[str, Any]], Page, Page[Any], Any, str | None)
@@ -263,6 +322,65 @@ def test_a_right_declaration_is_accepted(result: Any) -> None:
     body = {"__module__": __name__, "__annotations__": {"offset": Offset}, "offset": None}
     cls = types.new_class("Invented", (Operation[result],), exec_body=lambda names: names.update(body))
     assert endpoint(*LIST[:2], scope=None, repeatable=True)(cls)(offset=5).request().target == "/api/found/?offset=5"
+
+
+@endpoint("DELETE", "/found/{path}/", scope=None, repeatable=True)
+class Remove(Operation[None]):
+    """An operation with a field whose name is taken."""
+
+    what: Any = Field(alias="path")
+
+
+def test_a_subclass_without_a_row_is_checked_too() -> None:
+    with pytest.raises(TypeError, match="@endpoint of Wider: a DELETE sends its path alone: remove 'why'"):
+        types.new_class("Wider", (Remove,), exec_body=lambda names: names.update(__annotations__={"why": str}))
+
+
+@endpoint("GET", "/found/", scope=None, repeatable=True)
+class Search(Operation[Found]):
+    """An operation with a query."""
+
+    ids: list[int] | None = Field(default=None, serialization_alias="id__in")
+    is_deep: bool = Field(default=False, alias="deep")
+    other: Any = None
+
+
+@pytest.mark.parametrize(
+    ("cls", "fields", "target"),
+    [
+        (Search, {"id__in": [1, 2], "deep": True}, "?id__in=1&id__in=2&deep=true"),
+        (
+            Search,
+            {"deep": False, "id__in": None, "other": ["a b", 1.5, False]},
+            "?deep=false&other=a+b&other=1.5&other=false",
+        ),
+        (Remove, {"path": "a/b"}, "a%2Fb/"),
+        (Remove, {"path": UUID(int=7)}, "00000000-0000-0000-0000-000000000007/"),
+        (Remove, {"path": True}, "true/"),
+    ],
+)
+def test_paths_and_queries_are_written_as_services_read_them(cls: Any, fields: dict[str, Any], target: str) -> None:
+    assert cls(**fields).request().target == f"/api/found/{target}"
+
+
+@pytest.mark.parametrize(
+    ("cls", "fields", "says"),
+    [
+        *(
+            (Search, {"other": value}, "other must be a text, a number, true or f")
+            for value in ([], {"a": 1}, [[1]], [None])
+        ),
+        *((Remove, {"path": value}, "path must be a text, a number, true or false") for value in (None, ["a"], {})),
+        (Search, {"deep": "maybe", "id__in": "x"}, "field 'id__in': Input should be a valid list; field 'deep': Input"),
+        (Search, {"id__im": 1}, "unknown field 'id__im' (did you mean 'id__in'?)"),
+        (Search, {"id__in": [1], "ids": [2]}, "unknown field 'id__in'"),
+        (Remove, {}, "field 'path' is required"),
+    ],
+)
+def test_what_a_path_or_a_query_cannot_say_is_refused(cls: Any, fields: dict[str, Any], says: str) -> None:
+    with pytest.raises(WorkspaceInputError) as error:
+        cls(**fields).request()
+    assert str(error.value).startswith(f"{cls.__name__}: {says}")
 
 
 def test_an_unknown_operation_is_an_attribute_error() -> None:

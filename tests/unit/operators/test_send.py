@@ -12,7 +12,7 @@ from airflow_provider_workspace.operators.send import WorkspaceSendOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects
-from tests.endpoints import AddProject, ListBatchExports, ReadProject, RemoveInvite
+from tests.endpoints import AddProject, ListBatchExports, ListFewExports, ReadProject, RemoveInvite
 from tests.interruptions import Interruptions
 from tests.task_instance import Killed, TaskInstance, TaskStore
 
@@ -46,7 +46,7 @@ def send(operation: Any, arguments: Any = None, context: Any = None, **others: A
         (ReadProject, {"id": "1"}, {"return_secrets": False}, None),
         (RemoveInvite, {"id": SEED.invite_id}, {}, {"deleted": True}),
         (RemoveInvite, {"id": SEED.absent_uuid}, {}, {"deleted": False}),
-        ("tests.endpoints.AddProject", {**NEW, "timezone": None}, {"dry_run": "true"}, None),
+        ("tests.endpoints.AddProject", NEW, {"set_null": ["timezone"], "dry_run": "true"}, None),
     ],
 )
 def test_the_result_is_that_of_other_operators(operation: Any, arguments: Any, others: Any, result: Any) -> None:
@@ -57,7 +57,8 @@ def test_the_result_is_that_of_other_operators(operation: Any, arguments: Any, o
         assert send(operation, arguments, return_secrets=True)["api_token"]
     elif "dry_run" in others:
         request = f"POST /api/organizations/{SEED.organization_id}/projects/"
-        assert (found["action"], found["request"], found["fields"]) == ("create", request, {"name": "Sales"})
+        assert (found["action"], found["request"]) == ("create", request)
+        assert found["fields"] == {"name": "Sales", "timezone": None}
     else:
         assert found == result
 
@@ -69,7 +70,7 @@ def test_a_create_is_sent_once_and_its_secrets_are_masked(
     monkeypatch.setattr("airflow_provider_workspace.hooks.workspace.mask_secret", masked.append)
     ti = TaskInstance()
     project = send(AddProject, NEW, {"ti": ti, "task_state_store": TaskStore()})
-    assert project.items() >= {"name": "Sales", "timezone": "UTC"}.items()
+    assert project.items() >= {"name": "Sales", "zone": "UTC"}.items()
     assert ti.xcoms == {"id": project["id"], "created": True}
     assert "api_token" not in project
     token = send(ReadProject, {"id": project["id"]}, return_secrets=True)["api_token"]
@@ -151,6 +152,27 @@ def test_what_is_wrong_is_refused_before_anything_is_sent(
         send(operation, arguments, **others)
     assert str(refused.value).count("Nothing was sent") == 1
     assert sandbox.requests() == []
+
+
+def test_a_page_is_no_list(sandbox: SandboxServer) -> None:
+    """Otherwise the first rows would be all of them."""
+    assert [row["id"] for row in send(ListFewExports)] == [each["id"] for each in EXPORTS]
+    with pytest.raises(AirflowFailException, match=r"Declare the result as Page\[X\] .* returned 1 of 3 rows"):
+        send(ListFewExports, {"limit": 1})
+    assert len(sandbox.requests()) == 2
+
+
+class AddSales(WorkspaceSendOperator):
+    """Creates one project, or says how."""
+
+    operation = "tests.endpoints.AddProject"
+    arguments = NEW
+    dry_run = True
+
+
+def test_a_subclass_may_be_one_request(sandbox: SandboxServer) -> None:
+    assert AddSales(task_id="sales").execute({})["action"] == "create"
+    assert effects(sandbox) == []
 
 
 def test_the_hook_sends_own_operations_and_reads_their_rows() -> None:

@@ -8,6 +8,7 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from pydantic import BaseModel
 
@@ -53,19 +54,25 @@ def domain_key(domain: str) -> str:
 
 
 def address_key(address: str) -> str:
-    """
-    Return the form in which e-mail addresses are compared; letter case and spelling of the domain do not count.
-
-    As services do: ``weiß@`` and ``weiss@`` are two people, whom ``casefold`` would make one.
-    """
+    """Return the form in which e-mail addresses are compared; letter case and spelling of the domain do not count."""
     local, at, domain = normal_text(address).rpartition("@")
-    return local.lower() + at + domain_key(domain)
+    return local.casefold() + at + domain_key(domain)
+
+
+def id_key(value: object) -> str:
+    """Return the form in which ids are compared: a UUID may be written without hyphens, or in capitals."""
+    text = str(value).strip().lower()
+    try:
+        return UUID(text).hex
+    except ValueError:
+        return text
 
 
 # How values are compared of fields that services store in another spelling.
 KEYS: dict[str, Callable[[str], str]] = {
     "target_email": address_key,
     "domain": domain_key,
+    "user_uuid": id_key,
     "tags": str.casefold,
 }
 
@@ -111,8 +118,8 @@ def _compared(op: Operation[Any], result: BaseModel) -> tuple[dict[str, Any], di
     asked = op.payload() if op.endpoint.shows is None else op.endpoint.shows
     asked = {name: value for name, value in asked.items() if name not in NOT_SHOWN and not is_secret(name)}
     names = {name for name, each in type(result).model_fields.items() if each.serialization_alias in asked}
-    how: Any = {"mode": "json", "by_alias": True, "exclude_unset": True, "include": {*asked, *names}}
-    got = BaseModel.model_dump(result, **how)  # secrets compare too
+    # Not its own model_dump: secrets are compared too.
+    got = BaseModel.model_dump(result, mode="json", by_alias=True, exclude_unset=True, include={*asked, *names})
     is_record = getattr(result, "id", None) is not None
     return asked, {name: value for name, value in got.items() if value is not None or is_record}
 

@@ -201,11 +201,11 @@ def task_instance() -> Any:
 def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     """Set the arguments after the operator is built, as rendering does, and run it."""
     vars(airflow.sdk.Variable)["values"].clear()
-    fixed = {name for name, each in getattr(cls, "arguments", {}).items() if not each.templated}
+    fixed = {name for name, each in getattr(cls, "declared", {}).items() if not each.templated}
     task = cls(task_id="task", **own_arguments(cls) | {name: kwargs[name] for name in fixed & kwargs.keys()})
     # Not with setattr, where Airflow searches for XComArgs at any depth.
     rendered = {name: value for name, value in kwargs.items() if name not in fixed}
-    kept_as = {name: each.attribute for name, each in getattr(cls, "arguments", {}).items() if each.attribute}
+    kept_as = {name: each.attribute for name, each in getattr(cls, "declared", {}).items() if each.attribute}
     vars(task).update({kept_as.get(name, name): value for name, value in rendered.items()})
     if cls in SENSORS:  # no templates, so Airflow has checked that they are numbers
         for name in ("poke_interval", "timeout"):

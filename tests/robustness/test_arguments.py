@@ -201,7 +201,7 @@ def task_instance() -> Any:
 def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     """Set the arguments after the operator is built, as rendering does, and run it."""
     vars(airflow.sdk.Variable)["values"].clear()
-    if str(kwargs.get("require_approval")).strip().lower() in ("true", "1", "yes", "on"):
+    if kwargs.get("require_approval") in (True, "true", "1", "yes", "on"):
         return  # there is nobody to ask
     fixed = {name for name, each in getattr(cls, "declared", {}).items() if not each.templated}
     task = cls(task_id="task", **own_arguments(cls) | {name: kwargs[name] for name in fixed & kwargs.keys()})

@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from pydantic import BaseModel
 
@@ -54,25 +53,19 @@ def domain_key(domain: str) -> str:
 
 
 def address_key(address: str) -> str:
-    """Return the form in which e-mail addresses are compared; letter case and spelling of the domain do not count."""
+    """
+    Return the form in which e-mail addresses are compared; letter case and spelling of the domain do not count.
+
+    As services do: ``weiß@`` and ``weiss@`` are two people, whom ``casefold`` would make one.
+    """
     local, at, domain = normal_text(address).rpartition("@")
-    return local.casefold() + at + domain_key(domain)
-
-
-def id_key(value: object) -> str:
-    """Return the form in which ids are compared: a UUID may be written without hyphens, or in capitals."""
-    text = str(value).strip().lower()
-    try:
-        return UUID(text).hex
-    except ValueError:
-        return text
+    return local.lower() + at + domain_key(domain)
 
 
 # How values are compared of fields that services store in another spelling.
 KEYS: dict[str, Callable[[str], str]] = {
     "target_email": address_key,
     "domain": domain_key,
-    "user_uuid": id_key,
     "tags": str.casefold,
 }
 

@@ -36,8 +36,8 @@ TOO_LONG = "a number exceeds Python's integer string limit"
 
 def _whole_number(value: Any) -> int:
     """Parse an integer id; templates render it as text."""
-    text = canonical_id(value)
-    if text.isdecimal():
+    text = str(value) if isinstance(value, int | str) else ""  # raises ValueError beyond the integer string limit
+    if re.fullmatch(r"\s*\d+\s*", text):
         return int(text)
     raise ValueError(f"expected a whole number, not {shown(value)}")
 

@@ -9,6 +9,7 @@ from airflow_provider_workspace.api.comparison import differences, unshown
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
 from airflow_provider_workspace.errors import (
+    WorkspaceDuplicateError,
     WorkspaceError,
     WorkspaceIncompleteListError,
     WorkspaceInputError,
@@ -22,8 +23,9 @@ from airflow_provider_workspace.procedures.find import finder_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_workspace.api.models import Resource
+    from airflow_provider_workspace.api.models import Dashboard, Resource
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.operations.dashboards import GetDashboard
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.find import Finder
 
@@ -115,12 +117,21 @@ def _send_create(
 ) -> tuple[R, bool]:
     what, consistency_time = finder.what, client.settings.consistency_time
     why = f"there is no {what}"
+
+    def look_again(seconds: float) -> R | None:
+        try:
+            return look_until(client, finder.find, seconds)
+        except WorkspaceInputError as error:  # it says that nothing was sent, which is true of the look-up alone
+            msg = f"{error.why} This task may have created one of them."
+            name, outcome = type(operation).__name__, Outcome.UNKNOWN.value
+            raise WorkspaceDuplicateError(msg, operation=name, outcome=outcome, retryable=False) from None
+
     lost: WorkspaceOutcomeUnknownError | None = None
     while (sends := memory.count_send()) <= MAX_SENDS:
         answer = client.attempt(operation, why=why, caller_looks_up=True, note=lambda _: memory.begin(what))
         if isinstance(answer, WorkspaceOutcomeUnknownError):
             memory.begin(what)  # it may take effect within the consistency time from now
-            found = look_until(client, finder.find, consistency_time)
+            found = look_again(consistency_time)
             if found is not None:
                 log.warning("The answer was lost, but the %s exists: this task created it.", what)
                 return found, True
@@ -130,13 +141,13 @@ def _send_create(
             memory.forget()  # refused or not sent
             taken = getattr(answer, "code", None) == "unique" or getattr(answer, "status", None) == 409
             may_exist = taken and (if_exists == "return" or sends > 1)
-            found = look_until(client, finder.find, TAKEN_SECONDS) if may_exist else None
+            found = look_again(TAKEN_SECONDS) if may_exist else None
             if found is None:
                 raise answer
             log.info("Somebody else created the %s at the same time: nothing was created here.", what)
             return found, sends > 1
         elif getattr(answer, "id", None) is None or (answer.label and not finder.matches(answer)):
-            found = look_until(client, finder.find, consistency_time)
+            found = look_again(consistency_time)
             if found is None:
                 raise _not_seen(f"the {what} was created", operation, consistency_time)
             return found, True
@@ -186,13 +197,12 @@ def remove(
     """
     Remove a record; one that is already gone is no error, so a retry after a lost worker succeeds.
 
-    Proxies also return 404, and so does the service for an id of another kind. If there is a list, it decides. A
-    successful response has no body, so the record is looked up until it is gone.
+    See :func:`check_gone`. A successful response has no body, so the record is looked up until it is gone.
 
     :param what: the record, for messages; the first word is its kind
     :param if_missing: ``ignore`` or ``fail``
     :param find: looks the record up; ``None`` if the caller checks later
-    :param in_list: whether it is looked up in a list; if not, a 404 must come from the service itself
+    :param in_list: whether it is looked up in a list
     :param explain: called with a 404; raises it if the id is of another kind
     :return: whether this call removed it
     :raises WorkspaceNotFoundError: if it may still exist
@@ -200,10 +210,7 @@ def remove(
     """
     answer = client.attempt(operation, why=f"the {what} is to go, unless it is gone")
     if isinstance(answer, WorkspaceNotFoundError):
-        if find is not None and in_list:
-            check_gone(answer, what.partition(" ")[0], find, explain)
-        else:
-            check_from_service(answer)
+        check_gone(answer, what.partition(" ")[0], find if in_list else None, explain)
         if answer.outcome == Outcome.UNKNOWN.value:  # the answer to an earlier attempt was lost
             log.warning("The answer was lost, but the %s is gone: taken as deleted by this task.", what)
             return True
@@ -219,22 +226,36 @@ def remove(
     return True
 
 
-def check_from_service(error: WorkspaceNotFoundError) -> None:
-    """Raise a 404 that is not one of the service."""
-    if not error.from_service:
-        error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
-        raise error
+def read_dashboard(client: WorkspaceClient, read: GetDashboard) -> Dashboard | None:
+    """Return a dashboard; ``None`` if it was deleted."""
+    try:
+        dashboard = client.send(read)
+    except WorkspaceNotFoundError as error:
+        check_gone(error)
+        return None
+    return None if dashboard.deleted else dashboard
 
 
 def check_gone(
     error: WorkspaceNotFoundError,
-    kind: str,
-    find: Callable[[], object],
-    explain: Callable[[WorkspaceNotFoundError], object],
+    kind: str = "",
+    find: Callable[[], object] | None = None,
+    explain: Callable[[WorkspaceNotFoundError], object] = lambda _: None,
 ) -> None:
-    """Raise a 404 if it is for an id of another kind, or the list still has the record."""
+    """
+    Raise a 404 that does not show that a record is gone: proxies and wrong ids lead to a 404 too.
+
+    If there is a list, it decides; if not, the 404 must be that of the service itself.
+
+    :param kind: what the list shows, for messages
+    :param find: looks the record up in a list; ``None`` without one, or if the caller reads it later
+    :param explain: called with the 404; raises it if the id is of another kind
+    """
     explain(error)
-    if find():
+    if find is None and not error.from_service:
+        error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
+        raise error
+    if find is not None and find():
         error.retryable = True
         error.args = (f"Try again: the list of {kind}s still shows what was not found. {error}",)
         raise error

@@ -166,16 +166,13 @@ def project_key(name: str | None) -> str:
 def _project(client: WorkspaceClient, create: ops.projects.CreateProject) -> Finder[Project]:
     organization_id, what = create.organization_id, f"project '{create.name}'"
     projects = ops.projects.ListProjects(organization_id=organization_id)
-    key, names = project_key(create.name), set[str | None]()
 
     def matches(item: ProjectItem) -> bool:
-        names.add(item.name)
-        return item.name is not None and project_key(item.name) == key
+        return project_key(item.name) == project_key(create.name)
 
     def find() -> Project | None:
-        item = find_row(client, projects, matches)
+        item = find_project(create.name or "", read_rows(client, projects))
         if item is None:
-            check_not_cut(create.name or "", names)
             return None
         if item.id is None:
             raise WorkspaceResponseError(
@@ -210,6 +207,23 @@ def _project(client: WorkspaceClient, create: ops.projects.CreateProject) -> Fin
             )
 
     return Finder(what, find, check=check)
+
+
+def find_project(name: str, projects: Iterable[ProjectItem]) -> ProjectItem | None:
+    """
+    Return the project with a name; ``None`` if there is none.
+
+    :raises WorkspaceInputError: if there are several: which one is meant is for people to say
+    :raises WorkspaceNotAppliedError: if the service would cut the name
+    """
+    rows = list(projects)
+    found = {row.id: row for row in rows if row.name and project_key(row.name) == project_key(name)}
+    if len(found) > 1:
+        ids = ", ".join(map(str, found))
+        raise WorkspaceInputError(f"Rename all but one of the projects named '{name}': ids {ids}")
+    if not found:
+        check_not_cut(name, (row.name for row in rows))
+    return next(iter(found.values()), None)
 
 
 def check_not_cut(name: str, names: Iterable[str | None]) -> None:

@@ -97,10 +97,11 @@ def test_a_404_of_a_proxy_does_not_count_as_deleted(sandbox: SandboxServer, oper
     assert effects(sandbox) == [operation]
 
 
-@pytest.mark.parametrize("body", ["html", "empty"])
-def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, body: str) -> None:
+@pytest.mark.parametrize(("operation", "body"), [("update", "html"), ("update", "empty"), ("retrieve", "html")])
+def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, operation: str, body: str) -> None:
     """Without a list, only the service's own 404 counts."""
-    sandbox.inject("proxy_error", "update_dashboard", status=404, body=body)
+    sandbox.inject("proxy_error", f"{operation}_dashboard", status=404, body=body)
+    sandbox.inject("say", "update_dashboard", rows=0, body={})
     with pytest.raises(AirflowFailException, match="Check the host of the connection: this 404 may be that of a proxy"):
         run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1)
     assert effects(sandbox) == []

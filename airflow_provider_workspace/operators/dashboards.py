@@ -145,7 +145,7 @@ class WorkspaceDeleteDashboardOperator(OfDashboard, WorkspaceDeleteOperator):
         delete = self.filled(hook, "dashboards.UpdateDashboard", deleted=True)
         read = self.filled(hook, "dashboards.GetDashboard")
         find = partial(read_dashboard, hook.client, read)
-        deleted = self.remove(hook, f"dashboard {self.dashboard_id}", delete, find=find, in_list=False)
+        deleted = self.remove(hook, f"dashboard {self.dashboard_id}", delete, find=find)
         return {"dashboard_id": delete.dashboard_id, "deleted": deleted}
 
 

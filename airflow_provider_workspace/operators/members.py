@@ -33,7 +33,6 @@ from airflow_provider_workspace.operators.base import (
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
-    from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.plan import Plan
 
@@ -65,15 +64,11 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
         user_uuid = find_user(hook.client, self.user_uuid, self.user_email, lambda: members.organization_id)
         update = self.filled(hook, "members.UpdateMember", user_uuid=user_uuid, level=self.level)
 
-        def find() -> Member | None:
-            return find_by_uuid(hook.client, members, user_uuid)
-
+        find = partial(find_by_uuid, hook.client, members, user_uuid)
         try:
             return self.plain(change(hook.client, update, find))
         except WorkspaceNotFoundError as error:
-            check_gone(
-                error, "member", find, lambda error: check_user_id(hook.client, error, user_uuid, members, "membership")
-            )
+            check_gone(error, find, lambda error: check_user_id(hook.client, error, user_uuid, members, "membership"))
             raise
 
 
@@ -130,7 +125,7 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
             hook,
             what,
             delete,
-            find=lambda: find_by_uuid(hook.client, members, user_uuid),
+            find=partial(find_by_uuid, hook.client, members, user_uuid),
             explain=lambda error: check_user_id(hook.client, error, user_uuid, members, "membership"),
         )
         return {"user_uuid": user_uuid, "deleted": deleted}

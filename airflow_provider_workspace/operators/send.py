@@ -66,7 +66,7 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
         operation, state = self.filled(hook, self.operation), self.task_state
         endpoint, name = operation.endpoint, type(operation).__name__
         if endpoint.effect == "remove":
-            return {"deleted": ensure.remove(hook.client, name, operation, in_list=False)}
+            return {"deleted": ensure.remove(hook.client, name, operation)}
         # Airflow keeps the state of a cleared task, whose max_tries is higher: a person has looked.
         what = f"{name} {getattr(self._context.get('ti'), 'max_tries', None)}"
         if not endpoint.repeatable and state.age(what) is not None:

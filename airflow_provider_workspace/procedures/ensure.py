@@ -9,7 +9,6 @@ from airflow_provider_workspace.api.comparison import differences, unshown
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
 from airflow_provider_workspace.errors import (
-    WorkspaceDuplicateError,
     WorkspaceError,
     WorkspaceIncompleteListError,
     WorkspaceInputError,
@@ -117,21 +116,12 @@ def _send_create(
 ) -> tuple[R, bool]:
     what, consistency_time = finder.what, client.settings.consistency_time
     why = f"there is no {what}"
-
-    def look_again(seconds: float) -> R | None:
-        try:
-            return look_until(client, finder.find, seconds)
-        except WorkspaceInputError as error:  # it says that nothing was sent, which is true of the look-up alone
-            msg = f"{error.why} This task may have created one of them."
-            name, outcome = type(operation).__name__, Outcome.UNKNOWN.value
-            raise WorkspaceDuplicateError(msg, operation=name, outcome=outcome, retryable=False) from None
-
     lost: WorkspaceOutcomeUnknownError | None = None
     while (sends := memory.count_send()) <= MAX_SENDS:
         answer = client.attempt(operation, why=why, caller_looks_up=True, note=lambda _: memory.begin(what))
         if isinstance(answer, WorkspaceOutcomeUnknownError):
             memory.begin(what)  # it may take effect within the consistency time from now
-            found = look_again(consistency_time)
+            found = look_until(client, finder.find, consistency_time)
             if found is not None:
                 log.warning("The answer was lost, but the %s exists: this task created it.", what)
                 return found, True
@@ -141,13 +131,13 @@ def _send_create(
             memory.forget()  # refused or not sent
             taken = getattr(answer, "code", None) == "unique" or getattr(answer, "status", None) == 409
             may_exist = taken and (if_exists == "return" or sends > 1)
-            found = look_again(TAKEN_SECONDS) if may_exist else None
+            found = look_until(client, finder.find, TAKEN_SECONDS) if may_exist else None
             if found is None:
                 raise answer
             log.info("Somebody else created the %s at the same time: nothing was created here.", what)
             return found, sends > 1
         elif getattr(answer, "id", None) is None or (answer.label and not finder.matches(answer)):
-            found = look_again(consistency_time)
+            found = look_until(client, finder.find, consistency_time)
             if found is None:
                 raise _not_seen(f"the {what} was created", operation, consistency_time)
             return found, True
@@ -191,7 +181,6 @@ def remove(
     *,
     if_missing: str = "ignore",
     find: Callable[[], object] | None = None,
-    in_list: bool = True,
     explain: Callable[[WorkspaceNotFoundError], object] = lambda _: None,
 ) -> bool:
     """
@@ -199,10 +188,9 @@ def remove(
 
     See :func:`check_gone`. A successful response has no body, so the record is looked up until it is gone.
 
-    :param what: the record, for messages; the first word is its kind
+    :param what: the record, for messages
     :param if_missing: ``ignore`` or ``fail``
     :param find: looks the record up; ``None`` if the caller checks later
-    :param in_list: whether it is looked up in a list
     :param explain: called with a 404; raises it if the id is of another kind
     :return: whether this call removed it
     :raises WorkspaceNotFoundError: if it may still exist
@@ -210,7 +198,7 @@ def remove(
     """
     answer = client.attempt(operation, why=f"the {what} is to go, unless it is gone")
     if isinstance(answer, WorkspaceNotFoundError):
-        check_gone(answer, what.partition(" ")[0], find if in_list else None, explain)
+        check_gone(answer, find, explain)
         if answer.outcome == Outcome.UNKNOWN.value:  # the answer to an earlier attempt was lost
             log.warning("The answer was lost, but the %s is gone: taken as deleted by this task.", what)
             return True
@@ -238,17 +226,15 @@ def read_dashboard(client: WorkspaceClient, read: GetDashboard) -> Dashboard | N
 
 def check_gone(
     error: WorkspaceNotFoundError,
-    kind: str = "",
     find: Callable[[], object] | None = None,
     explain: Callable[[WorkspaceNotFoundError], object] = lambda _: None,
 ) -> None:
     """
     Raise a 404 that does not show that a record is gone: proxies and wrong ids lead to a 404 too.
 
-    If there is a list, it decides; if not, the 404 must be that of the service itself.
+    What can be looked up decides; if nothing can, the 404 must be that of the service itself.
 
-    :param kind: what the list shows, for messages
-    :param find: looks the record up in a list; ``None`` without one, or if the caller reads it later
+    :param find: looks the record up; ``None`` if it cannot, or if the caller does later
     :param explain: called with the 404; raises it if the id is of another kind
     """
     explain(error)
@@ -257,7 +243,7 @@ def check_gone(
         raise error
     if find is not None and find():
         error.retryable = True
-        error.args = (f"Try again: the list of {kind}s still shows what was not found. {error}",)
+        error.args = (f"Try again: the service still shows what it did not find. {error}",)
         raise error
 
 

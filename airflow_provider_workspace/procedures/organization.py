@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import without_secrets
-from airflow_provider_workspace.api.templates import TEMPLATE
+from airflow_provider_workspace.api.templates import TEMPLATE, template_line
 from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceNotFoundError,
@@ -401,7 +402,7 @@ class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
 
 
 def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = None if text.isprintable() and not TEMPLATE.search(text) else '"'
+    style = None if text.isprintable() and not template_line(text) else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -415,7 +416,8 @@ def _dump(value: Any) -> str:
     Characters that cannot be printed, and what would start a Jinja template, are escaped: the file stays the same if
     somebody renders it.
     """
-    text = TEMPLATE.sub(r"\\u007B", yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    text = re.sub(TEMPLATE, r"\\u007B", text)
     return "".join(char if char.isprintable() or char == "\n" else f"\\u{ord(char):04X}" for char in text)
 
 

@@ -82,6 +82,29 @@ class RemoveInvite(Operation[None]):
     id: str
 
 
+@endpoint(
+    "DELETE",
+    "/organizations/{organization_id}/invites/{access_token}/",
+    scope=None,
+    repeatable=False,
+    recover="none",
+    look_for="Look for the invite before you delete it again.",
+)
+class WithdrawInvite(Operation[None]):
+    """Delete an invite, once; its id is the token of its link."""
+
+    organization_id: str
+    access_token: str
+
+
+@endpoint("GET", "/organizations/{organization_id}/invites/{access_token}/", scope=None, repeatable=True)
+class ReadInvite(Operation[Project]):
+    """Read an invite by its secret."""
+
+    organization_id: str
+    access_token: str
+
+
 # What ``scripted`` shows, one after the other; the last one stays.
 SCRIPT: list[Any] = []
 

@@ -30,6 +30,7 @@ Every message says what to do, what was requested and what the service returned:
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -264,9 +265,18 @@ ERRORS_BY_STATUS: dict[int, type[WorkspaceStatusError]] = {
 }
 
 
+# Also letters that look like blanks.
+BLANKS = re.compile("[ \u115f\u1160\u2800\u3164\uffa0]{2,}")
+
+
 def printable(text: str) -> str:
     """Return a text on one line, with a space for each unprintable character."""
     return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+
+
+def visible(text: str) -> str:
+    """Return a text of others for a table: on one line, and with a count for blanks in a row, which push it aside."""
+    return BLANKS.sub(lambda found: f"␣*{len(found[0])}", printable(text))
 
 
 def type_name(value: object) -> str:

@@ -35,11 +35,15 @@ myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
 # References into the package itself must lead somewhere. Those to Airflow and others cannot, without a network.
-nitpick_ignore_regex = [("py:.*", r"(?!airflow_provider_workspace).*"), ("py:.*", r".*\.[CRT]")]
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!airflow_provider_workspace).*"),
+    ("py:.*", r".*\.[CRT]"),
+    ("py:.*", r".*\.canonical_text"),  # pydantic reads ids with it
+]
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"show-inheritance": True, "exclude-members": "model_config, arguments"}
+autodoc_default_options = {"show-inheritance": True, "exclude-members": "model_config, declared"}
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 autodoc_typehints_format = "short"

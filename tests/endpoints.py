@@ -82,15 +82,38 @@ class RemoveInvite(Operation[None]):
     id: str
 
 
+@endpoint(
+    "DELETE",
+    "/organizations/{organization_id}/invites/{access_token}/",
+    scope=None,
+    repeatable=False,
+    recover="none",
+    look_for="Look for the invite before you delete it again.",
+)
+class WithdrawInvite(Operation[None]):
+    """Delete an invite, once; its id is the token of its link."""
+
+    organization_id: str
+    access_token: str
+
+
+@endpoint("GET", "/organizations/{organization_id}/invites/{access_token}/", scope=None, repeatable=True)
+class ReadInvite(Operation[Project]):
+    """Read an invite by its secret."""
+
+    organization_id: str
+    access_token: str
+
+
 # What ``scripted`` shows, one after the other; the last one stays.
 SCRIPT: list[Any] = []
 
 
 def scripted(hook: WorkspaceHook, batch_export_id: str) -> Any:
-    """Show what the script says of an export; an error is raised."""
-    assert batch_export_id == SEED.batch_export_ids[0]
+    """Show what the script says of an export; a function is called, and an error raised."""
+    assert batch_export_id in SEED.batch_export_ids
     assert hook.organization_or_default() == SEED.organization_id
     shown = SCRIPT.pop(0) if len(SCRIPT) > 1 else SCRIPT[0]
-    if isinstance(shown, Exception):
+    if isinstance(shown, BaseException):
         raise shown
-    return shown
+    return shown() if callable(shown) else shown

@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from typing_extensions import get_original_bases
 
 from airflow_provider_workspace.api.ids import canonical_id, canonical_uuid
-from airflow_provider_workspace.api.secrets import secrets_under, without_secrets, without_url_secrets
+from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets, without_url_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, printable, shown
 
 T = TypeVar("T")
@@ -317,13 +317,18 @@ class Operation(BaseModel, Generic[T]):
         except ValueError as error:
             raise self.refusal(str(error)) from None
 
-    def path(self) -> str:
+    def path(self, *, shown: bool = False) -> str:
         """
         Fill and encode the path.
 
+        :param shown: whether it is for people, with ``***`` in place of secrets
         :raises WorkspaceInputError: if a value is empty, ``.`` or ``..``
         """
-        segments = {name: self._segment(name, value) for name, value in self._sent(in_path=True).items()}
+        secrets = {*self.secrets()} if shown else ()
+        segments = {
+            name: "***" if any(secret in str(value) for secret in secrets) else self._segment(name, value)
+            for name, value in self._sent(in_path=True).items()
+        }
         return self.endpoint.path.format_map(segments)
 
     def _segment(self, name: str, value: Any) -> str:
@@ -332,7 +337,7 @@ class Operation(BaseModel, Generic[T]):
         # Some servers decode slashes before they resolve dot segments.
         is_text = value.strip() and value.isprintable()
         if not is_text or any(part.strip() in (".", "..") for part in re.split(r"[/\\]", value)):
-            raise self.refusal(f"{name} must be an identifier, not {value[:60]!r}")
+            raise self.refusal(f"{name} must be an identifier, not {'***' if is_secret(name) else repr(value[:60])}")
         if len(value) > MAX_ID_LENGTH:
             raise self.refusal(f"{name} is longer than {MAX_ID_LENGTH} characters")
         return quote(value, safe="")
@@ -357,8 +362,9 @@ class Operation(BaseModel, Generic[T]):
         return {given: getattr(self, name) for name, given in names if name in self.model_fields_set}
 
     def secrets(self) -> Iterator[str]:
-        """Yield the secrets in the request, for the log masker."""
-        return secrets_under("", self.__dict__ | self._named())
+        """Yield the secrets in the request, as they are and as a path has them, for the log masker."""
+        for secret in secrets_under("", self.__dict__ | self._named()):
+            yield from dict.fromkeys((secret, quote(secret, safe="")))
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Show the fields that are set, without secrets."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=WorkspaceRequestError)
 
-
+# What to do if the key lacks a scope.
+LACKS_SCOPE = "Give the API key of {source} the scope {scope}, or check the access level of its owner."
 # How much of an error that is not JSON is read.
 MAX_TEXT = 20_000
 
@@ -83,7 +84,7 @@ HINTS = (
         r"(access|belong) to the organi[sz]ation|member of the organi[sz]ation",
         "Check organization_id: the owner of the API key of {source} has no access to it.",
     ),
-    Hint(403, r"\bscope", "Give the API key of {source} the scope {scope}, or check the access level of its owner."),
+    Hint(403, r"\bscope", LACKS_SCOPE),
     Hint(
         403,
         r"\bplan\b|upgrade|subscription|billing|maximum (limit|number)",
@@ -109,7 +110,7 @@ HINTS = (
         "Use the API key of somebody with a higher access level: that of the owner of the key of {source} is too low.",
     ),
     Hint(403, r"\w", "The owner of the API key of {source} is not allowed to do this."),
-    Hint(403, "", "Give the API key of {source} the scope {scope}, or check the access level of its owner."),
+    Hint(403, "", LACKS_SCOPE),
     Hint(404, "", "Check the ids: the resource does not exist, or the API key of {source} may not see it."),
     Hint(405, "", "Check that the host of {source} is the address of the workspace service."),
     Hint(407, "", "Put the user and password of the proxy into 'proxy' in the extra of {source}."),
@@ -118,7 +119,7 @@ HINTS = (
 
 def describe(op: Operation[Any], what: str) -> str:
     """Describe what happened to an operation. The path is last, because Airflow's log page cuts long lines."""
-    return f"{type(op).__name__} {what} ({op.endpoint.method} {op.path()})."
+    return f"{type(op).__name__} {what} ({op.endpoint.method} {op.path(shown=True)})."
 
 
 def request_error(

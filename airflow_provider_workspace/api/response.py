@@ -100,8 +100,8 @@ def _refuse_page(op: Operation[Any], body: bytes, shown: int, *, trust_counts: b
 
 
 def _is_foreign(result: object) -> bool:
-    """Return whether a record has only unknown fields, such as ``{"error": "…"}``."""
-    if not isinstance(result, Resource) or not result.model_extra:
+    """Return whether a record has only unknown fields and no ``id``, such as ``{"error": "…"}``."""
+    if not isinstance(result, Resource) or not result.model_extra or result.model_extra.get("id") is not None:
         return False
     return result.model_fields_set <= result.model_extra.keys()
 

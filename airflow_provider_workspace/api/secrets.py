@@ -13,8 +13,6 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
-from airflow_provider_workspace.api.templates import template_line
-
 # A field name that contains one of these is secret, in any spelling: ``hmac_key``, ``X-Api-Key``.
 _SECRET_WORDS = (
     "token", "secret", "password", "passwd", "passphrase", "credential", "authorization", "hmac", "webhook", "x509cert",
@@ -51,8 +49,11 @@ def secrets_under(name: str, value: Any) -> Iterator[str]:
     while pending:
         secret, value = pending.pop()
         if isinstance(value, str):
-            if template_line(value) is None:
-                yield from [value] if secret and value else _secrets_in_url(value)
+            found = [value] if secret and value else [*_secrets_in_url(value)]
+            if found:
+                from airflow_provider_workspace.api.templates import template_line  # rarely needed
+
+                yield from found if template_line(value) is None else ()
         elif isinstance(value, dict | list | tuple) and id(value) not in seen:
             seen.add(id(value))
             pairs = value.items() if isinstance(value, dict) else (("", item) for item in value)

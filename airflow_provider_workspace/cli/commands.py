@@ -67,7 +67,7 @@ def whoami(args: Namespace) -> None:
 
 
 def plan(args: Namespace) -> None:
-    """Compare organizations with files or rosters; exit with status 2 if one differs, and 1 after an error."""
+    """Compare organizations with files or rosters; exit with status 2 if one may differ, and 1 after an error."""
     from airflow_provider_workspace.cli.plan_output import FORMATS
 
     plans: list[Planned] = []
@@ -75,15 +75,17 @@ def plan(args: Namespace) -> None:
     with _open_hook(args.conn_id) as hook:
         for file in args.files:
             try:
-                for planned in _plan_file(hook, file, args):
-                    plans.append(planned)  # noqa: PERF402 - keeps those before an error
-                for one in (one for one in plans if one.file == file):
-                    one.plan.check_losses(one.wanted.max_removals)
-            except WorkspaceError as error:  # noqa: PERF203 - the other files are planned
+                with _errors_without_traceback():
+                    for planned in _plan_file(hook, file, args):
+                        plans.append(planned)  # noqa: PERF402 - keeps those before an error
+                    for one in (one for one in plans if one.file == file):
+                        one.plan.check_losses(one.wanted.max_removals)
+            except SystemExit as error:  # noqa: PERF203 - the other files are planned
                 errors[file] = str(error)
-                print(f"{file}: {error}", file=sys.stderr)  # noqa: T201
+                # The name first: a CI may take a line that begins otherwise for a command.
+                print(*(printable(f"{file}: {line}") for line in str(error).split("\n")), sep="\n", file=sys.stderr)  # noqa: T201
     _print(*FORMATS[args.output](plans, errors))
-    if errors or any(one.plan.differences for one in plans):
+    if errors or any(one.plan.differences or one.plan.counts["set"] for one in plans):
         raise SystemExit(1 if errors else 2)
 
 

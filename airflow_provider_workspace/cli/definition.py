@@ -44,7 +44,7 @@ def get_workspace_commands() -> list[CLICommand]:
         ),
         Arg(("--max-removals",), metavar="LIMIT", help="With a roster: as the argument of the member sync, such as 25"),
         Arg(("--leavers",), action="store_true", help="Rosters are of people who leave; nobody else is changed"),
-        Arg(("-o", "--output"), choices=("table", "json", "markdown", "github"), default="table", help="Output format"),
+        Arg(("-o", "--output"), choices=("table", "json", "markdown"), default="table", help="Output format"),
     )
     resume = Arg(("--resume",), action="store_true", help="Resume the exports of abandoned windows")
     sandbox_args = (
@@ -56,7 +56,7 @@ def get_workspace_commands() -> list[CLICommand]:
     commands: tuple[tuple[str, str, str, tuple[Arg, ...]], ...] = (
         ("ping", "ping", "Test whether the service accepts the API key", (conn_id,)),
         ("whoami", "whoami", "Show the scopes of the API key that reads can confirm", (conn_id,)),
-        ("plan", "plan", "Show what would make an organization match its file, without changing anything", plan_args),
+        ("plan", "plan", "Compare with files, read-only; exit status 0: equal, 2: may differ, 1: error", plan_args),
         (
             "import",
             "import_organization",

@@ -6,17 +6,17 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.errors import printable
+from airflow_provider_workspace.errors import printable, visible
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.organization_file import Organization
     from airflow_provider_workspace.procedures.plan import Plan
 
-# A comment on GitHub may have 65,536 characters.
+# A comment on GitHub may have 65,536 characters; each of a text may become nine.
 MAX_COMMENT = 60_000
+MAX_CODE = 3_000
 CUT = "\n\nThe rest is cut off: the log of the job has all with `-o table`."
 
 # What could be Markdown, HTML, a mention or a link: not the @ and the dots of an address.
@@ -39,11 +39,11 @@ class Planned:
 
 def _table(plans: Sequence[Planned], _: Mapping[str, str]) -> Iterator[str]:
     for one in plans:
-        yield f"Organization {one.organization} ({one.file}): {one.plan.table()}"
+        yield f"Organization {visible(one.organization)} ({one.file}): {one.plan.table()}"
 
 
-def _json(plans: Sequence[Planned], _: Mapping[str, str]) -> Iterator[str]:
-    found: dict[str, Any] = {}
+def _json(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[str]:
+    found: dict[str, Any] = {file: {"error": error} for file, error in errors.items()}
     for one in plans:
         name = f"{one.organization} ({one.file})" if one.organization in found else one.organization
         found[name] = one.plan.to_dict()
@@ -55,7 +55,7 @@ def _markdown(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[s
     lines = [f"**Error** in {_code(file)}: {_code(error)}\n" for file, error in errors.items()]
     for one in plans:
         lines.append(f"### {_code(one.organization)} in {_code(one.file)}\n\n{one.plan.summary()}\n")
-        rows = [f"| {change.action} | {_code(change.name)} | {_code(change.notes)} |" for change in one.plan.changes]
+        rows = [f"| {each.action} | {_code(visible(each.name))} | {_code(each.notes)} |" for each in one.plan.changes]
         lines += ["| action | what | how |\n| --- | --- | --- |", *rows, ""] if rows else []
     text = "\n".join(lines).rstrip()
     yield text if len(text) <= MAX_COMMENT else text[: text.rindex("\n", 0, MAX_COMMENT)] + CUT
@@ -63,35 +63,13 @@ def _markdown(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[s
 
 def _code(text: str) -> str:
     """Return a text from a file or the workspace as code, in which nothing is Markdown, HTML or a mention."""
-    escaped = ACTIVE.sub(lambda found: f"&#{ord(found[0])};", printable(text))
+    cut = text if len(text) <= MAX_CODE else f"{text[:MAX_CODE]}…"
+    escaped = ACTIVE.sub(lambda found: f"&#{ord(found[0])};", printable(cut))
     return escaped and f"<code>{escaped}</code>"
-
-
-def _github(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[str]:
-    """Yield workflow commands that annotate the lines of the files."""
-    for file, error in errors.items():
-        mistake = re.search(r"\bline (\d+):", error)
-        place = f",line={mistake[1]}" if mistake else ""
-        yield f"::error file={_property(file)}{place}::{_data(error)}"
-    for one in plans:
-        for change in one.plan.changes:
-            if change.action != "skip":
-                roster, line = one.wanted.place(change.where or (change.part,))
-                message = _data(printable(f"{change.action} {change.name} {change.notes}".rstrip()))
-                yield f"::notice file={_property(roster or one.file)},line={line}::{message}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(path: str) -> str:
-    return _data(normpath(path)).replace(":", "%3A").replace(",", "%2C")
 
 
 FORMATS: dict[str, Callable[[Sequence[Planned], Mapping[str, str]], Iterator[str]]] = {
     "table": _table,
     "json": _json,
     "markdown": _markdown,
-    "github": _github,
 }

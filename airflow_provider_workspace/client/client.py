@@ -165,8 +165,7 @@ class WorkspaceClient:
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
         call = _Call(op, op.request(), why, caller_looks_up, note)
-        if op.endpoint.is_write:
-            self._mask_all(op.secrets())
+        self._mask_all(op.secrets())
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(partial(self._may_retry, op.endpoint)),
             wait=self._seconds_to_wait,
@@ -296,7 +295,7 @@ def _recorded(call: _Call) -> Iterator[None]:
     began = time.monotonic()
     outcome = Outcome.UNKNOWN.value
     name, method = type(call.op).__name__, call.request.method
-    target = call.request.target.partition("?")[0]
+    target = call.op.path(shown=True)
     attributes = {"http.request.method": method, "url.path": target}
     with tracer.start_as_current_span(f"workspace {name}", kind=SpanKind.CLIENT, attributes=attributes) as span:
         try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.models import Page
 from airflow_provider_workspace.api.operations.domains import ListDomains
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.api.operations.members import ListMembers
 from airflow_provider_workspace.api.operations.projects import GetProject, ListProjects
+from airflow_provider_workspace.api.request_errors import LACKS_SCOPE
 from airflow_provider_workspace.errors import (
-    WorkspaceAuthenticationError,
-    WorkspaceNotFoundError,
     WorkspacePermissionError,
     WorkspaceRequestError,
 )
@@ -27,6 +27,9 @@ NOT_CONFIRMABLE = (
     "project:write, sharing_configuration:read"
 )
 
+# What a status means for the API key, if the service itself returns it.
+BEGINNINGS = {401: "The service refuses the API key. ", 404: "The service accepts the API key, but not these ids. "}
+
 
 def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) -> tuple[bool, list[str]]:
     """
@@ -42,24 +45,29 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
         )
         return False, [msg]
     confirmed: list[str] = []
-    refused: list[str] = []
+    missing: list[str] = []
+    refused: dict[str | None, str] = {}
     notes: list[str] = []
     for operation in _probes(settings.organization_id, settings.project_id):
         scope = str(operation.endpoint.scope)
         try:
             result = send(operation)
-        except WorkspacePermissionError:
-            refused.append(scope)
-        except WorkspaceNotFoundError as error:
-            return False, [f"The service accepts the API key, but not these ids. {error}"]
-        except WorkspaceAuthenticationError as error:
-            return False, [f"The service refuses the API key. {error}"]
+        except WorkspacePermissionError as error:
+            if not error.from_service:
+                return False, [f"Check the host: this may be the answer of a proxy or of another service. {error}"]
+            if str(error).startswith(LACKS_SCOPE.partition("{")[0]):
+                missing.append(scope)
+            else:
+                refused.setdefault(error.detail, str(error).rstrip("."))
+            continue
         except WorkspaceRequestError as error:
-            return False, [str(error)]
-        else:
-            confirmed.append(scope)
-            if isinstance(operation, GetProject):
-                notes.append(f"Project {settings.project_id} is '{result.name}'")
+            status = getattr(error, "status", 0) if getattr(error, "from_service", False) else 0
+            return False, [BEGINNINGS.get(status, "") + str(error)]
+        if strange := _strange(operation, result):
+            return False, [f"Check the host: another service responds there. {strange}."]
+        confirmed.append(scope)
+        if isinstance(operation, GetProject):
+            notes.append(f"Project {settings.project_id} is '{result.name}'")
     lines = [
         f"The service at {settings.base_url} accepts the API key",
         f"Organization {settings.organization_id} can be read"
@@ -67,10 +75,20 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
         else "Nothing of its organization can be read",
         *notes,
         f"Scopes confirmed by reading: {', '.join(dict.fromkeys(confirmed)) or 'none'}",
-        *([f"Scopes that are missing: {', '.join(dict.fromkeys(refused))}"] if refused else []),
+        *([f"Scopes that are missing: {', '.join(dict.fromkeys(missing))}"] if missing else []),
+        *refused.values(),
         f"Scopes that reading cannot confirm: {NOT_CONFIRMABLE}",
     ]
     return bool(confirmed), [f"{line}." for line in lines]
+
+
+def _strange(operation: Operation[Any], result: Any) -> str | None:
+    """Return what no workspace returns: a row with nothing but an id, or an organization without members."""
+    rows = result.results if isinstance(result, Page) else [result]
+    for row in rows:
+        if not row.model_fields_set & type(row).model_fields.keys() - {"id"}:
+            return f"{type(operation).__name__} returned a row with {sorted(row.model_fields_set)}"
+    return None if rows or not isinstance(operation, ListMembers) else "ListMembers returned nobody"
 
 
 def _probes(organization_id: str, project_id: str | None) -> Iterator[Operation[Any]]:

@@ -24,6 +24,8 @@ from airflow_provider_workspace.version_compat import AirflowNotFoundException, 
 
 # Maximum rows of a report in XCom if a file contains all of them.
 MAX_ROWS_IN_XCOM = 1000
+# Where a report is found.
+SHARED = "the URL of an object store, such as s3://conn_id@bucket/report.csv, or an absolute path"
 # First characters of a formula in a spreadsheet.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -132,8 +134,11 @@ class StoredFile(RosterFile):
 class _LocalReport:
     """A report on this machine."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], bundle: Any) -> None:
+        self.path = Path(path).absolute()
+        # Of a versioned bundle each worker has checkouts of its own, which Airflow deletes. Tests pass mocks.
+        if getattr(bundle, "supports_versioning", None) is True and self.path.is_relative_to(bundle.path):
+            raise WorkspaceInputError(f"Set report_path to {SHARED}: {self} is in a checkout of the Dag bundle")
         self.suffix = self.path.suffix
 
     def __str__(self) -> str:
@@ -166,14 +171,18 @@ class _LocalReport:
         except (OSError, ValueError) as error:  # ValueError: a name that no file can have
             with suppress(OSError, ValueError):
                 part.unlink()
-            permanent = isinstance(error, (FileNotFoundError, NotADirectoryError, PermissionError, ValueError))
+            kinds = (FileNotFoundError, NotADirectoryError, PermissionError, ValueError)
+            permanent = isinstance(error, kinds) or error.errno == errno.EROFS  # which is no PermissionError
+            cure = f"Set report_path to {SHARED} that workers may write. " if permanent else ""
             why = getattr(error, "strerror", None) or error
-            raise WorkspaceStorageError(f"The report {self} cannot be written: {why}", permanent=permanent) from None
+            raise WorkspaceStorageError(
+                f"{cure}The report {self} cannot be written: {why}", permanent=permanent
+            ) from None
 
 
-def open_report(path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> ReportFile | None:
+def open_report(path: Any, *how: Any) -> ReportFile | None:
     """Return the report file; ``None`` if ``path`` is ``None``. The arguments are those of :class:`ReportFile`."""
-    return None if path is None else ReportFile(path, rows, columns, needs_attention)
+    return None if path is None else ReportFile(path, *how)
 
 
 class ReportFile:
@@ -184,13 +193,16 @@ class ReportFile:
     :param rows: key of the rows in the report
     :param columns: fields of a row
     :param needs_attention: statuses of rows that need attention
-    :raises WorkspaceError: if the file cannot be written
+    :param ti: the task instance
+    :raises WorkspaceError: if the file cannot be written, or would be in a checkout of a versioned Dag bundle
     """
 
-    def __init__(self, path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str]) -> None:
+    def __init__(
+        self, path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str], ti: Any = None
+    ) -> None:
         if not isinstance(path, str | os.PathLike) and not is_stored(path):
             raise WorkspaceInputError(f"report_path must be the name of a file, not {type_name(path)}")
-        self.file = StoredFile(path) if is_stored(path) else _LocalReport(path)
+        self.file = StoredFile(path) if is_stored(path) else _LocalReport(path, getattr(ti, "bundle_instance", None))
         self.rows = rows
         self.columns = columns
         self.needs_attention = needs_attention

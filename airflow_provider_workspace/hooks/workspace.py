@@ -172,10 +172,11 @@ class WorkspaceHook(WorkspaceConnectionHook):
         try:
             works, lines = check_connection(self.send, self.client.settings)
         except WorkspaceError as error:
-            return False, str(error)
+            works, lines = False, [str(error)]
         finally:
             self.close()
-        return works, " ".join(lines)
+        # The button gives the connection an id for the test, which nobody knows.
+        return works, " ".join(lines).replace(f"connection '{self.workspace_conn_id}'", "this connection")
 
     def send(self, operation: Operation[T]) -> T:
         """

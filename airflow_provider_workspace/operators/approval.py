@@ -86,8 +86,9 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             from airflow_provider_workspace.operators.reading import read_arguments
 
             read_arguments(self)  # execute has not run since the answer
-            end = AirflowFailException if self.fail_on_reject else AirflowSkipException
-            raise end(f"Nothing was sent: {who} rejected plan {plan}")
+            why = f"Nothing was sent: {who} rejected plan {plan}"
+            self.log.warning("%s", why)  # Airflow does not log why a task is skipped
+            raise (AirflowFailException if self.fail_on_reject else AirflowSkipException)(why)
         if answers != [approve]:
             raise AirflowFailException(
                 f"Start a new run to be asked about plan {plan}: {who} answered {answers}, expected ['{approve}'] or "
@@ -143,7 +144,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.plan import digest
         from airflow_provider_workspace.version_compat import ask_person, await_answer
 
-        name, ti_id = digest(digests)[:8], self._context["ti"].id
+        name, ti_id = digest(digests)[-8:], self._context["ti"].id
         options, body = [_approve_option(name), REJECT], question(plan, name, len(digests), report)
         asked = ask_person(ti_id, options=options, subject=subject, body=body, users=self.approvers or [])
         if asked != options:
@@ -177,7 +178,9 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
 def described(settings: Settings, organization_id: str, name: str = "") -> str:
     """Return the service and an organization for people."""
-    return f"organization {f'{name} ({organization_id})' if name else organization_id} at {settings.base_url}"
+    from airflow_provider_workspace.errors import visible
+
+    return f"organization {f'{visible(name)} ({organization_id})' if name else organization_id} at {settings.base_url}"
 
 
 def _approve_option(plan: str) -> str:

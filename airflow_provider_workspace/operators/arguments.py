@@ -12,8 +12,7 @@ Dag files import this module, so it imports nothing that is expensive.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
@@ -27,7 +26,6 @@ SELF = Parameter("self", Parameter.POSITIONAL_ONLY)
 OTHERS = Parameter("kwargs", Parameter.VAR_KEYWORD, annotation="Any")
 
 
-@dataclass(frozen=True)
 class Kind:
     """
     The kind of an argument.
@@ -42,13 +40,20 @@ class Kind:
     :param options: for the function
     """
 
-    how: str = ""
-    needed: bool = True
-    words: tuple[str, ...] | None = None
-    none: bool = False
-    whole: bool = False
-    is_path: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
+    # No dataclass, nor the class below: building one costs as much as importing a module of operators.
+    def __init__(
+        self,
+        how: str = "",
+        *,
+        needed: bool = True,
+        words: tuple[str, ...] | None = None,
+        none: bool = False,
+        whole: bool = False,
+        is_path: bool = False,
+        **options: Any,
+    ) -> None:
+        self.how, self.options = how, options
+        self.needed, self.words, self.none, self.whole, self.is_path = needed, words, none, whole, is_path
 
     def read(self, name: str, value: Any) -> Any:
         """
@@ -62,7 +67,6 @@ class Kind:
         return read(self, name, value)
 
 
-@dataclass(eq=False)
 class Argument:
     """
     A declared argument.
@@ -70,14 +74,13 @@ class Argument:
     :param default: ``Parameter.empty`` if it is required
     :param templated: whether it may be a template or an XCom
     :param attribute: where the task keeps it; empty for its own name
-    :param parameter: for the signature, when its class is complete
+    :ivar parameter: for the signature, when its class is complete
     """
 
-    kind: Kind
-    default: Any
-    templated: bool = True
-    attribute: str = ""
-    parameter: Parameter = SELF
+    parameter: Parameter
+
+    def __init__(self, kind: Kind, default: Any, *, templated: bool = True, attribute: str = "") -> None:
+        self.kind, self.default, self.templated, self.attribute = kind, default, templated, attribute
 
     def with_default(self, default: Any) -> Argument:
         """
@@ -86,7 +89,9 @@ class Argument:
         :raises WorkspaceInputError: if it is invalid; that of a template is read when the task runs
         """
         value = default if self.templated else self.kind.read(self.parameter.name, default)
-        return replace(self, default=value, parameter=self.parameter.replace(default=value))
+        other = Argument(self.kind, value, templated=self.templated, attribute=self.attribute)
+        other.parameter = self.parameter.replace(default=value)
+        return other
 
 
 class Arg(Generic[T]):
@@ -118,8 +123,6 @@ class DeclaredArguments:
     when all arguments are set, after that of its bases.
     """
 
-    written: ClassVar[Mapping[str, Any]]
-    """The attributes of the class as its author wrote them."""
     declared: ClassVar[dict[str, Argument]] = {}
     """All arguments by name, with their defaults for this class."""
     template_fields: Collection[str] = ()
@@ -130,10 +133,8 @@ class DeclaredArguments:
         """Collect the arguments. Airflow's metaclass then wraps the ``__init__`` that is built here."""
         super().__init_subclass__(**kwargs)
         types = vars(cls).get("__annotations__", {})
-        cls.written = dict(vars(cls))
-        for name, each in cls.written.items():
-            if not isinstance(each, Argument):
-                continue
+        own = {name: each for name, each in vars(cls).items() if isinstance(each, Argument)}
+        for name, each in own.items():
             type_ = types.get(name, "Any")
             if not isinstance(type_, str):
                 type_ = "Any"
@@ -142,14 +143,15 @@ class DeclaredArguments:
             each.parameter = Parameter(name, Parameter.KEYWORD_ONLY, default=each.default, annotation=type_)
             each.attribute = each.attribute or name
             delattr(cls, name)
-        cls.declared = {}
-        defaults: dict[str, Any] = {}
-        for base in cls.__mro__[: cls.__mro__.index(DeclaredArguments)]:  # the nearest class decides
-            for name, each in vars(base).get("written", vars(base)).items():
-                if isinstance(each, Argument):
-                    cls.declared.setdefault(name, each.with_default(defaults[name]) if name in defaults else each)
-                elif not hasattr(each, "__get__"):  # a method or property is no default
-                    defaults.setdefault(name, each)
+        inherited: dict[str, Argument] = {}
+        for base in reversed(cls.__bases__):
+            inherited |= getattr(base, "declared", {})
+        cls.declared = {**own, **{name: each for name, each in inherited.items() if name not in own}}
+        above = cls.__mro__[1 : cls.__mro__.index(DeclaredArguments)]
+        for base in (*reversed([base for base in above if not hasattr(base, "declared")]), cls):
+            for name in vars(base).keys() & inherited.keys():
+                if not hasattr(vars(base)[name], "__get__"):  # neither a method nor a property is a default
+                    cls.declared[name] = inherited[name].with_default(vars(base)[name])
         templated = [each.attribute for each in cls.declared.values() if each.templated]
         cls.template_fields = tuple(dict.fromkeys((*templated, *cls.template_fields)))
         if "__init__" not in vars(cls):
@@ -180,19 +182,21 @@ def _make_init(cls: type[DeclaredArguments]) -> Any:
     ``__init__`` of an author, these are its parameters and what the classes below it declare or give a default: which
     arguments it supplies itself, only it knows.
     """
-    inits = {base: vars(base)["__init__"] for base in cls.__mro__[1:] if "__init__" in vars(base)}
-    writer, init = next((base, each) for base, each in inits.items() if not hasattr(each, "is_built"))
-    bases = cls.__mro__[cls.__mro__.index(writer) :]
-    above = [each for base in bases for each in getattr(base, "declared", {}).values()]
-    own = {name: each for name, each in cls.declared.items() if each not in above}
-    required = {each.parameter.name for each in above if each.default is Parameter.empty}
-    supplied = {name: each.default for name, each in own.items() if name in required}
+    writers = (base for base in cls.__mro__[1:] if "__init__" in vars(base))
+    writer = next(base for base in writers if not hasattr(vars(base)["__init__"], "is_built"))
+    init, own, others, supplied = vars(writer)["__init__"], cls.declared, list[Parameter](), dict[str, Any]()
+    if writer is not DeclaredArguments:
+        bases = cls.__mro__[cls.__mro__.index(writer) :]
+        above = [each for base in bases for each in getattr(base, "declared", {}).values()]
+        own = {name: each for name, each in own.items() if each not in above}
+        required = {each.parameter.name for each in above if each.default is Parameter.empty}
+        supplied = {name: each.default for name, each in own.items() if name in required}
+        theirs = [each for each in signature(init).parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+        others = [each for each in theirs if each.name not in {*own, "self"}]
 
     def __init__(self: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes the method of this name
         init(self, **{**supplied, **kwargs})
 
-    theirs = () if writer is DeclaredArguments else signature(init).parameters.values()
-    others = [each for each in theirs if each.name not in {*own, "self"} and each.kind is not Parameter.VAR_KEYWORD]
     parameters = [SELF, *(each.parameter for each in own.values()), *others, OTHERS]
     __init__.__signature__ = Signature(parameters, __validate_parameters__=False)  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
@@ -212,23 +216,23 @@ TEXT = Kind(needed=False, words=("None",))
 # What something else reads, such as another field of a request.
 FIELD = Kind(needed=False)
 # Lists, mappings, and what they hold.
-ITEMS = Kind("nested", needed=False, options={"leave_out": True})
+ITEMS = Kind("nested", needed=False, leave_out=True)
 FIELDS = Kind("fields", needed=False)
 # All fields of a request. Without its id, it would be sent to the default organization or project.
-ENDPOINT_FIELDS = Kind("fields", needed=False, options={"ids": ("organization_id", "project_id")})
+ENDPOINT_FIELDS = Kind("fields", needed=False, ids=("organization_id", "project_id"))
 ROWS = Kind("rows")
 FILTER = Kind("filter", whole=True)
 # A file, and an organization file: a path, or its content.
 PATH = Kind(needed=False, is_path=True)
-CONTENT = Kind("nested", whole=True, is_path=True, options={"leave_out": False})
+CONTENT = Kind("nested", whole=True, is_path=True, leave_out=False)
 # Limits, times and lists of names: without a value, their defaults would be another order.
 NAMES = Kind("names")
 # Names of columns, by place or by name.
 COLUMNS = Kind("columns")
-EXPORTS, SOME_EXPORTS = Kind("exports", options={"at_least": 1}), Kind("exports", options={"at_least": 0})
+EXPORTS, SOME_EXPORTS = Kind("exports", at_least=1), Kind("exports", at_least=0)
 INTEGER, MAXIMUM, LEVEL = Kind("integer"), Kind("maximum", none=True), Kind("level", none=True)
 SECONDS, TIME = Kind("seconds"), Kind("time")
-SECONDS_FROM_ONE = Kind("seconds", options={"least": 1.0})
+SECONDS_FROM_ONE = Kind("seconds", least=1.0)
 # What something else reads.
 NEEDED = Kind()
 # A class or function, or its name, as :func:`fixed`.
@@ -239,4 +243,4 @@ TASK_ID = Kind("task_id")
 
 def choice(*choices: str) -> Kind:
     """Return the kind of an argument with a fixed set of values."""
-    return Kind("choice", options={"choices": choices})
+    return Kind("choice", choices=choices)

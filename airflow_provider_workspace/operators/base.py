@@ -371,7 +371,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         except WorkspaceError:
             self.push_report(None, report)
             raise
-        self.log.info("The report on each row is in %s.", file)
+        self.log.info("The whole report is in %s.", file)
         return file.excerpt(report)
 
     def push_report(self, file: ReportFile | None, report: dict[str, Any]) -> None:

@@ -112,8 +112,9 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
     :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows
     :param defaults: fields for all rows that do not have them, such as ``{"level": 1, "send_email": False}``
-    :param report_path: file for the whole report, ``.csv`` or ``.json``; a path or URL as in ``path``. The
-        result then has ``counts``, ``report_path``, and up to 1,000 rows in ``needs_attention``
+    :param report_path: file for the whole report, ``.csv`` or ``.json``; a path or URL as in ``path``, but not in a
+        versioned Dag bundle. The result then has ``counts``, ``report_path``, and up to 1,000 rows in
+        ``needs_attention``
     """
 
     resource_kind = "invites"
@@ -133,7 +134,7 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
         )
         from airflow_provider_workspace.procedures.roster import ENTRY_FIELDS
 
-        file = open_report(self.report_path, "addresses", ENTRY_FIELDS, NEEDS_ATTENTION)
+        file = open_report(self.report_path, "addresses", ENTRY_FIELDS, NEEDS_ATTENTION, self._context.get("ti"))
         try:
             report = super().work(hook)
         except WorkspaceInvitesIncompleteError as error:

@@ -170,9 +170,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     :param approved: an earlier plan, the result of a task with ``dry_run=True``: if the plan has a change that this one
         does not have, or that starts from another level, the task fails and sends nothing
     :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``; a path or URL as in
-        ``path``. With ``require_approval`` it is written before the question too. In place of ``changes`` and
-        ``table`` the result then has ``report_path``, and up to 1,000 changes in ``needs_attention``. Do not set it in
-        a dry run whose result is passed as ``approved``
+        ``path``, but not in a versioned Dag bundle. With ``require_approval`` it is written before the question too. In
+        place of ``changes`` and ``table`` the result then has ``report_path``, and up to 1,000 changes in
+        ``needs_attention``. Do not set it in a dry run whose result is passed as ``approved``
     """
 
     resource_kind = "members"
@@ -196,7 +196,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, apply
 
         organization_id = hook.organization_or_default(self.organization_id)
-        file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION)
+        file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION, self._context.get("ti"))
         plan_again = self.planner(hook, organization_id)
         wait_for_consistency(hook.client, self.task_state)
         plan = plan_again()

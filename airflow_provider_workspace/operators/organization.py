@@ -165,8 +165,8 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
 
     :param fail_on_difference: whether the task fails if the organization differs from its file, or may differ: a drift
         check
-    :param report_path: file for the whole plan, ``.csv`` or ``.json``, on the worker or in an object store; it is
-        written before the question
+    :param report_path: file for the whole plan, ``.csv`` or ``.json``, on the worker or in an object store, but not
+        in a versioned Dag bundle; it is written before the question
     """
 
     fail_on_difference: Arg[bool] = arg(SWITCH, default=False)
@@ -176,11 +176,10 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         from airflow_provider_workspace.hooks.files import open_report
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
-        file = open_report(self.report_path, "changes", REPORT_FIELDS, ())
+        file = open_report(self.report_path, "changes", REPORT_FIELDS, (), self._context.get("ti"))
         plan, _, organization_id = self.plan(hook)
         result = plan.to_dict()
-        if file:
-            file.write(result)
+        self.reported(file, result)
         if self.fail_on_difference and plan.differences:
             unknown = plan.counts["unknown"]
             raise AirflowFailException(

@@ -65,8 +65,6 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
 
         operation, state = self.filled(hook, self.operation), self.task_state
         endpoint, name = operation.endpoint, type(operation).__name__
-        if endpoint.effect == "remove":
-            return {"deleted": ensure.remove(hook.client, name, operation)}
         # Airflow keeps the state of a cleared task, whose max_tries is higher: a person has looked.
         what = f"{name} {getattr(self._context.get('ti'), 'max_tries', None)}"
         if not endpoint.repeatable and state.age(what) is not None:
@@ -77,12 +75,14 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
                 operation=name,
                 retryable=False,
             )
+        state.begin(what)
         try:
-            answer = hook.client.send(operation, note=lambda _: state.begin(what))
-        except WorkspaceOutcomeUnknownError:
-            raise
-        except WorkspaceError:
-            state.forget()  # refused or not sent
+            if endpoint.effect == "remove":
+                return {"deleted": ensure.remove(hook.client, name, operation)}
+            answer = hook.client.send(operation)
+        except WorkspaceError as error:
+            if not isinstance(error, WorkspaceOutcomeUnknownError):
+                state.forget()  # refused or not sent
             raise
         self.created = endpoint.effect == "create" or None
         return self.compared(operation, answer) if isinstance(answer, Resource) else self.to_json(answer)

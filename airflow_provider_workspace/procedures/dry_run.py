@@ -23,14 +23,14 @@ class PlannedWrite(Exception):  # noqa: N818 - not an error
 
     def to_dict(self, *, return_secrets: bool) -> dict[str, Any]:
         """Return plain JSON, with secrets if ``return_secrets`` is set."""
-        request = self.operation.request()
-        fields = {} if request.body is None else self.operation.payload()
+        method = self.operation.endpoint.method
+        fields = {} if method == "DELETE" else self.operation.payload()
         return {
             # A dashboard is deleted by an update.
             "action": "remove" if fields == {"deleted": True} else self.operation.endpoint.effect,
             "why": self.why,
             "operation": type(self.operation).__name__,
-            "request": f"{request.method} {request.target}",
+            "request": f"{method} {self.operation.path(shown=not return_secrets)}",
             "fields": fields if return_secrets else without_secrets(fields),
         }
 

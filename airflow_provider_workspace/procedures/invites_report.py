@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError, printable
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError, visible
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.roster import Entry
@@ -76,7 +76,7 @@ class InvitesReport:
         lines = [self.summary()]
         others = [item for item in self.entries if item.status not in ("invited", "already_invited")]
         lines += [
-            printable(f"  row {item.row:<6} {item.status:<16} {item.email or '-':<40} {item.reason}".rstrip())
+            f"  row {item.row:<6} {item.status:<16} {visible(item.email or '-'):<40} {visible(item.reason)}".rstrip()
             for item in others[:MAX_LINES]
         ]
         if len(others) > MAX_LINES:

@@ -7,7 +7,6 @@ Everybody on the roster must be a member with its level, or have an open invite;
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
@@ -72,7 +71,9 @@ def plan_members(
     def goes(key: str) -> bool:
         return key in named if leaving else key not in named and complete
 
-    invited = {address_key(invite.target_email or ""): invite for invite in invites}
+    invited: dict[str, list[Invite]] = {}
+    for invite in invites:
+        invited.setdefault(address_key(invite.target_email or ""), []).append(invite)
     changes: list[Change | None] = [
         _plan_invite(organization_id, invite, safe, f"invited and {why}")
         for invite in invites
@@ -90,12 +91,12 @@ def plan_members(
         gone = (row.invite.target_email for row in new if row.key not in invited)
         changes += [_person("skip", email, "is neither a member nor invited") for email in gone]
     else:
-        changes += [_plan_row(organization_id, row, invited.get(row.key), owner_level) for row in new]
+        changes += [_plan_row(organization_id, row, invited.get(row.key, []), owner_level) for row in new]
     changes += [_person("skip", one.email, f"row {one.row}: {one.reason}") for one in roster.duplicates]
     for one in roster.invalid:
         name = f"row {one.row} {one.email}".rstrip()
-        changes.append(Change("differs", "members", name, why=f"left out: {one.reason}", where=("row", one.row)))
-    planned = [_with_row(change, named) for change in changes if change is not None]
+        changes.append(Change("differs", "members", name, why=f"left out: {one.reason}"))
+    planned = [change for change in changes if change is not None]
     planned.sort(key=lambda change: ORDER.index(change.action) if change.sends else len(ORDER))
     check_owner_stays(members, planned)
     return Plan(client.settings.place(organization_id), planned, members=len(members))
@@ -103,12 +104,6 @@ def plan_members(
 
 def _keys_of(protected: Any) -> set[str]:
     return set(map(address_key, addresses_of(protected, "protected", needed=False)))
-
-
-def _with_row(change: Change, named: Mapping[str, Row]) -> Change:
-    """Note the row of the person whom a change names after its kind."""
-    row = named.get(address_key(change.name.partition(" ")[2]))
-    return replace(change, where=("row", row.number)) if row else change
 
 
 def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str) -> Roster:
@@ -135,10 +130,10 @@ def _person(action: str, email: str, why: str, before: int | None = None, after:
 
 
 def _hold(email: str, why: str, hold: str, before: int | None, after: int | None) -> Change:
-    """Leave a person alone, because of ``hold``; a level that differs is left to people."""
+    """Leave a person alone, because of ``hold``; another level, and an owner who should go, are left to people."""
+    kept = "unknown" if hold.startswith(HIDDEN) else "skip" if hold == PROTECTED else "differs"
     differs = None not in (before, after) and before != after
-    action = "differs" if differs else "unknown" if hold.startswith(HIDDEN) else "skip"
-    return _person(action, email, f"{why}, but {hold}", before, after)
+    return _person("differs" if differs else kept, email, f"{why}, but {hold}", before, after)
 
 
 def _plan_invite(organization_id: str, invite: Invite, safe: Collection[str], why: str) -> Change:
@@ -151,19 +146,24 @@ def _plan_invite(organization_id: str, invite: Invite, safe: Collection[str], wh
     return Change("remove", "members", f"invite {email}", {}, _level(invite.level), why, delete)
 
 
-def _plan_row(organization_id: str, row: Row, invite: Invite | None, owner_level: int | None) -> Change | None:
-    """Invite somebody who is not a member; ``None`` if they hold an open invite of the same level."""
+def _plan_row(organization_id: str, row: Row, invites: list[Invite], owner_level: int | None) -> Change | None:
+    """Invite somebody who is not a member; ``None`` if their open invites have the same level."""
     email, level = row.invite.target_email, row.level
-    if invite is None:
+    if not invites:
         create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
         fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"})
         return Change("create", "members", f"invite {email}", fields, operation=create)
-    if None in (level, invite.level) or level == invite.level:
+    others = {invite.level for invite in invites} - {level}
+    if not others or (level is None and len(others) == 1):
         return None
-    why = "holds an open invite"
-    if owner_level is not None and (level or 0) < owner_level <= (invite.level or 0):
+    why, highest = "holds an open invite", max(filter(None, others), default=0)
+    if None in others:
+        return _person("unknown", email, f"{why}, but {HIDDEN}its level", after=level)
+    if len(invites) > 1:
+        why = f"holds {len(invites)} open invites: withdraw all but one by hand"
+    elif owner_level is not None and (level or 0) < owner_level <= highest:
         why += f" as an owner (owner_level={owner_level}), whom a sync never changes: withdraw it by hand"
-    return _person("differs", email, why, invite.level, level)
+    return _person("differs", email, why, highest, level)
 
 
 def _plan_member(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,12 +13,12 @@ import yaml
 from pydantic import BaseModel
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.comparison import address_key, differences, domain_key
+from airflow_provider_workspace.api.comparison import address_key, differences, domain_key, unshown
 from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import without_secrets
-from airflow_provider_workspace.api.templates import TEMPLATE
+from airflow_provider_workspace.api.templates import TEMPLATE, template_line
 from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceOutcomeUnknownError,
@@ -25,7 +26,7 @@ from airflow_provider_workspace.errors import (
 from airflow_provider_workspace.procedures.conditions import ask_verification
 from airflow_provider_workspace.procedures.ensure import read_dashboard
 from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
-from airflow_provider_workspace.procedures.members import plan_members
+from airflow_provider_workspace.procedures.members import HIDDEN, plan_members
 from airflow_provider_workspace.procedures.organization_file import DashboardEntry
 from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.roster_files import read_roster
@@ -100,34 +101,35 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
         changes += _plan_domains(wanted, reader)
     people = _plan_members(wanted, reader) if "members" in parts else Plan()
     changes += people.changes
-    for number, project in enumerate(wanted.projects):
-        for place, dashboard in enumerate(project.dashboards):
-            if "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
-                where = ("projects", number, "dashboards", place)
-                changes += _plan_dashboard(wanted, project, dashboard, reader, where)
+    hidden = 0
+    for project in wanted.projects:
+        for dashboard in project.dashboards:
+            if reader.find_dashboard is None and reader.project_id(project):
+                hidden += 1
+            elif "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
+                changes += _plan_dashboard(wanted, project, dashboard, reader)
     if "exports" in parts:
         changes += _plan_exports(wanted, reader)
     planned = [change for change in changes if change.part in parts]
     planned.sort(key=lambda change: PARTS.index(change.part))
+    if hidden:
+        why = "known only to Airflow, as are their collaborators"
+        planned.append(Change("skip", "dashboards", f"dashboards of existing projects: {hidden}", why=why))
     return Plan(reader.client.settings.place(reader.organization_id), planned, members=people.members)
 
 
 def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Change]:
     changes: list[Change] = []
-    for number, entry in enumerate(wanted.projects):
-        where = ("projects", number)
+    for entry in wanted.projects:
         fields = entry.model_dump(mode="json", exclude_unset=True, exclude={"dashboards"})
         create = ops.projects.CreateProject(organization_id=reader.organization_id, **fields)
         name, project_id = f"project {entry.name}", reader.project_id(entry)
         if project_id is None:
             del fields["name"]
-            changes.append(Change("create", "projects", name, fields, operation=create, where=where))
+            changes.append(Change("create", "projects", name, fields, operation=create))
             continue
         get = ops.projects.GetProject(organization_id=reader.organization_id, project_id=project_id)
-        after, before = _changed_fields(create, reader.client.send(get))
-        if after:
-            why = "change it by hand: the interface cannot"
-            changes.append(Change("differs", "projects", name, after, before, why, where=where))
+        changes += _compare("differs", "projects", name, create, reader.client.send(get))
     return changes
 
 
@@ -136,13 +138,12 @@ def _plan_domains(wanted: Organization, reader: OrganizationReader) -> list[Chan
     listed = read_rows(reader.client, ops.domains.ListDomains(**ids))
     rows = {domain_key(row.domain): row for row in listed if row.domain}
     changes: list[Change] = []
-    for number, entry in enumerate(wanted.domains):
+    for entry in wanted.domains:
         row = rows.pop(domain_key(entry.domain), None)
-        where = ("domains", number)
         if row is None:
             create = ops.domains.CreateDomain(**ids, domain=domain_name(entry.domain))
-            changes.append(Change("create", "domains", f"domain {create.domain}", operation=create, where=where))
-        changes += _domain_changes(entry, row, ids, where)
+            changes.append(Change("create", "domains", f"domain {create.domain}", operation=create))
+        changes += _domain_changes(entry, row, ids)
     if "domains" in wanted.complete:
         for key, row in rows.items():
             delete = ops.domains.DeleteDomain(**ids, domain_id=str(row.id))
@@ -150,25 +151,25 @@ def _plan_domains(wanted: Organization, reader: OrganizationReader) -> list[Chan
     return changes
 
 
-def _domain_changes(
-    entry: DomainEntry, row: Domain | None, ids: dict[str, Any], where: tuple[str | int, ...]
-) -> list[Change]:
+def _domain_changes(entry: DomainEntry, row: Domain | None, ids: dict[str, Any]) -> list[Change]:
     """Compare one domain with its entry; ``None`` if it does not exist yet."""
     name, key = f"domain {domain_name(entry.domain)}", {"domain": domain_key(entry.domain)}
     settings = entry.model_dump(mode="json", exclude_unset=True, exclude={"domain", "verified"})
     changes: list[Change] = []
+    # Somebody else may have claimed it since a plan for a new one was approved.
+    as_new = all(getattr(row, one, None) in (None, False, "", settings.get(one)) for one in DomainFields.model_fields)
 
     if entry.verified and not (row and row.is_verified):
         verify = ops.domains.VerifyDomain(**ids, domain_id=str(row.id)) if row else None
         after, before = {"is_verified": True}, {"is_verified": False} if row else {}
-        values = ("change", "verification", name, after, before, "", verify, {**key, **after})
-        changes.append(Change(*values, apply=lambda client, _: _verify(client, verify), where=where))
-    update = ops.domains.UpdateDomain(**ids, domain_id=str(row.id), **settings) if row and settings else None
-    after, before = _changed_fields(update, row) if update else (settings, {})
-    if after:
-        changes.append(
-            Change("change", "verification", name, after, before, "", update, {**key, **settings}, where=where)
-        )
+        values = ("change", "verification", name, after, before, "", verify, {**key, **after} if as_new else None)
+        changes.append(Change(*values, apply=lambda client, _: _verify(client, verify)))
+    intended = {**key, **settings} if as_new else None
+    if row and settings:
+        update = ops.domains.UpdateDomain(**ids, domain_id=str(row.id), **settings)
+        changes += _compare("change", "verification", name, update, row, intended)
+    elif settings:
+        changes.append(Change("change", "verification", name, settings, intended=intended))
     return changes
 
 
@@ -222,14 +223,11 @@ def _plan_dashboard(
     project: ProjectEntry,
     entry: DashboardEntry,
     reader: OrganizationReader,
-    where: tuple[str | int, ...],
 ) -> list[Change]:
     """Compare a dashboard that Airflow remembers, and its collaborators."""
     name = f"dashboard {project.name} / {entry.name}"
     fields = entry.model_dump(mode="json", exclude_unset=True, exclude=ENTRY_ONLY_FIELDS)
     project_id, find = reader.project_id(project), reader.find_dashboard
-    if project_id and find is None:
-        return [Change("skip", "dashboards", name, why="known only to Airflow, as are its collaborators", where=where)]
     dashboard: Dashboard | None = None
     changes: list[Change] = []
     try:
@@ -240,7 +238,7 @@ def _plan_dashboard(
         def refuse(*_: object) -> NoReturn:
             raise WorkspaceInputError(why)
 
-        return [Change("differs", "dashboards", name, why=why, apply=refuse, where=where)]
+        return [Change("differs", "dashboards", name, why=why, apply=refuse)]
     if dashboard is None:
         create = ops.dashboards.CreateDashboard(project_id=project_id, **fields) if project_id else None
         changes.append(
@@ -253,18 +251,15 @@ def _plan_dashboard(
                 operation=create,
                 intended={"project": project.name, **fields},
                 apply=lambda _, memory: create and reader.create_dashboard(project.name, create, entry, memory),
-                where=where,
             )
         )
     else:
         compared = {key: value for key, value in fields.items() if key not in CREATE_ONLY_FIELDS}
         update = ops.dashboards.UpdateDashboard(project_id=str(project_id), dashboard_id=dashboard.id or 0, **compared)
-        after, before = _changed_fields(update, dashboard)
-        if after:
-            changes.append(Change("change", "dashboards", name, after, before, operation=update, where=where))
+        changes += _compare("change", "dashboards", name, update, dashboard)
     if entry.collaborators is not None:
         ids = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else None
-        changes += _plan_collaborators(wanted, project, ids, entry, reader, (*where, "collaborators"))
+        changes += _plan_collaborators(wanted, project, ids, entry, reader)
     return changes
 
 
@@ -274,7 +269,6 @@ def _plan_collaborators(
     ids: dict[str, Any] | None,
     entry: DashboardEntry,
     reader: OrganizationReader,
-    where: tuple[str | int, ...],
 ) -> list[Change]:
     """Compare the collaborators of a dashboard; ``ids`` is ``None`` if it does not exist yet."""
     listed = read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**ids)) if ids else []
@@ -294,8 +288,7 @@ def _plan_collaborators(
         name = f"collaborator {who} of {project.name} / {entry.name}"
         changes.append(Change(action, "collaborators", name, *fields, **how))
 
-    for number, person in enumerate(entry.collaborators or ()):
-        path = (*where, number)
+    for person in entry.collaborators or ():
         level: dict[str, Any] = {} if person.level is None else {"level": person.level}
         key = address_key(person.email)
         intended = {"project": project.name, "dashboard": entry.name, "email": key, **level}
@@ -303,50 +296,63 @@ def _plan_collaborators(
         if found is not None:
             if level and found.level != person.level:
                 why = "remove the collaborator by hand and run this again: the interface cannot change a level"
-                add("differs", person.email, level, {"level": found.level}, why, where=path)
+                add("differs", person.email, level, {"level": found.level}, why)
         elif key not in users:
             why = "not a member yet; added after joining"
             if nameless:
                 why += f", unless one of {len(nameless)} collaborators without an e-mail address is this person"
-            add("unknown" if nameless else "wait", person.email, level, why=why, intended=intended, where=path)
+            add("unknown" if nameless else "wait", person.email, level, why=why, intended=intended)
         elif ids is None:
-            add("create", person.email, level, intended=intended, where=path)
+            add("create", person.email, level, intended=intended)
         else:
             operation = ops.dashboards.AddDashboardCollaborator(**ids, user_uuid=users[key], **level)
-            add("create", person.email, level, operation=operation, intended=intended, where=path)
+            add("create", person.email, level, operation=operation, intended=intended)
     for key, row in [*rows.items(), *(("", row) for row in nameless)] if "collaborators" in wanted.complete else ():
         before = {"level": row.level}
         if key and row.label and ids:
             remove = ops.dashboards.RemoveDashboardCollaborator(**ids, user_uuid=row.user_uuid or row.label)
-            add("remove", key, before=before, why="not in the file", operation=remove, where=where)
+            add("remove", key, before=before, why="not in the file", operation=remove)
         else:
             why = "no member, and the service does not show who it is: remove them by hand if they should go"
-            add("unknown", key or row.label or "-", before=before, why=why, where=where)
+            add("unknown", key or row.label or "-", before=before, why=why)
     return changes
 
 
 def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Change]:
     """Plan the exports, whose state cannot be read; exports that a maintenance window holds are left alone."""
     changes: list[Change] = []
-    for number, entry in enumerate(wanted.exports):
-        where = ("exports", number)
+    for entry in wanted.exports:
         export_id = entry.batch_export_id
         name, after, window = f"export {export_id}", {"paused": entry.paused}, reader.window_of(export_id)
         if window:
             why = f"left alone: the maintenance window {window} holds it"
-            changes.append(Change("wait", "exports", name, after, why=why, where=where))
+            changes.append(Change("wait", "exports", name, after, why=why))
             continue
         kind = ops.batch_exports.PauseBatchExport if entry.paused else ops.batch_exports.UnpauseBatchExport
         operation = kind(organization_id=reader.organization_id, batch_export_id=export_id)
         why = "sent again each time: the interface does not show whether it is paused"
-        changes.append(Change("set", "exports", name, after, why=why, operation=operation, where=where))
+        changes.append(Change("set", "exports", name, after, why=why, operation=operation))
     return changes
 
 
-def _changed_fields(operation: Operation[Any], record: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the fields that differ between an operation and a record: the desired and the current values."""
-    rows = differences(operation, record)
-    return {row["field"]: row["asked"] for row in rows}, {row["field"]: row["got"] for row in rows}
+def _compare(
+    action: str, part: str, name: str, operation: Operation[Any], record: Any, intended: Mapping[str, Any] | None = None
+) -> list[Change]:
+    """
+    Return the change for the fields in which a record differs from an operation, or which it does not show.
+
+    :param action: ``change``, or ``differs`` if the operation cannot change the record
+    """
+    rows, hidden = differences(operation, record), unshown(operation, record)
+    if not rows and not hidden:
+        return []
+    after = {row["field"]: row["asked"] for row in rows} | {field: operation.payload()[field] for field in hidden}
+    before = {row["field"]: row["got"] for row in rows}
+    by_hand = action == "differs"
+    notes = ["change it by hand: the interface cannot"] if by_hand and rows else []
+    notes += [("" if by_hand else "sent each time: ") + HIDDEN + ", ".join(hidden)] if hidden else []
+    values = (without_secrets(after), before, ", ".join(notes), None if by_hand else operation, intended)
+    return [Change(action if rows else "unknown", part, name, *values)]
 
 
 def describe_organization(
@@ -390,7 +396,7 @@ class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
 
 
 def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = None if text.isprintable() and not TEMPLATE.search(text) else '"'
+    style = None if text.isprintable() and not template_line(text) else '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -404,7 +410,8 @@ def _dump(value: Any) -> str:
     Characters that cannot be printed, and what would start a Jinja template, are escaped: the file stays the same if
     somebody renders it.
     """
-    text = TEMPLATE.sub(r"\\u007B", yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    text = re.sub(TEMPLATE, r"\\u007B", text)
     return "".join(char if char.isprintable() or char == "\n" else f"\\u{ord(char):04X}" for char in text)
 
 

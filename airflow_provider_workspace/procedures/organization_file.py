@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import yaml
@@ -177,19 +177,6 @@ class Organization(_Entry):
             raise self.refusal({("members",): "give one of roster and people, or neither and the task's roster=…"})
         members._rows = rows  # noqa: SLF001 - a copy of the same module
         return self.model_copy(update={"members": members})
-
-    def place(self, where: Sequence[str | int]) -> tuple[str | None, int]:
-        """
-        Return the line of an entry, with the path of the roster if it stands there and not in the organization file.
-
-        :param where: its path in the file, or ``row`` and its number
-        """
-        roster = self.members and self.members.roster
-        if where[0] == "row" and roster:
-            return roster, 1 if roster.lower().endswith(".json") else int(where[1])
-        _, root, above = self._source
-        path = ("members", "people", int(where[1]) - 1) if where[0] == "row" else where
-        return None, _line(_find(root, (*above, *path)))
 
     def refusal(self, mistakes: Mapping[tuple[str | int, ...], str]) -> WorkspaceInputError:
         """Return the error for mistakes that the service shows, by their paths in the file."""

@@ -22,8 +22,8 @@ from airflow_provider_workspace.errors import (
     WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
     WorkspaceRequestError,
-    printable,
     shown,
+    visible,
 )
 from airflow_provider_workspace.procedures import ensure
 from airflow_provider_workspace.procedures.invites_report import NEEDS_ATTENTION as INVITES_THAT_NEED_ATTENTION
@@ -47,6 +47,8 @@ SYMBOLS = {
 CHANGE_FIELDS = ("action", "part", "name", "before", "after", "why")
 REPORT_FIELDS = (*CHANGE_FIELDS, "status", "reason", "digest")
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
+# Digests of another recipe approve nothing: count up when other things, or the same in another form, are digested.
+RECIPE = "1"
 # After so many refusals the changes are not the cause: the API key may lack the scope.
 MAX_REFUSALS = 5
 # Maximum number of lines of one part in messages and results; the log and the report file have all.
@@ -60,16 +62,16 @@ class Change:
 
     :param action: ``create``, ``change`` or ``remove``; ``set`` for a state that cannot be read; ``differs`` for a
         difference that the interface cannot change, so a person must; ``wait`` for what a later run does; ``unknown``
-        for one that cannot be determined; ``skip`` for what is ignored or kept
+        for one that cannot be determined, which is sent each time if it has an operation; ``skip`` for what is ignored
+        or kept
     :param part: the part of the organization
     :param name: name of the resource with the names of its parents, for people
     :param after: desired values of the fields
     :param before: current values of the fields, as far as known
     :param why: the reason, for people; empty if there is none
     :param operation: the operation to send; ``None`` for none, or if it depends on an earlier part
-    :param where: path of the entry in the file that says so, or ``row`` and the number of a row of a roster; by default
-        the part
-    :param intended: what the change is known by before its ids are: the names of its parents, and all fields
+    :param intended: what the change is known by before its ids are: the names of its parents, and all fields; ``None``
+        if the record is not as new
     :param apply: applies it, with a client and what the task remembers; by default the operation is sent
         as :mod:`~airflow_provider_workspace.procedures.ensure` does
     """
@@ -83,12 +85,11 @@ class Change:
     operation: Operation[Any] | None = None
     intended: Mapping[str, Any] | None = None
     apply: Callable[[WorkspaceClient, Any], Any] | None = None
-    where: tuple[str | int, ...] = ()
 
     @property
     def sends(self) -> bool:
         """Whether applying it sends a request."""
-        return self.action in (*PENDING, "set")
+        return self.action in (*PENDING, "set") or (self.action == "unknown" and self.operation is not None)
 
     def send(self, client: WorkspaceClient, memory: Any = None) -> Any:
         """
@@ -115,13 +116,13 @@ class Change:
 
     def line(self) -> str:
         """Return the change as a line of a table."""
-        return printable(f"  {SYMBOLS[self.action]} {self.name:<44} {self.notes}")
+        return f"  {SYMBOLS[self.action]} {visible(self.name):<44} {self.notes}"
 
     @property
     def notes(self) -> str:
         """The fields and the reason, for people."""
         late = ["its id is known after apply"] if self.sends and self.operation is None else []
-        return ", ".join([*describe_fields(self.before, self.after), *late, *filter(None, [self.why])])
+        return visible(", ".join([*describe_fields(self.before, self.after), *late, *filter(None, [self.why])]))
 
     def digest(self, planned_for: str) -> str | None:
         """Return a digest of what an approval covers; ``None`` for a change that is never sent."""
@@ -176,41 +177,24 @@ class Plan:
 
         :param applied: whether the changes were sent
         """
-        rows = []
-        for change in self.changes:
-            unsent = "skipped" if not change.sends else "not_sent" if applied else "planned"
-            status, reason = self.outcomes.get(change, (unsent, ""))
-            fields = {name: getattr(change, name) for name in CHANGE_FIELDS}
-            rows.append({**fields, "status": status, "reason": reason, "digest": change.digest(self.planned_for)})
         return {
             "pending": self.pending,
             "differences": self.differences,
             "counts": self.counts,
-            "changes": rows,
+            "changes": [self._row(one, applied) | {"digest": one.digest(self.planned_for)} for one in self.changes],
             "table": self.table(limit=MAX_LINES, applied=applied),
             "planned_for": self.planned_for,
         }
 
     def summary(self, *, applied: bool = False) -> str:
         """Return the numbers for people; ``applied`` if the changes were sent."""
-        counts = self.counts
-        if applied:
-            unsent = [change for change in self.changes if change.sends and not self._is_done(change)]
-            for change in unsent:
-                counts[change.action] -= 1
-            verified = sum("is_verified" in change.after for change in self.changes)
-            domains = f" (domains verified: {verified})" if verified else ""
-            done = f"{counts['create']} created, {counts['change']} changed{domains}, {counts['remove']} removed"
-            rest = {"paused or resumed": counts["set"], "not done": len(unsent), "cannot be known": counts["unknown"]}
-        else:
-            done = f"{counts['create']} to create, {counts['change']} to change, {counts['remove']} to remove"
-            rest = {"cannot be known": counts["set"] + counts["unknown"]}
-        rest |= {"to change by hand": counts["differs"], "left for a later run": counts["wait"]}
-        rest["skipped"] = counts["skip"]
-        return ", ".join([done, *(f"{count} {what}" for what, count in rest.items() if count)])
+        return summarize([self._row(one, applied) for one in self.changes], applied=applied)
 
-    def _is_done(self, change: Change) -> bool:
-        return self.outcomes.get(change, ("not_sent",))[0] in ("done", "invited")
+    def _row(self, change: Change, applied: object) -> dict[str, Any]:
+        """Return a change as plain JSON, without its digest."""
+        unsent = "skipped" if not change.sends else "not_sent" if applied else "planned"
+        status, reason = self.outcomes.get(change, (unsent, ""))
+        return {name: getattr(change, name) for name in CHANGE_FIELDS} | {"status": status, "reason": reason}
 
     def table(self, *, limit: int | None = None, applied: bool = False) -> str:
         """
@@ -257,6 +241,8 @@ class Plan:
         """
         sent, covered = [change for change in self.changes if change.sends], set(approved)
         stale = [change.line() for change in sent if not change.is_approved(self.planned_for, covered - {None})]
+        if stale and not all(one.startswith(f"{RECIPE}:") for one in covered - {None}):
+            raise WorkspaceInputError(f"{cure}: another release of this package made that plan")
         if stale:
             what = f"{len(stale)} of {len(sent)} changes are not in the approved plan, or start from other values"
             rest = [f"  … and {len(stale) - MAX_LINES} more"] if len(stale) > MAX_LINES else []
@@ -431,15 +417,37 @@ def checked_limit(value: Any) -> Any:
 
 
 def digest(value: Any) -> str:
-    """Return a digest of plain JSON that nobody can find another value for."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
+    """Return the recipe and a digest of plain JSON that nobody can find another value for."""
+    return f"{RECIPE}:" + hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def summarize(changes: Collection[Mapping[str, Any]], *, applied: bool) -> str:
+    """
+    Return the numbers of changes for people.
+
+    :param changes: ``action``, ``status`` and ``after`` of each
+    :param applied: whether the changes were sent
+    """
+    counts = Counter(one["action"] for one in changes)
+    if applied:
+        unsent = Counter(one["action"] for one in changes if one["status"] not in ("done", "invited", "skipped"))
+        counts.subtract(unsent)
+        verified = sum("is_verified" in one["after"] for one in changes)
+        domains = f" (domains verified: {verified})" if verified else ""
+        done = f"{counts['create']} created, {counts['change']} changed{domains}, {counts['remove']} removed"
+        rest = {"paused or resumed": counts["set"], "not done": unsent.total(), "cannot be known": counts["unknown"]}
+    else:
+        done = f"{counts['create']} to create, {counts['change']} to change, {counts['remove']} to remove"
+        rest = {"cannot be known": counts["set"] + counts["unknown"]}
+    rest |= {"to change by hand": counts["differs"], "left for a later run": counts["wait"], "skipped": counts["skip"]}
+    return ", ".join([done, *(f"{count} {what}" for what, count in rest.items() if count)])
 
 
 def describe_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the values of fields for people, whole: an approval covers what was shown."""
 
     def text(value: Any) -> str:
-        return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        return value if isinstance(value, str) and value.strip() else json.dumps(value, ensure_ascii=False)
 
     values = {name: f"{text(value)} -> {text(after[name])}" for name, value in before.items() if name in after}
     return [f"{name}: {values.get(name) or text(value)}" for name, value in {**before, **after}.items()]

@@ -8,16 +8,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk import DAG, BaseSensorOperator
 
 from airflow_provider_workspace.api.operations import OPERATIONS
+from airflow_provider_workspace.operators.send import WorkspaceSendOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
 from tests.dag_bag import DagBag
 from tests.meta.test_operators import OPERATORS, SENSORS, TRIGGERS
+from tests.raw_server import RawServer, answer
 from tests.variables import install
 
 if TYPE_CHECKING:
@@ -81,6 +83,29 @@ def test_snippets_run_with_the_documented_requests(
         said = re.match(r"[^#]*?^- \*\*Requests\*\*: (\d+)", PAGES[page].partition(code)[2], re.DOTALL | re.MULTILINE)
         if said:
             assert len(sandbox.requests()) - before == int(said[1]), f"{page}, block {number}"
+
+
+@pytest.mark.parametrize("record", [{"id": 7}, {"id": 7, "content": "Deployed"}])
+def test_the_samples_of_own_endpoints_run_against_a_service(
+    connect: Callable[..., None], tmp_path: Path, record: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("my_package.endpoints")
+    monkeypatch.setitem(sys.modules, "my_package", ModuleType("my_package"))
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exports = answer(200, {"count": 1, "results": [{"id": "a", "name": "Nightly", "paused": True}]})
+    with RawServer(exports, exports, exports, answer(201, record)) as server:
+        connect(host=server.url)
+        for number, code in enumerate(blocks("guides/endpoints.md", "python")):
+            if "@dag(" in code:
+                (tmp_path / "shown.py").write_text(code)
+                (task,) = DagBag(tmp_path).dags["paused_exports"].tasks
+                assert task.execute({}) == [{"id": "a", "name": "Nightly"}]
+            else:
+                exec(compile(code, f"block {number}", "exec"), vars(module))  # noqa: S102 - the documented code
+        arguments = {"project_id": 1, "content": "Deployed"}
+        task = WorkspaceSendOperator(task_id="annotate", operation=module.CreateAnnotation, arguments=arguments)
+        assert task.execute({}) == record
+    assert [request.method for request in server.requests] == ["GET", "GET", "GET", "POST"]
 
 
 @pytest.mark.needs_airflow("3.2", "the module of exceptions that the page imports")

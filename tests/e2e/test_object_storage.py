@@ -10,18 +10,18 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_workspace.errors import WorkspaceStorageError
-from airflow_provider_workspace.hooks.files import file_at
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.e2e.services import free_port, wait_for_port
-from tests.raw_server import RawServer, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -52,6 +52,24 @@ def store() -> Iterator[str]:
     finally:
         server.terminate()
         server.wait()
+
+
+class Refusal(BaseHTTPRequestHandler):
+    """Refuses every request; RawServer reads only bodies of JSON."""
+
+    def do_GET(self) -> None:
+        self.send_error(403)
+
+    do_HEAD = do_PUT = do_GET  # noqa: N815 - names of http.server
+
+
+@pytest.fixture(scope="module")
+def refusing() -> Iterator[str]:
+    """Return the URL of a store that refuses; one for all tests, because Airflow keeps the client of a store."""
+    with HTTPServer(("127.0.0.1", 0), Refusal) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
 
 
 @pytest.fixture(autouse=True)
@@ -105,24 +123,14 @@ DENIED = "Permission denied: 's3://poor@bucket/{}' cannot be "
 )
 def test_what_the_store_refuses_is_an_error_before_anything_is_sent(
     sandbox: SandboxServer,
+    refusing: str,
     monkeypatch: pytest.MonkeyPatch,
     arguments: dict[str, str],
     kind: type[Exception],
     says: str,
 ) -> None:
-    with RawServer(answer(403)) as refusing:
-        monkeypatch.setenv("AIRFLOW_CONN_POOR", connection(refusing.url))
-        monkeypatch.setenv("AIRFLOW_CONN_DOWN", connection("http://127.0.0.1:9"))
-        with pytest.raises(kind, match=re.escape(says)):
-            invite(**({"invites": ["ada@example.com"]} if "report_path" in arguments else {}), **arguments)
+    monkeypatch.setenv("AIRFLOW_CONN_POOR", connection(refusing))
+    monkeypatch.setenv("AIRFLOW_CONN_DOWN", connection("http://127.0.0.1:9"))
+    with pytest.raises(kind, match=re.escape(says)):
+        invite(**({"invites": ["ada@example.com"]} if "report_path" in arguments else {}), **arguments)
     assert sandbox.requests() == []
-
-
-def test_a_replaced_file_is_known_by_its_metadata(bucket: Any) -> None:
-    """What reads a roster compares them: see ``tests/unit/hooks/test_object_storage.py``."""
-    file = file_at("s3://store@bucket/replaced.csv")
-    states = []
-    for address in ("ada@example.com", "lin@example.com"):
-        bucket.pipe("bucket/replaced.csv", f"email\n{address}\n".encode())
-        states.append(file.state())
-    assert states[0] != states[1]

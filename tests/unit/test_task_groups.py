@@ -81,7 +81,7 @@ def test_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyPatch, *
     for hook in hooks.values():
         with pytest.raises(AirflowFailException) as error:
             hook(context)
-        assert str(error.value).startswith(f"Clear '{prefix}maintenance_window.open' with all that follows")
+        assert str(error.value).startswith("Clear this task with 'Downstream' and without 'only failed tasks'")
         assert str(error.value).endswith(f"The task was not run ({window}).")
 
 
@@ -207,6 +207,22 @@ def test_the_tasks_of_an_organization() -> None:
         (True, "all_success")
     }
     assert not dag.get_task("organization.plan").is_mapped
+
+
+def test_the_report_begins_with_the_totals(capsys: pytest.CaptureFixture[str]) -> None:
+    with DAG("onboard", schedule=None) as dag:
+        workspace_organization(file="northwind.yaml")
+    created = {"action": "create", "status": "done", "after": {}}
+    parts = [
+        {"changes": [created] * count, "table": f"{count} created\n  + …", "counts": {"create": count}}
+        for count in (1, 0, 0, 43, 0, 0, 0)
+    ]
+    assert dag.get_task("organization.report").python_callable(parts)["create"] == 44
+    assert capsys.readouterr().out.splitlines() == [
+        "44 created, 0 changed, 0 removed",
+        *("projects: 1 created", "  + …"),
+        *("members: 43 created", "  + …"),
+    ]
 
 
 def test_the_people_of_an_organization_may_come_from_another_task() -> None:

@@ -38,6 +38,11 @@ ACCESS = ops.GetDashboardAccessControls(project_id="1", dashboard_id=1)
 GET_PATH = "(GET /api/environments/1/dashboards/7/)"
 
 
+@endpoint("GET", "/everything/", scope=None, repeatable=True)
+class ListAll(Operation[list[Invite]]):
+    """A list that has no pages."""
+
+
 def answer(
     op: Operation[Any],
     status: int,
@@ -86,6 +91,11 @@ def test_an_update_with_an_empty_response_succeeds() -> None:
 @endpoint("PATCH", "/found/", scope=None, repeatable=True)
 class Touch(Operation[None]):
     """A change of an author's own whose response has no content."""
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'[{"id": "i1"}]', b'{"results": [], "count": 0, "next": null}'])
+def test_a_read_of_a_list_takes_each_shape_that_is_complete(body: bytes) -> None:
+    assert len(answer(ListAll(), 200, body)) == body.count(b"id")
 
 
 def test_an_update_without_a_result_succeeds() -> None:

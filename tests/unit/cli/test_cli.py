@@ -69,7 +69,7 @@ def test_plan_sends_only_reads(airflow: Airflow, sandbox: SandboxServer, connect
         "member mina.member": "remove",
         "member noah.newton": "remove",
         "invite ada": "create",
-        "person olive.owner": "skip",
+        "person olive.owner": "differs",
         "person adam.admin": "skip",
     }
     assert {entry["method"] for entry in sandbox.requests()} == {"GET"}
@@ -79,13 +79,13 @@ def test_plan_sends_only_reads(airflow: Airflow, sandbox: SandboxServer, connect
     assert "did you mean 'level'?" in run.stderr
 
 
-# The first project exists; only Airflow knows whether its dashboard does.
+# The first project exists; only Airflow knows whether its dashboards do.
 FILE = """\
 projects:
   - name: Default project
     timezone: Europe/Rome
-    dashboards: [{name: "Sign | ups @team <b>`x`", collaborators: [ada@example.com]}]
-  - {name: Northwind, dashboards: [{name: Activation, collaborators: [lin@example.com]}]}
+    dashboards: [{name: Sign-ups, collaborators: [ada@example.com]}, {name: Retention}]
+  - {name: Northwind, dashboards: [{name: "| @team <b>`x`", collaborators: [lin@example.com]}]}
 domains: [{domain: north.example.com, verified: false}]
 members:
   people: [mina.member@example.com,
@@ -93,21 +93,6 @@ members:
 exports:
   - {batch_export_id: 0190c0de-0000-4000-8000-0000000000e1, paused: true}
 """
-# The lines of the files, and the changes that they say.
-NOTICES = {
-    ("a%2C%25.yaml", 2): {"differs project Default"},
-    ("a%2C%25.yaml", 5): {
-        "create project Northwind",
-        "create dashboard Northwind",
-        "wait collaborator lin@example.com",
-    },
-    ("a%2C%25.yaml", 6): {"create domain north.example.com"},
-    ("a%2C%25.yaml", 9): {"create invite zoe@example.com"},
-    ("a%2C%25.yaml", 11): {"set export 0190c0de-0000-4000-8000-0000000000e1"},
-    ("team.csv", 1): {"remove member noah.newton@example.com"},
-    ("team.csv", 3): {"change member mina.member@example.com"},
-    ("team.csv", 4): {"create invite ada@example.com"},
-}
 
 
 @pytest.fixture
@@ -117,10 +102,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("a,%.yaml").write_text(FILE)
     Path("b.yaml").write_text("projects:\n  - nam: 'x'\n")
     Path("same.yaml").write_text("projects: [{name: Default project}]\nmembers: {owner_level: owner}\n")
-    Path("team.csv").write_text(
-        "email,level\nadam.admin@example.com,8\nmina.member@example.com,8\nada@example.com,1\n"
-        "grace.analyst@example.com,\nliv.invited@example.com,\n"
-    )
+    Path("paused.yaml").write_text(f"exports: {FILE.partition('exports:')[2]}")
+    people = ["adam.admin", "mina.member", "grace.analyst", "noah.newton", "liv.invited"]
+    Path("owner.csv").write_text("\n".join(["email", *(f"{name}@example.com" for name in people)]))
     Path("cut.csv").write_text("email\nadam.admin@example.com\nmina.member@example.com\nliv.invited@example.com\n")
     Path("gone.csv").write_text("email\n\nnoah.newton@example.com\n")
 
@@ -139,32 +123,49 @@ def plan(*arguments: str) -> Any:
 
 
 @pytest.mark.usefixtures("files")
-def test_a_plan_of_several_files_annotates_their_lines(
+def test_the_exit_status_is_0_only_if_nothing_differs(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     connect()
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
-    assert plan("a,%.yaml", "b.yaml", "team.csv", "-o", "github") == 1
-    error, *notices = capfd.readouterr().out.splitlines()
-    hint = "projects.0.nam: unknown field (did you mean 'name'?)"
-    assert error.startswith(f"::error file=b.yaml,line=2::Correct b.yaml:%0A  line 2: {hint}%0A  line 2: ")
-    found = [re.findall(r"::notice file=(.*),line=(\d+)::(\w+ \w+ \S+)", notice) for notice in notices]
-    assert {(file, int(line), change) for ((file, line, change),) in found} == {
-        (*place, change) for place, changes in NOTICES.items() for change in changes
-    }
     for arguments, code in (
         (["same.yaml"], 0),
+        (["paused.yaml"], 2),
+        (["owner.csv", "--max-removals", "9"], 2),
+        (["owner.csv", "--max-removals", "9", "--protected", "olive.owner@example.com"], 0),
         (["same.yaml", "gone.csv", "--leavers"], 2),
         (["cut.csv", "same.yaml"], 1),
         (["cut.csv", "--max-removals", "50%"], 2),
         (["a,%.yaml", "same.yaml", "-o", "json"], 2),
     ):
-        assert plan(*arguments) == code
+        assert plan(*arguments) == code, arguments
     said, errors = capfd.readouterr()
     assert errors.count("cut.csv: Check that the lists are complete; if so, set max_removals=2, not") == 1
     assert "= people " in said
     assert "- member noah.newton@example.com" in said
     assert f'"{sandbox.seed.organization_id} (same.yaml)": {{' in said
+    assert {entry["method"] for entry in sandbox.requests()} == {"GET"}
+
+
+@pytest.mark.usefixtures("files")
+def test_an_error_of_one_file_hides_neither_itself_nor_the_others(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    connect()
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
+    Path("long.yaml").write_text("".join(f"{'k' * 900}{number}: 1\n" for number in range(99)))
+    Path("odd.yaml").write_text('"x\\n::error::boo": 1\n')
+    assert plan("long.yaml", "gone.csv", "odd.yaml", "--leavers", "-o", "markdown") == 1
+    said, errors = capfd.readouterr()
+    assert len(said) < 30_000
+    assert "| remove | <code>member noah.newton@example.com</code> |" in said
+    assert "**Error** in <code>odd.yaml</code>: <code>Correct odd.yaml&#58;" in said
+    assert {line.partition(": ")[0] for line in errors.splitlines()} == {"long.yaml", "odd.yaml"}
+    monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
+    for form in ("markdown", "json"):
+        assert plan("same.yaml", "-o", form) == 1
+        assert "same.yaml" in (said := capfd.readouterr().out)
+        assert "cannot be read" in said or "defined" in said
     assert {entry["method"] for entry in sandbox.requests()} == {"GET"}
 
 
@@ -182,7 +183,7 @@ def test_a_plan_for_a_comment_needs_no_database_and_escapes_names(sandbox: Sandb
         check=False,
     )
     assert run.returncode == 1, run.stderr
-    assert "b.yaml: Correct b.yaml:\n  line 2: projects.0.nam: unknown field" in run.stderr
+    assert "b.yaml: Correct b.yaml:\nb.yaml:   line 2: projects.0.nam: unknown field" in run.stderr
     error, _, title, _, summary, _, *table = run.stdout.splitlines()
     assert error.startswith("**Error** in <code>b.yaml</code>: <code>Correct b.yaml&#58;")
     assert title == f"### <code>{sandbox.seed.organization_id}</code> in <code>a,&#37;.yaml</code>"
@@ -191,9 +192,9 @@ def test_a_plan_for_a_comment_needs_no_database_and_escapes_names(sandbox: Sandb
     what = "<code>timezone&#58; UTC -&#62; Europe/Rome, change it by hand&#58; the interface cannot</code>"
     assert table[2] == f"| differs | <code>project Default project</code> | {what} |"
     assert {line.count("|") for line in table} == {4}
-    name = "Sign &#124; ups &#64;team &#60;b&#62;&#96;x&#96;"
-    why = "known only to Airflow, as are its collaborators"
-    assert f"| skip | <code>dashboard Default project / {name}</code> | <code>{why}</code> |" in table
+    assert "| create | <code>dashboard Northwind / &#124; &#64;team &#60;b&#62;&#96;x&#96;</code> |" in run.stdout
+    why = "known only to Airflow, as are their collaborators"
+    assert table[-1] == f"| skip | <code>dashboards of existing projects&#58; 2</code> | <code>{why}</code> |"
 
 
 def test_a_long_plan_is_cut_off_for_a_comment(

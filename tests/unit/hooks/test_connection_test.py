@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from tests.raw_server import RawServer, Scene, answer
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -47,3 +48,25 @@ def test_connection_test_reports_errors(connect: Connect, key: str, extra: dict[
     assert not works
     assert says in message
     assert "sandbox-admin" not in message
+    assert "workspace_default" not in message  # in the form it is an id of Airflow's
+
+
+@pytest.mark.parametrize(
+    ("response", "says"),
+    [
+        (answer(403, {"detail": "You don't have access to the organization."}), "Check organization_id: the owner"),
+        (answer(403, b"<html>Forbidden"), "Check the host: this may be the answer of a proxy"),
+        (answer(404, b"<html>Not Found"), "Check the ids: the resource does not exist"),
+        (answer(200, b"<html>"), "ListProjects returned 200 with an HTML or XML page"),
+        (answer(200, [{"id": 1, "title": "x"}]), "ListProjects returned a row with ['id', 'title']."),
+        (answer(200, {"results": []}), "another service responds there. ListMembers returned nobody."),
+    ],
+)
+def test_connection_test_says_what_came(connect: Connect, response: Scene, says: str) -> None:
+    with RawServer(response) as server:
+        connect(host=server.url)
+        works, message = WorkspaceHook().test_connection()
+    assert not works
+    assert says in message
+    assert "Scopes that are missing" not in message
+    assert ("accepts the API key" in message) is ("organization_id" in says)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 from airflow.sdk import ObjectStoragePath
@@ -217,6 +219,25 @@ def test_the_xcom_has_all_rows_if_writing_the_report_fails(
     assert ti.xcoms["report"]["counts"]["invited"] == 1
     assert len(sandbox.effects("create_invite")) == 1
     assert [file.name for file in tmp_path.iterdir()] == ["report.csv"]
+
+
+def test_a_report_in_a_read_only_folder_is_permanent_and_the_log_says_where_another_lies(
+    tmp_path: Path,
+    sandbox: SandboxServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    connect()
+    monkeypatch.chdir(tmp_path)
+    assert (
+        invite(None, invites=["ada@example.com"], report_path="report.csv")["report_path"] == f"{tmp_path}/report.csv"
+    )
+    assert f"The whole report is in '{tmp_path}/report.csv'" in capsys.readouterr().out
+    monkeypatch.setattr(Path, "write_bytes", Mock(side_effect=OSError(errno.EROFS, "Read-only file system")))
+    with pytest.raises(AirflowFailException, match=r"Set report_path to .*other.csv' cannot be written: Read-only"):
+        invite(None, invites=["lin@example.com"], report_path="other.csv")
+    assert len(sandbox.effects("create_invite")) == 1
 
 
 def test_the_report_file_of_a_sync_has_all_changes(tmp_path: Path, sandbox: SandboxServer, connect: Connect) -> None:

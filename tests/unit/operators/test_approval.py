@@ -144,7 +144,13 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
     ],
 )
 def test_nothing_is_sent_without_an_approval(
-    sandbox: SandboxServer, task: Task, arguments: Any, answer: Any, ends: Any, message: str
+    sandbox: SandboxServer,
+    task: Task,
+    capsys: pytest.CaptureFixture[str],
+    arguments: Any,
+    answer: Any,
+    ends: Any,
+    message: str,
 ) -> None:
     """``IT`` stands for the option that approves."""
     approve = task.ask(sync())
@@ -153,9 +159,12 @@ def test_nothing_is_sent_without_an_approval(
     with pytest.raises(ends, match=message):
         task.answer(sync(**arguments), approve, **given, **answer)
     assert effects(sandbox) == []
+    if "rejected" in message:
+        assert f"Nothing was sent: ruth rejected plan {approve.rpartition(' ')[2]}" in capsys.readouterr().out
 
 
-GRANTS = {"first_name": "Ada", "message": "``` Welcome! " * 20 + "All of it.", "private_project_access": [{"id": 1}]}
+MESSAGE = "``` Welcome! " * 20 + " " * 3000 + "All of it."
+GRANTS = {"first_name": "Ada", "message": MESSAGE, "private_project_access": [{"id": 1}]}
 INVITED: list[Any] = [*ROSTER[:2], "olive.owner@example.com", {"email": "ada@example.com", **GRANTS}]
 
 
@@ -184,7 +193,7 @@ def test_an_approval_covers_each_field_and_what_it_starts_from(
     assert [change["after"] for change in earlier["changes"] if change["action"] == "create"] == [GRANTS]
     assert task.question.asked == []
     approve = task.ask(sync(INVITED, owner_level=None))
-    for shown in ("first_name: Ada", "All of it.", 'private_project_access: [{"id": 1}]'):
+    for shown in ("first_name: Ada", "Welcome!␣*3001All of it.", 'private_project_access: [{"id": 1}]'):
         assert shown in task.question.now.body
     assert task.question.now.body.count("```") == 2, "backticks of a plan do not end its block"
     if promoted is not None:
@@ -195,6 +204,18 @@ def test_an_approval_covers_each_field_and_what_it_starts_from(
     with pytest.raises(AirflowFailException, match=rf"(?s)Plan again.*: 1 of 5 changes .*\n  {stale}"):
         sync(roster, owner_level=None, require_approval=False, approved=earlier).execute({})
     assert effects(sandbox) == before
+
+
+def test_an_upgrade_while_a_plan_waits_for_its_approval_is_named(sandbox: SandboxServer, task: Task) -> None:
+    approve, earlier = task.ask(sync()), sync(dry_run=True, require_approval=False).execute({})
+    task.resume.kwargs["changes"] = [f"0{one}" for one in task.resume.kwargs["changes"]]
+    with pytest.raises(AirflowFailException, match=r"Start a new run .*: another release of this package made that"):
+        task.answer(sync(), approve)
+    for change in earlier["changes"]:
+        change["digest"] = change["digest"] and change["digest"].partition(":")[2]
+    with pytest.raises(AirflowFailException, match=r"Plan again, .*: another release of this package made that plan"):
+        sync(require_approval=False, approved=earlier).execute({})
+    assert effects(sandbox) == []
 
 
 def test_a_cleared_task_does_not_apply_a_new_plan_with_an_old_approval(sandbox: SandboxServer, task: Task) -> None:

@@ -47,7 +47,7 @@ def done(plan: dict[str, Any]) -> dict[str, int]:
 
 def test_member_sync_is_idempotent(sandbox: SandboxServer) -> None:
     plan = sync()
-    assert done(plan) == {"create": 1, "change": 1, "remove": 2, "skip": 1}
+    assert done(plan) == {"create": 1, "change": 1, "remove": 2, "differs": 1}
     assert plan["pending"] == 4
     assert effects(sandbox) == CHANGES
     assert [effect["target"] for effect in sandbox.effects()] == [
@@ -57,7 +57,7 @@ def test_member_sync_is_idempotent(sandbox: SandboxServer) -> None:
         "ada@example.com",
     ]
     again = sync()
-    assert done(again) == {"skip": 1}
+    assert done(again) == {"differs": 1}
     assert again["pending"] == 0
     assert effects(sandbox) == CHANGES
     assert len(writes(sandbox)) == 4
@@ -81,7 +81,7 @@ def test_dry_run_returns_the_plan_of_the_run_and_needs_no_write_scope(sandbox: S
     assert {row["status"] for row in plan["changes"]} == {"planned", "skipped"}
     assert {row["status"] for row in applied["changes"]} == {"done", "invited", "skipped"}
     assert applied == {**plan, "table": applied["table"], "changes": applied["changes"]}
-    assert applied["table"].startswith("1 created, 1 changed, 2 removed, 1 skipped\n")
+    assert applied["table"].startswith("1 created, 1 changed, 2 removed, 1 to change by hand\n")
     assert effects(sandbox) == CHANGES
 
 
@@ -89,7 +89,8 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
     others = ["adam.admin@example.com", "noah.newton@example.com"]
     assert done(sync(["mina.member@example.com"], protected=others)) == {
         "remove": 2,
-        "skip": 3,
+        "differs": 1,
+        "skip": 2,
     }
     WorkspaceUpdateMemberOperator(task_id="promote", user_uuid=SEED.absent_uuid, level="owner").execute({})
     both = "without member olive.owner@example.com, member noah.newton@example.com, nobody has the highest level"
@@ -248,7 +249,7 @@ def test_a_change_that_is_not_done_is_named_in_error_and_report_and_stops_no_oth
     report = tmp_path / "report.json"
     with pytest.raises((WorkspaceError, AirflowFailException), match=says):
         sync(report_path=str(report))
-    statuses = [row["status"] for row in json.loads(report.read_text())["changes"] if row["action"] != "skip"]
+    statuses = [row["status"] for row in json.loads(report.read_text())["changes"] if row["action"] != "differs"]
     assert sorted(set(statuses) - {"done", "invited"}) == [status]
     assert statuses.count(status) == 1
     assert effects(sandbox) == [change for change in CHANGES if change != operation.rstrip("s")]

@@ -227,10 +227,11 @@ def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, ru
         with pytest.raises(AirflowFailException, match=says):
             run.plan_of({**run.file, **limit})
     run.file["max_removals"] = "7 or 60%"
-    with pytest.raises(AirflowFailException, match="differs from its file: 8 differences"):
+    with pytest.raises(AirflowFailException, match=r"(?s)file: 9 differences.*! person olive\.owner@.*, but an owner"):
         run.plan(fail_on_difference=True)
     assert len(sandbox.effects()) == before
     run.apply()
+    run.file["members"]["protected"] += ["olive.owner@example.com"]
     assert run.plan(fail_on_difference=True)["pending"] == 0
 
 
@@ -612,12 +613,42 @@ def test_an_approval_of_a_new_domain_covers_its_settings(sandbox: SandboxServer,
     run.file["domains"][0]["jit_provisioning_enabled"] = False
     run.apply("domains", approved=approved)
     run.file["domains"][0] |= {"jit_provisioning_enabled": True, "sso_enforcement": "google-oauth2"}
-    with pytest.raises(AirflowFailException, match=r"1 of 2 .*\n  ~ domain northwind.* sso_enforcement:  -> google"):
+    with pytest.raises(AirflowFailException, match=r'1 of 2 .*\n  ~ domain northwind.* sso_enforcement: "" -> google'):
         run.apply("verification", approved=approved)
     run.file["domains"][0] |= settings
     result = run.apply("verification", approved=approved)["verification"]
     assert result["table"].startswith("0 created, 2 changed (domains verified: 1), 0 removed\n")
     assert effects(sandbox) == ["create_domain", "verify_domain", "update_domain"]
+
+
+def test_an_approval_of_a_new_domain_does_not_cover_one_that_somebody_has_claimed(
+    sandbox: SandboxServer, run: Run
+) -> None:
+    run.file = {"domains": [{"domain": "northwind.example.com", "jit_provisioning_enabled": True}]}
+    approved = run.plan()
+    with WorkspaceHook() as hook:
+        hook.create_domain(domain="northwind.example.com", sso_enforcement="saml")
+    with pytest.raises(AirflowFailException, match="2 of 2 changes are not in the approved plan, or start from other"):
+        run.apply("verification", approved=approved)
+    assert effects(sandbox) == ["create_domain"]
+
+
+def test_what_the_service_does_not_show_is_sent_and_never_taken_as_equal(sandbox: SandboxServer, run: Run) -> None:
+    """Of a domain and of a project, which cannot be changed."""
+    domain = {"domain": "northwind.example.com", "verified": False, "sso_enforcement": "saml"}
+    run.file = {"domains": [domain], "projects": [{"name": "Default project", "timezone": "UTC"}]}
+    approved = run.plan()
+    run.apply("domains", approved=approved)
+    with WorkspaceHook() as hook:
+        rows = [row.to_dict() for row in hook.list_domains()]
+    hide(sandbox, "list_domains", {"results": [{key: row[key] for key in ("id", "domain")} for row in rows]})
+    applied = run.apply("verification", approved=approved)["verification"]
+    assert applied["table"].startswith("0 created, 0 changed, 0 removed, 1 cannot be known\n  ! domain northwind.")
+    assert "sso_enforcement: saml, sent each time: the service does not show sso_enforcement" in applied["table"]
+    assert [row["status"] for row in applied["changes"]] == ["done"]
+    assert effects(sandbox) == ["create_domain", "update_domain"]
+    sandbox.inject("say", "retrieve_project", body={"id": 1, "name": "Default project"}, times=None)
+    drifts(run, "2 differences, of which 2 cannot be known.*! project Default project .*does not show timezone")
 
 
 def hide(sandbox: SandboxServer, operation: str, rows: Any) -> None:
@@ -697,6 +728,8 @@ def test_a_member_who_cannot_be_known_is_drift(sandbox: SandboxServer) -> None:
     people: list[Any] = ["adam.admin@example.com", "grace.analyst@example.com", "liv.invited@example.com"]
     people += ["noah.newton@example.com", {"email": "mina.member@example.com", "level": 1}]
     run = Run(sandbox, {"members": {"people": people}, "complete": ["members"]})
+    drifts(run, "1 differences.*! person olive.owner@example.com .* not on the roster, but an owner")
+    run.file["members"]["protected"] = ["olive.owner@example.com"]
     assert names(run.plan(fail_on_difference=True), "skip") == ["person olive.owner@example.com"]
     with WorkspaceHook() as hook:
         rows = {row.user.uuid: row.to_dict() for row in hook.list_members() if row.user}

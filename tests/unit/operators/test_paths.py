@@ -18,6 +18,7 @@ from airflow_provider_workspace.operators.organization import (
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects
 from tests.meta.test_operators import OPERATORS
+from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -82,8 +83,25 @@ def test_a_report_lies_beside_the_dag_file(
     path = form.format("report.csv", folder=tmp_path)
     assert execute(cls, tmp_path, **{name: path}, **arguments)["report_path"] == f"{tmp_path}/report.csv"
     assert (tmp_path / "report.csv").read_text().count("\n") >= 1
-    with pytest.raises(AirflowFailException, match=f"The report '{tmp_path}/none/report.csv' cannot be written: No"):
+    with pytest.raises(
+        AirflowFailException, match=f"Set .* The report '{tmp_path}/none/report.csv' cannot be written: No"
+    ):
         execute(cls, tmp_path, **{name: "none/report.csv"}, **arguments)
+
+
+@pytest.mark.parametrize(("cls", "name", "arguments"), WRITTEN)
+def test_a_report_is_not_written_into_a_checkout(
+    cls: Any, name: str, arguments: dict[str, Any], sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    """A versioned bundle has one on each worker, and Airflow deletes it."""
+    bundle = SimpleNamespace(supports_versioning=True, path=tmp_path / "versions" / "1")
+    context: Any = {"dag": SimpleNamespace(folder=str(bundle.path / "dags")), "ti": TaskInstance()}
+    context["ti"].bundle_instance = bundle
+    for path in ("report.csv", f"{bundle.path}/report.csv"):
+        with pytest.raises(AirflowFailException, match=r"Set report_path to the URL of an object store, .* checkout"):
+            cls(task_id="task", **{name: path}, **arguments).execute(context)
+    assert sandbox.requests() == []
+    assert cls(task_id="task", **{name: f"{tmp_path}/report.csv"}, **arguments).execute(context)["report_path"]
 
 
 def test_every_path_follows_the_rule() -> None:

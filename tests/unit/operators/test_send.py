@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 
+from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.send import WorkspaceSendOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.audit import effects
-from tests.endpoints import AddProject, ListBatchExports, ListFewExports, ReadProject, RemoveInvite
+from tests.audit import effects, writes
+from tests.endpoints import (
+    AddProject,
+    ListBatchExports,
+    ListFewExports,
+    ReadInvite,
+    ReadProject,
+    RemoveInvite,
+    WithdrawInvite,
+)
 from tests.interruptions import Interruptions
+from tests.raw_server import RawServer, answer
 from tests.task_instance import Killed, TaskInstance, TaskStore
 
 if TYPE_CHECKING:
@@ -80,28 +91,69 @@ def test_a_create_is_sent_once_and_its_secrets_are_masked(
 
 
 @pytest.mark.parametrize("fault", ["kill", "reset_after"])
-def test_a_create_without_an_answer_is_not_sent_again(
-    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, fault: str
-) -> None:
+@pytest.mark.parametrize(
+    ("operation", "arguments", "name", "look_for"),
+    [
+        (AddProject, NEW, "create_project", "Look for the project before you create it again"),
+        (WithdrawInvite, {"access_token": SEED.invite_id}, "delete_invite", "Look for the invite before you delete it"),
+    ],
+)
+def test_what_is_not_repeatable_is_not_sent_again_without_an_answer(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, fault: str, operation: Any, arguments: Any, name: str,
+    look_for: str,
+) -> None:  # fmt: skip
     """Until somebody has looked, and cleared the task."""
-    said = "^WorkspaceOutcomeUnknownError: Look for the project before you create it again"
+    said = f"^WorkspaceOutcomeUnknownError: {look_for}"
     ti, store = TaskInstance(), TaskStore()
     context = {"ti": ti, "task_state_store": store}
     if fault == "kill":
-        Interruptions(monkeypatch).after("/projects/")
+        Interruptions(monkeypatch).after("/api/")
         with pytest.raises(Killed):
-            send(AddProject, NEW, context)
+            send(operation, arguments, context)
     else:
-        sandbox.inject(fault, operation="create_project")
+        sandbox.inject(fault, operation=name)
         with pytest.raises(AirflowFailException, match=said):
-            send(AddProject, NEW, context)
+            send(operation, arguments, context)
     ti.try_number = 2
     with pytest.raises(AirflowFailException, match=f"{said}.*To send it again, clear this task"):
-        send(AddProject, NEW, context)
-    assert effects(sandbox) == ["create_project"]
+        send(operation, arguments, context)
+    assert len(writes(sandbox)) == 1
+    assert effects(sandbox) == [name]
     ti.max_tries = 5  # type: ignore[attr-defined]
-    send(AddProject, NEW, context)
-    assert effects(sandbox) == ["create_project"] * 2
+    send(operation, arguments, context)
+    assert len(writes(sandbox)) == 2
+
+
+SECRET = "phs_a secret/of 26 letters"
+
+
+def test_secrets_in_a_path_are_shown_nowhere(
+    caplog: pytest.LogCaptureFixture, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    masked: list[str] = []
+    monkeypatch.setattr("airflow_provider_workspace.hooks.workspace.mask_secret", masked.append)
+    shown = []
+    caplog.set_level("INFO")
+    with (
+        RawServer(answer(503), answer(503), answer(404, {"detail": SECRET}), answer(204)) as server,
+        WorkspaceHook() as hook,
+    ):
+        connect(host=server.url, max_attempts=2, max_retry_wait=0)
+        for _ in range(2):
+            with pytest.raises(WorkspaceError, match=r"/invites/\*\*\*/") as caught:
+                hook.client.send(ReadInvite(organization_id="1", access_token=SECRET))
+            shown.append(str(caught.value))
+        send(WithdrawInvite, {"access_token": SECRET})
+        assert [quote(SECRET, safe="") in request.target for request in server.requests] == [True] * 4
+        planned = send(WithdrawInvite, {"access_token": SECRET}, dry_run=True)
+        assert planned["request"] == f"DELETE /api/organizations/{SEED.organization_id}/invites/***/"
+        with pytest.raises(AirflowFailException, match="access_token must be an identifier, not \\*\\*\\*"):
+            send(WithdrawInvite, {"access_token": f"{SECRET}\n"})
+    said = "\n".join([caplog.text, *shown])
+    assert "Attempt 1 of 2" in said
+    assert "operation=WithdrawInvite outcome=applied" in said
+    assert "phs_" not in said
+    assert {SECRET, quote(SECRET, safe="")} <= {*masked}
 
 
 def test_a_create_that_was_refused_is_sent_again(sandbox: SandboxServer) -> None:

@@ -12,6 +12,7 @@ import pytest
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.procedures.members import plan_members
+from airflow_provider_workspace.procedures.plan import Change
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, dict[str, int], dict[s
     (["ada@example.com"], member(level=None), "", {}, {}, ""),
     (OTHER, member(), "remove", {"level": 1}, {}, "not on the roster"),
     (OTHER, member(level=8), "remove", {"level": 8}, {}, "not on the roster"),
-    (OTHER, member(level=15), "skip", {"level": 15}, {}, "owner"),
+    (OTHER, member(level=15), "differs", {"level": 15}, {}, "owner"),
+    ([ADA], invite(level=None), "unknown", {}, {"level": 8}, "does not show its level"),
     (OTHER, member(level=None), "unknown", {}, {}, "level"),
     (OTHER, invite(), "remove", {"level": 1}, {}, "not on the roster"),
     (OTHER, invite(id=None), "unknown", {"level": 1}, {}, "its address or id"),
@@ -131,6 +133,10 @@ def test_plan_for_one_address(
             )
         ),
         ([ADA], [], {"protected": ("ada@example.com",)}, ["create"]),
+        # Several open invites of one person
+        ([ADA], [invite(level=1), invite(level=8)], {}, ["differs"]),
+        (["ada@example.com"], [invite(level=8), invite(level=1)], {}, ["differs"]),
+        (["ada@example.com"], [invite(), invite()], {}, []),
         # Owners, if they are like others
         (OTHER, [member(level=15)], {"owner_level": None}, ["remove", "create"]),
         (OTHER, [member(level=None)], {"owner_level": None}, ["remove", "create"]),
@@ -167,6 +173,18 @@ def test_the_plan_table_shows_each_change_and_reason_and_is_cut_with_a_note() ->
     assert lines[-1].split() == ["…", "and", "3", "more", "members"]
 
 
+def test_the_digests_of_a_plan_are_those_of_earlier_releases() -> None:
+    """If they differ, count ``RECIPE`` up: waiting approvals then say why they are void."""
+    planned = plan([ADA, "new@example.com"], member(), member("old@example.com"))
+    early = Change("change", "verification", "domain b.example", {"sso_enforcement": "x"}, intended={"domain": "b"})
+    assert [change.digest(planned.planned_for) for change in (*planned.changes, early)] == [
+        "1:f71d0af73b220a002b776669b9647893",
+        "1:570604b2201de2d54f35be5ad47513da",
+        "1:5677e9e4f7da3a434be9060bb7d40435",
+        "1:f406ee6e7764bf99788b2833e6d3462e",
+    ]
+
+
 def test_only_leavers_are_removed() -> None:
     planned = plan(
         [],
@@ -178,7 +196,7 @@ def test_only_leavers_are_removed() -> None:
     assert [(change.action, change.name, change.before) for change in planned.changes] == [
         ("remove", "invite kim@example.com", {"level": 1}),
         ("remove", "member ada@example.com", {"level": 1}),
-        ("skip", "person olive@example.com", {"level": 15}),
+        ("differs", "person olive@example.com", {"level": 15}),
         ("skip", "person pat@example.com", {"level": 1}),
         ("skip", "person nobody@example.com", {}),
     ]

@@ -13,7 +13,7 @@ Every message says what to do, what was requested and what the service returned:
         │   └── WorkspaceTimeoutError     no response in time
         ├── WorkspaceResponseError        the response cannot be read
         ├── WorkspaceNotAppliedError      the response to a change shows another value
-        ├── WorkspaceDuplicateError       a create made a second record
+        ├── WorkspaceDuplicateError       two records have the same name
         ├── WorkspacePaginationError      a list never ends
         ├── WorkspaceIncompleteListError  a list has fewer rows than it counts
         ├── WorkspaceOutcomeUnknownError  a write may or may not have been applied
@@ -153,7 +153,7 @@ class WorkspaceNotAppliedError(WorkspaceRequestError):
 
 
 class WorkspaceDuplicateError(WorkspaceRequestError):
-    """A record was created although another one with the same name exists."""
+    """Two records are the same for a task, such as projects of one name; it may have created one of them."""
 
 
 class WorkspacePaginationError(WorkspaceRequestError):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TypeGuard
 
-from airflow_provider_workspace.errors import WorkspacePermissionError, WorkspaceRequestError
+from airflow_provider_workspace.errors import WorkspacePermissionError, WorkspaceRequestError, WorkspaceStatusError
 
 
 class Outcome(str, Enum):
@@ -36,6 +37,17 @@ def outcome_of_status(status: int) -> Outcome:
     if (400 <= status < 500 and status != 408) or status in (304, 307, 308):
         return Outcome.REJECTED
     return Outcome.UNKNOWN
+
+
+def is_refused(result: object, *, one_of_many: bool = False) -> TypeGuard[WorkspaceStatusError]:
+    """
+    Return whether the service refused what a request says, so that another one may succeed.
+
+    :param one_of_many: whether the same is sent for others: then a 403 may be about this one, such as a member above
+        the owner of the API key; otherwise it is about the key
+    """
+    statuses = (400, 403, 409, 422) if one_of_many else (400, 409, 422)
+    return isinstance(result, WorkspaceStatusError) and result.status in statuses
 
 
 def refuses_kind_of_key(result: object) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -23,9 +22,7 @@ from airflow_provider_workspace.version_compat import AirflowFailException, Airf
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.settings import Settings
-    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.plan import Plan
     from airflow_provider_workspace.state.memory import TaskState
 
@@ -133,35 +130,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             raise
         if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
             self._context["ti"].xcom_push(key="approved", value={name: granted[name] for name in ("plan", "by", "at")})
-
-    def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object] | None:
-        """Also ask about each write if the operator has no plan of its own."""
-        is_latest = super().write_check(hook)
-        if self.has_own_dry_run or not self.require_approval:
-            return is_latest
-        from airflow_provider_workspace.procedures.dry_run import PlannedWrite
-        from airflow_provider_workspace.procedures.plan import Change, Plan
-
-        organization_id = hook.organization_or_default(getattr(self, "organization_id", None))
-        settings = hook.client.settings
-        subject, place = f"Send this change to {described(settings, organization_id)}?", settings.place(organization_id)
-        approved: Operation[Any] | None = None
-
-        def check(operation: Operation[Any], why: str) -> None:
-            nonlocal approved
-            if operation is not approved:  # not again before a retry of the request
-                write = PlannedWrite(operation, why).to_dict(return_secrets=False)
-                fields = [f"  {name}: {json.dumps(value)}" for name, value in write["fields"].items()]
-                text = "\n".join([f"{write['action']}  {write['request']}", f"  why: {why}", *fields])
-                self.log.info("%s", text)
-                # Not bound by the reason, which may differ in a retry.
-                change = Change(write["action"], self.resource_kind, write["request"], why=why, operation=operation)
-                self.await_approval(subject, Plan(place, [change]), text)
-                approved = operation
-            if is_latest is not None:
-                is_latest(operation, why)
-
-        return check
 
     @property
     def task_state(self) -> TaskState:

@@ -293,7 +293,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         if self.is_dry_run and not self.has_own_dry_run:
             return self.describe_write(hook)
         client = hook.client
-        client.before_write, client.before_pause = self.write_check(hook) or client.before_write, self.before_pause
+        self.check_latest_try = self.task_state.take_over()
+        client.before_write, client.before_pause = self.check_latest_try or client.before_write, self.before_pause
         result = self.write(hook)
         self._carried = {}
         return result
@@ -311,11 +312,6 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         except PlannedWrite as planned:
             found = planned
         return describe(found, return_secrets=self.return_secrets)
-
-    def write_check(self, hook: WorkspaceHook) -> Callable[[Operation[Any], str], object] | None:  # noqa: ARG002
-        """Return what is called before each attempt of a write, and raises if it may not be sent."""
-        self.check_latest_try = self.task_state.take_over()
-        return self.check_latest_try
 
     def before_pause(self, seconds: float) -> None:
         """Defer instead of a long pause."""

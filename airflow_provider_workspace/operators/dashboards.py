@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.operators.arguments import (
@@ -139,18 +140,12 @@ class WorkspaceDeleteDashboardOperator(OfDashboard, WorkspaceDeleteOperator):
     resource_kind = "dashboard"
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.errors import WorkspaceNotFoundError
+        from airflow_provider_workspace.procedures.ensure import read_dashboard
 
         delete = self.filled(hook, "dashboards.UpdateDashboard", deleted=True)
         read = self.filled(hook, "dashboards.GetDashboard")
-
-        def find() -> bool:
-            try:
-                return not hook.send(read).deleted
-            except WorkspaceNotFoundError:
-                return False
-
-        deleted = self.remove(hook, f"dashboard {self.dashboard_id}", delete, find=find, in_list=False)
+        find = partial(read_dashboard, hook.client, read)
+        deleted = self.remove(hook, f"dashboard {self.dashboard_id}", delete, find=find)
         return {"dashboard_id": delete.dashboard_id, "deleted": deleted}
 
 

@@ -33,7 +33,6 @@ from airflow_provider_workspace.operators.base import (
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
-    from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.plan import Plan
 
@@ -65,15 +64,11 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
         user_uuid = find_user(hook.client, self.user_uuid, self.user_email, lambda: members.organization_id)
         update = self.filled(hook, "members.UpdateMember", user_uuid=user_uuid, level=self.level)
 
-        def find() -> Member | None:
-            return find_by_uuid(hook.client, members, user_uuid)
-
+        find = partial(find_by_uuid, hook.client, members, user_uuid)
         try:
             return self.plain(change(hook.client, update, find))
         except WorkspaceNotFoundError as error:
-            check_gone(
-                error, "member", find, lambda error: check_user_id(hook.client, error, user_uuid, members, "membership")
-            )
+            check_gone(error, find, lambda error: check_user_id(hook.client, error, user_uuid, members, "membership"))
             raise
 
 
@@ -100,7 +95,7 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, find_user, read_rows
-        from airflow_provider_workspace.procedures.members import check_removal
+        from airflow_provider_workspace.procedures.members import plan_removal
 
         members = self.filled(hook, "members.ListMembers")
         what = f"member {self.user_uuid or self.user_email}"
@@ -111,26 +106,29 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
             lambda: members.organization_id,
             removed=lambda: self.task_state.has_begun(what),
         )
-        deleted = not user_uuid
-        if user_uuid:
-            delete = self.filled(hook, "members.DeleteMember", user_uuid=user_uuid)
-            if self.protected or self.owner_level is not None or not self.allow_last_owner:
-                check_removal(
-                    delete,
-                    read_rows(hook.client, members),
-                    protected=self.protected,
-                    owner_level=self.owner_level,
-                    allow_last_owner=self.allow_last_owner,
-                )
-            self.task_state.begin(what)
-            deleted = self.remove(
-                hook,
-                what,
-                delete,
-                find=lambda: find_by_uuid(hook.client, members, user_uuid),
-                explain=lambda error: check_user_id(hook.client, error, user_uuid, members, "membership"),
-            )
-        return {"user_uuid": user_uuid or None, "deleted": deleted}
+        if not user_uuid:
+            return {"user_uuid": None, "deleted": True}
+        delete = self.filled(hook, "members.DeleteMember", user_uuid=user_uuid)
+        plan = plan_removal(
+            hook.client,
+            delete,
+            read_rows(hook.client, members),
+            protected=self.protected,
+            owner_level=self.owner_level,
+            allow_last_owner=self.allow_last_owner,
+        )
+        self.log.info("%s", plan.table())
+        where = described(hook.client.settings, members.organization_id)
+        self.await_approval(f"Make these changes to the members of {where}?", plan)
+        self.task_state.begin(what)
+        deleted = self.remove(
+            hook,
+            what,
+            delete,
+            find=partial(find_by_uuid, hook.client, members, user_uuid),
+            explain=lambda error: check_user_id(hook.client, error, user_uuid, members, "membership"),
+        )
+        return {"user_uuid": user_uuid, "deleted": deleted}
 
 
 class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):

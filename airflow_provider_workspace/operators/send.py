@@ -78,7 +78,7 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
         state.begin(what)
         try:
             if endpoint.effect == "remove":
-                return {"deleted": ensure.remove(hook.client, name, operation, in_list=False)}
+                return {"deleted": ensure.remove(hook.client, name, operation)}
             answer = hook.client.send(operation)
         except WorkspaceError as error:
             if not isinstance(error, WorkspaceOutcomeUnknownError):

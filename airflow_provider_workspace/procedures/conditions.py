@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operation import TextId, Uuid, explain
 from airflow_provider_workspace.api.operations.domains import VerifyDomain
-from airflow_provider_workspace.api.outcome import refuses_kind_of_key
+from airflow_provider_workspace.api.outcome import is_refused, refuses_kind_of_key
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Statuses that a service may return while the DNS has no challenge yet; the interface does not show them.
-TOO_EARLY = (400, 409, 422)
 # Maximum number of addresses in a message.
 MAX_NAMED = 20
 
@@ -287,7 +285,7 @@ def ask_verification(client: WorkspaceClient, organization_id: str, domain_id: s
         log.warning("Waiting without requesting verification, which this kind of API key may not: %s", answer)
         return False
     if isinstance(answer, WorkspaceError):
-        if answer.permanent and getattr(answer, "status", None) not in TOO_EARLY:
+        if answer.permanent and not is_refused(answer):
             raise answer
         log.warning("The request for verification failed: %s", answer)
     return True

@@ -22,8 +22,9 @@ from airflow_provider_workspace.procedures.find import finder_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_workspace.api.models import Resource
+    from airflow_provider_workspace.api.models import Dashboard, Resource
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.api.operations.dashboards import GetDashboard
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.find import Finder
 
@@ -180,19 +181,16 @@ def remove(
     *,
     if_missing: str = "ignore",
     find: Callable[[], object] | None = None,
-    in_list: bool = True,
     explain: Callable[[WorkspaceNotFoundError], object] = lambda _: None,
 ) -> bool:
     """
     Remove a record; one that is already gone is no error, so a retry after a lost worker succeeds.
 
-    Proxies also return 404, and so does the service for an id of another kind. If there is a list, it decides. A
-    successful response has no body, so the record is looked up until it is gone.
+    See :func:`check_gone`. A successful response has no body, so the record is looked up until it is gone.
 
-    :param what: the record, for messages; the first word is its kind
+    :param what: the record, for messages
     :param if_missing: ``ignore`` or ``fail``
     :param find: looks the record up; ``None`` if the caller checks later
-    :param in_list: whether it is looked up in a list; if not, a 404 must come from the service itself
     :param explain: called with a 404; raises it if the id is of another kind
     :return: whether this call removed it
     :raises WorkspaceNotFoundError: if it may still exist
@@ -200,10 +198,7 @@ def remove(
     """
     answer = client.attempt(operation, why=f"the {what} is to go, unless it is gone")
     if isinstance(answer, WorkspaceNotFoundError):
-        if find is not None and in_list:
-            check_gone(answer, what.partition(" ")[0], find, explain)
-        else:
-            check_from_service(answer)
+        check_gone(answer, find, explain)
         if answer.outcome == Outcome.UNKNOWN.value:  # the answer to an earlier attempt was lost
             log.warning("The answer was lost, but the %s is gone: taken as deleted by this task.", what)
             return True
@@ -219,24 +214,36 @@ def remove(
     return True
 
 
-def check_from_service(error: WorkspaceNotFoundError) -> None:
-    """Raise a 404 that is not one of the service."""
-    if not error.from_service:
-        error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
-        raise error
+def read_dashboard(client: WorkspaceClient, read: GetDashboard) -> Dashboard | None:
+    """Return a dashboard; ``None`` if it was deleted."""
+    try:
+        dashboard = client.send(read)
+    except WorkspaceNotFoundError as error:
+        check_gone(error)
+        return None
+    return None if dashboard.deleted else dashboard
 
 
 def check_gone(
     error: WorkspaceNotFoundError,
-    kind: str,
-    find: Callable[[], object],
-    explain: Callable[[WorkspaceNotFoundError], object],
+    find: Callable[[], object] | None = None,
+    explain: Callable[[WorkspaceNotFoundError], object] = lambda _: None,
 ) -> None:
-    """Raise a 404 if it is for an id of another kind, or the list still has the record."""
+    """
+    Raise a 404 that does not show that a record is gone: proxies and wrong ids lead to a 404 too.
+
+    What can be looked up decides; if nothing can, the 404 must be that of the service itself.
+
+    :param find: looks the record up; ``None`` if it cannot, or if the caller does later
+    :param explain: called with the 404; raises it if the id is of another kind
+    """
     explain(error)
-    if find():
+    if find is None and not error.from_service:
+        error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
+        raise error
+    if find is not None and find():
         error.retryable = True
-        error.args = (f"Try again: the list of {kind}s still shows what was not found. {error}",)
+        error.args = (f"Try again: the service still shows what it did not find. {error}",)
         raise error
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, domain_key, normal_text
+from airflow_provider_workspace.api.models import ProjectItem
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.request_errors import incomplete_list_error
 from airflow_provider_workspace.errors import (
@@ -21,14 +22,13 @@ from airflow_provider_workspace.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from airflow_provider_workspace.api.models import (
         DashboardCollaborator,
         Member,
         Page,
         Project,
-        ProjectItem,
         Resource,
     )
     from airflow_provider_workspace.api.operation import Operation
@@ -166,16 +166,10 @@ def project_key(name: str | None) -> str:
 def _project(client: WorkspaceClient, create: ops.projects.CreateProject) -> Finder[Project]:
     organization_id, what = create.organization_id, f"project '{create.name}'"
     projects = ops.projects.ListProjects(organization_id=organization_id)
-    key, names = project_key(create.name), set[str | None]()
-
-    def matches(item: ProjectItem) -> bool:
-        names.add(item.name)
-        return item.name is not None and project_key(item.name) == key
 
     def find() -> Project | None:
-        item = find_row(client, projects, matches)
+        item = find_project(create.name, read_rows(client, projects))
         if item is None:
-            check_not_cut(create.name or "", names)
             return None
         if item.id is None:
             raise WorkspaceResponseError(
@@ -190,43 +184,45 @@ def _project(client: WorkspaceClient, create: ops.projects.CreateProject) -> Fin
         except WorkspaceIncompleteListError as error:
             log.warning("A short list cannot show whether another task created the %s too: %s", what, error)
             return
-        ids = {project.id, *(row.id for row in rows if matches(row))} - {None}
         own = next((row for row in rows if row.id == project.id), None)
-        if len(ids) > 1:
-            raise WorkspaceDuplicateError(
-                f"Keep one and rename or remove the others: {what} exists {len(ids)} times, as "
-                f"{', '.join(sorted(map(str, ids)))}; this task created {project.id}. Set max_active_runs=1, or give "
-                "the tasks that create it a pool with one slot, so that they do not run at the same time.",
-                operation="CreateProject",
-                outcome=Outcome.APPLIED.value,
-                retryable=False,
-            )
         if own is None:
             log.warning("The list does not show the %s yet: another task may have created one too.", what)
-        elif not matches(own):
+        elif project_key(own.name) != project_key(create.name):
             raise _renamed(
                 f"Set name={own.name!r}, the name under which the service stored {what}, {project.id}: a look-up by "
                 "the other name does not find it, so each run would create another one."
             )
+        find_project(create.name, [*rows, ProjectItem(id=project.id, name=create.name)])
 
     return Finder(what, find, check=check)
 
 
-def check_not_cut(name: str, names: Iterable[str | None]) -> None:
+def find_project(name: str | None, rows: Collection[ProjectItem]) -> ProjectItem | None:
     """
-    Refuse a name that the service cuts: the longest name of the existing projects is its beginning.
+    Return the project with a name; ``None`` if there is none.
 
-    A look-up by the whole name finds nothing, so each run would create another project. It is not adopted either,
-    because it may be another one.
+    If the service cuts names, a look-up by the whole name finds nothing, so each run would create another project. The
+    longest existing name is then the beginning of this one. It is not adopted, because it may be another project.
 
-    :raises WorkspaceNotAppliedError: if it is cut
+    :raises WorkspaceDuplicateError: if there are several: which one is meant is for people to say
+    :raises WorkspaceNotAppliedError: if the service would cut the name
     """
-    key, longest = project_key(name), max(map(project_key, names), key=len, default="")
-    if MIN_CUT <= len(longest) < len(key) and key.startswith(longest):
+    key = project_key(name)
+    found = {row.id: row for row in rows if row.name and project_key(row.name) == key}
+    if len(found) > 1:
+        raise WorkspaceDuplicateError(
+            f"Rename all but one of the projects named '{name}': ids {', '.join(map(str, found))}. If tasks created "
+            "them, set max_active_runs=1, or give them a pool with one slot, so that they do not run at the same time.",
+            operation="CreateProject",
+            retryable=False,
+        )
+    longest = max((project_key(row.name) for row in rows), key=len, default="")
+    if not found and MIN_CUT <= len(longest) < len(key) and key.startswith(longest):
         raise _renamed(
             f"Set name={longest!r} if the project with that name is the one that is meant, else another name. The "
             f"service seems to cut names: it has the first {len(longest)} characters of this one ({len(key)})."
         )
+    return next(iter(found.values()), None)
 
 
 def _renamed(message: str) -> WorkspaceNotAppliedError:

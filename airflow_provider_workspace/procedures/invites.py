@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvites
-from airflow_provider_workspace.api.outcome import is_in_doubt
+from airflow_provider_workspace.api.outcome import is_in_doubt, is_refused
 from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import (
@@ -404,7 +404,7 @@ class _Campaign:
                 self.doubt(rows, error)
                 self.noted_at = -math.inf
                 self.note()  # it may take effect within the consistency time from now
-            elif isinstance(error, WorkspaceStatusError) and error.status in (400, 403, 409, 422):
+            elif is_refused(error, one_of_many=True):
                 fatal = self.refuse(rows, error) or fatal
             else:
                 fatal = fatal or error

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 ORDER = ("remove", "change", "create")
 # Why a member or an invite is kept.
 PROTECTED = "protected"
-HIDDEN = "the service does not show "
+HIDDEN, ADDRESS = "the service does not show ", "their address"
+LEAVING = "is leaving"
 
 
 def plan_members(
@@ -59,13 +60,13 @@ def plan_members(
     roster = _check_rows(rows, on_invalid, "leavers" if leaving else "the roster")
     named = {row.key: row for row in roster.rows}
     wanted = {} if leaving else named
-    safe = set(map(address_key, addresses_of(protected, "protected", needed=False)))
+    safe = _keys_of(protected)
     # Before the members, so that people who join in between are not missed.
     invites = [
         invite for invite in read_rows(client, ListInvites(organization_id=organization_id)) if not invite.is_expired
     ]
     members = read_members() if read_members else read_rows(client, ListMembers(organization_id=organization_id))
-    why = "is leaving" if leaving else "not on the roster"
+    why = LEAVING if leaving else "not on the roster"
 
     def goes(key: str) -> bool:
         return key in named if leaving else key not in named and complete
@@ -99,6 +100,10 @@ def plan_members(
     planned.sort(key=lambda change: ORDER.index(change.action) if change.sends else len(ORDER))
     check_owner_stays(members, planned)
     return Plan(client.settings.place(organization_id), planned, members=len(members))
+
+
+def _keys_of(protected: Any) -> set[str]:
+    return set(map(address_key, addresses_of(protected, "protected", needed=False)))
 
 
 def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str) -> Roster:
@@ -176,10 +181,15 @@ def _plan_member(
         hold = HIDDEN + "their level"
     if hold:
         return _hold(email, "another level on the roster" if row else why, hold, old, level)
-    name, where = f"member {email}", dict[str, Any](organization_id=organization_id, user_uuid=user_uuid)
+    where = dict[str, Any](organization_id=organization_id, user_uuid=user_uuid)
     if level is None:
-        return Change("remove", "members", name, {}, _level(old), why, DeleteMember(**where))
-    return Change("change", "members", name, _level(level), _level(old), operation=UpdateMember(**where, level=level))
+        return _removal(DeleteMember(**where), email, old, why)
+    update = UpdateMember(**where, level=level)
+    return Change("change", "members", f"member {email}", _level(level), _level(old), operation=update)
+
+
+def _removal(delete: DeleteMember, who: str, level: int | None, why: str) -> Change:
+    return Change("remove", "members", f"member {who}", {}, _level(level), why, delete)
 
 
 def _why_kept(member: Member, safe: Collection[str], owner_level: int | None) -> str:
@@ -188,7 +198,7 @@ def _why_kept(member: Member, safe: Collection[str], owner_level: int | None) ->
     if address_key(email) in safe:
         return PROTECTED
     if safe and not email:
-        return HIDDEN + "their address"
+        return HIDDEN + ADDRESS
     if owner_level is not None and member.level is None:
         return HIDDEN + "their level"
     if owner_level is not None and (member.level or 0) >= owner_level:
@@ -196,35 +206,38 @@ def _why_kept(member: Member, safe: Collection[str], owner_level: int | None) ->
     return ""
 
 
-def check_removal(
+def plan_removal(
+    client: WorkspaceClient,
     delete: DeleteMember,
     members: list[Member],
     *,
     protected: Any,
     owner_level: int | None,
     allow_last_owner: bool,
-) -> None:
+) -> Plan:
     """
-    Refuse to remove one member whom a sync would keep; the arguments are those of :func:`plan_members`.
+    Plan the removal of one member, whom :func:`plan_members` would remove too; the arguments are the same.
 
-    :param delete: the removal; of somebody who is no member it is not refused
+    :param delete: the removal, also of somebody whom the list does not show
     :param allow_last_owner: whether nobody of the highest level need be left
-    :raises WorkspaceInputError: with the argument that permits it
+    :raises WorkspaceInputError: if they are kept, with the argument that permits it
     """
-    safe = set(map(address_key, addresses_of(protected, "protected", needed=False)))
+    change = _removal(delete, delete.user_uuid, None, LEAVING)
+    safe = _keys_of(protected)
     for member in members:
         if member.user and member.user.uuid == delete.user_uuid:
-            who = member.user.email or delete.user_uuid
+            change = _removal(delete, member.user.email or delete.user_uuid, member.level, LEAVING)
             hold = _why_kept(member, safe, owner_level)
-            if hold == PROTECTED:
-                raise WorkspaceInputError(f"Take {who} out of protected if they are to be removed")
             if hold:
+                cures = {PROTECTED: "Take them out of protected", HIDDEN + ADDRESS: "Leave out protected"}
+                cure = cures.get(hold, "Set owner_level=None")
                 raise WorkspaceInputError(
-                    f"Set owner_level=None if {who} is to be removed: {hold}. A key stops working without its owner"
+                    f"{cure} if {change.name} is to be removed: {LEAVING}, but {hold}. A key stops working without its "
+                    "owner"
                 )
-            if not allow_last_owner:
-                change = Change("remove", "members", f"member {who}", operation=delete)
-                check_owner_stays(members, [change], ", or set allow_last_owner=True")
+    if not allow_last_owner:
+        check_owner_stays(members, [change], ", or set allow_last_owner=True")
+    return Plan(client.settings.place(delete.organization_id), [change], members=len(members))
 
 
 def check_owner_stays(members: Iterable[Member], changes: Iterable[Change], cure: str = "") -> None:

@@ -21,12 +21,11 @@ from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.api.templates import TEMPLATE, template_line
 from airflow_provider_workspace.errors import (
     WorkspaceInputError,
-    WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
 )
 from airflow_provider_workspace.procedures.conditions import ask_verification
-from airflow_provider_workspace.procedures.ensure import check_from_service
-from airflow_provider_workspace.procedures.find import check_not_cut, domain_name, project_key, read_rows
+from airflow_provider_workspace.procedures.ensure import read_dashboard
+from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
 from airflow_provider_workspace.procedures.members import HIDDEN, plan_members
 from airflow_provider_workspace.procedures.organization_file import DashboardEntry
 from airflow_provider_workspace.procedures.plan import Change, Plan
@@ -83,19 +82,9 @@ class OrganizationReader:
         return read_rows(self.client, ops.members.ListMembers(organization_id=self.organization_id))
 
     def project_id(self, entry: ProjectEntry) -> str | None:
-        """
-        Return the id of the project with the name of an entry; ``None`` if there is none.
-
-        :raises WorkspaceInputError: if there are several
-        :raises WorkspaceNotAppliedError: if the service would cut the name
-        """
-        found = [row.id for row in self.projects if project_key(row.name) == project_key(entry.name)]
-        if not found:
-            check_not_cut(entry.name, (row.name for row in self.projects))
-        if len(found) > 1:
-            ids = ", ".join(map(str, found))
-            raise WorkspaceInputError(f"Rename all but one of the projects named '{entry.name}': ids {ids}")
-        return str(found[0]) if found else None
+        """Return the id of the project of an entry; ``None`` if there is none. See :func:`find_project`."""
+        found = find_project(entry.name, self.projects)
+        return str(found.id) if found else None
 
 
 def plan_organization(wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS) -> Plan:
@@ -431,13 +420,9 @@ def _dashboards(client: WorkspaceClient, project_id: str, remembered: Mapping[st
     entries: list[dict[str, Any]] = []
     for dashboard_id, key in remembered.items():
         where: dict[str, Any] = {"project_id": project_id, "dashboard_id": dashboard_id}
-        try:
-            dashboard = client.send(ops.dashboards.GetDashboard(**where))
-        except WorkspaceNotFoundError as error:
-            check_from_service(error)
-            continue
-        entry = _fields(dashboard, DashboardEntry.model_fields)
-        if dashboard.deleted or "name" not in entry:
+        dashboard = read_dashboard(client, ops.dashboards.GetDashboard(**where))
+        entry = _fields(dashboard, DashboardEntry.model_fields) if dashboard else {}
+        if "name" not in entry:
             continue
         people = [
             {"email": row.user.email, **({} if row.level is None else {"level": row.level})}

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.operations.invites import CreateInvite
 from airflow_provider_workspace.api.operations.members import UpdateMember
-from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.api.outcome import Outcome, is_refused
 from airflow_provider_workspace.errors import (
-    WorkspaceBadRequestError,
     WorkspaceError,
     WorkspaceInputError,
     WorkspaceNotAppliedError,
     WorkspaceNotFoundError,
-    WorkspacePermissionError,
+    WorkspaceRequestError,
     shown,
     visible,
 )
@@ -319,11 +318,14 @@ def apply(
             continue
         try:
             change.send(client, memory_of(change))
-        except WorkspaceNotFoundError:
+        except WorkspaceNotFoundError as error:
             if not isinstance(change.operation, UpdateMember):
                 raise
+            ensure.check_gone(error)
             log.warning("%s has left since the members were read. The next run invites them.", change.name)
-        except (WorkspaceBadRequestError, WorkspacePermissionError, WorkspaceNotAppliedError) as error:
+        except WorkspaceRequestError as error:
+            if not (is_refused(error, one_of_many=True) or isinstance(error, WorkspaceNotAppliedError)):
+                raise
             log.error("Refused: %s", error)  # noqa: TRY400 - one error for all of them follows
             plan.outcomes[change] = ("refused", str(getattr(error, "detail", None) or error))
             refused[change] = error
@@ -355,11 +357,15 @@ def _invite(
 
 
 def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
-    """Plan again until nothing is left of what was sent: a resource that still differs, or is still there."""
+    """
+    Plan again until nothing is left of what was sent: a resource that still differs, or is still there.
+
+    A change without an outcome met a 404: its member is gone, or the list still shows them as they were.
+    """
     left = {
         (change.part, change.name): change
-        for change, (status, _) in plan.outcomes.items()
-        if status == "done" and change.action in PENDING
+        for change in plan.changes
+        if change.action in PENDING and plan.outcomes.get(change, ("done",))[0] == "done"
     }
     if not left:
         return
@@ -372,14 +378,15 @@ def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[],
         return not left
 
     try:
-        ensure.check_done(client, "each change was made", operation, is_done)
+        ensure.check_done(client, "each change was made, or its member is gone", operation, is_done)
     except WorkspaceInputError as error:  # it says that nothing was sent, which is true of the second plan alone
         msg = f"Run the task again: its changes were sent, but not checked. {error.why}"
         name, outcome = type(operation).__name__, Outcome.UNKNOWN.value
         raise WorkspaceNotAppliedError(msg, operation=name, outcome=outcome) from None
     except WorkspaceNotAppliedError as error:
         for change in left.values():
-            plan.outcomes[change] = ("refused", "the service reported success, but does not show the change")
+            said = "reported success" if change in plan.outcomes else "returned 404"
+            plan.outcomes[change] = ("refused", f"the service {said}, but does not show the change")
         named = ", ".join(f"{change.action} {change.name}" for change in [*left.values()][:MAX_LINES])
         error.args = (f"Not done: {named}. {error}",)
         raise

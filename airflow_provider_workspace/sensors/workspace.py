@@ -183,10 +183,12 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         :raises WorkspaceInputError: if it does not exist
         """
         from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotFoundError
+        from airflow_provider_workspace.procedures.ensure import check_gone
 
         try:
             self.retrieve(hook)
-        except WorkspaceNotFoundError:
+        except WorkspaceNotFoundError as error:
+            check_gone(error)
             raise WorkspaceInputError(
                 f"Check {self.resource_kind}_id: {result.message} in organization {self._organization_id}"
             ) from None

@@ -24,11 +24,10 @@ from airflow_provider_workspace.errors import (
     WorkspaceDuplicateError,
     WorkspaceError,
     WorkspaceInputError,
-    WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
 )
 from airflow_provider_workspace.hooks.progress import ProgressLog
-from airflow_provider_workspace.procedures.ensure import check_from_service
+from airflow_provider_workspace.procedures.ensure import read_dashboard
 from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, NEEDS_ATTENTION, InvitesReport
 from airflow_provider_workspace.state.lease_store import VariableStore
 from airflow_provider_workspace.state.leases import LeaseRegistry, digest, export_keys, iso
@@ -384,14 +383,9 @@ class DashboardRegistry:
             if if_unknown == "create":
                 return None
             raise self._unknown(self.key, _interrupted("An earlier try"))
-        try:
-            dashboard = client.send(GetDashboard(project_id=self.identity.project_id, dashboard_id=dashboard_id))
-        except WorkspaceNotFoundError as error:
-            check_from_service(error)
-            return None
-        if dashboard.deleted:
-            return None
-        if "name" not in remembered:  # written by hand
+        read = GetDashboard(project_id=self.identity.project_id, dashboard_id=dashboard_id)
+        dashboard = read_dashboard(client, read)
+        if dashboard and "name" not in remembered:  # written by hand
             self._check(dashboard_id, {"name": dashboard.name})
         return dashboard
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from airflow_provider_workspace.api.outcome import is_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError, WorkspaceStatusError
 from airflow_provider_workspace.state.lease_requests import NotedRequests
 from airflow_provider_workspace.state.leases import WindowClosedError, iso
@@ -172,7 +173,7 @@ class Closer(NotedRequests):
         try:
             return self.send(lease, "late_resume_until", unanswered=unanswered)
         except WorkspaceStatusError as error:
-            if not (lease.resume_fields and error.permanent and error.status in (400, 422)):
+            if not (lease.resume_fields and error.permanent and is_refused(error)):
                 raise
             log.exception("Batch export %s is resumed without resume_fields", lease.batch_export_id)
             done.fields_refused[lease.batch_export_id] = str(error)

@@ -10,6 +10,7 @@ import pytest
 
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator
 from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.sensors.workspace import WorkspaceMembersJoinedSensor
@@ -70,11 +71,13 @@ def test_a_member_sync_writes_nothing_because_of_an_incomplete_list(
 def test_a_row_that_is_found_needs_no_complete_list(
     sandbox: SandboxServer, members: list[str], hide: Callable[..., None], connect: Connect
 ) -> None:
-    WorkspaceHook().create_project(name="Another")
-    hide("projects", "members", "invites")
-    found = WorkspaceCreateProjectOperator(task_id="create", name="Default project").execute({})
-    assert found["id"] == sandbox.seed.project_id
-    assert effects(sandbox) == ["create_project"]
+    WorkspaceHook().create_domain(domain="another.example.com")
+    hide("domains", "projects", "members", "invites")
+    found = WorkspaceCreateDomainOperator(task_id="create", domain="example.com").execute({})
+    assert found["id"] == sandbox.seed.domain_id
+    assert effects(sandbox) == ["create_domain"]
+    with pytest.raises(WorkspaceIncompleteListError):  # another project may have the same name
+        WorkspaceCreateProjectOperator(task_id="create", name="Default project").execute({})
     connect(page_size=2, trust_counts=False)
     for address, joined in ((members[0], True), (members[-1], False)):
         assert WorkspaceMembersJoinedSensor(task_id="joined", emails=[address]).poke({}).is_done is joined

@@ -63,11 +63,12 @@ def test_member_sync_is_idempotent(sandbox: SandboxServer) -> None:
     assert len(writes(sandbox)) == 4
 
 
-def test_a_404_of_a_proxy_is_no_removal(sandbox: SandboxServer) -> None:
-    sandbox.inject("proxy_error", "delete_member", status=404)
-    with pytest.raises(AirflowFailException, match="404"):
+@pytest.mark.parametrize("operation", ["delete_member", "update_member"])
+def test_a_404_of_a_proxy_says_nothing_about_a_member(sandbox: SandboxServer, operation: str) -> None:
+    sandbox.inject("proxy_error", operation, status=404)
+    with pytest.raises(AirflowFailException, match="this 404 may be that of a proxy"):
         sync()
-    assert effects(sandbox) == ["delete_invite"]
+    assert effects(sandbox) == CHANGES[: CHANGES.index(operation)]
 
 
 def test_dry_run_returns_the_plan_of_the_run_and_needs_no_write_scope(sandbox: SandboxServer, connect: Connect) -> None:
@@ -228,6 +229,8 @@ def test_one_change_is_always_allowed_by_a_share_and_ten_by_default(sandbox: San
             "refused",
         ),
         ("update_member", "say", {"rows": 0, "body": {}}, "change member .* Check it in the workspace", "refused"),
+        ("update_member", "proxy_error", {"status": 404, "body": "json"}, "Not done: change .* Check it", "refused"),
+        ("update_member", "status_before", {"status": 409}, "refused 1 changes. change member", "refused"),
         ("create_invites", "refuse_address", {"email": "ada@example.com"}, "no such mailbox", "failed"),
     ],
 )

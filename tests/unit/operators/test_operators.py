@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
 import pytest
 
 from airflow_provider_workspace.errors import WorkspaceConnectionError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, writes
 from tests.contract.parts import operation_of, operator_of
 from tests.contract.reference import EXPECTED
+from tests.interruptions import Interruptions
 from tests.task_instance import TaskInstance
 from tests.variables import install
 
@@ -146,6 +149,19 @@ def test_if_exists_fail_refuses_an_existing_record(
     with pytest.raises(AirflowFailException, match=r"Set if_exists='return' to reuse .* already"):
         run(cls, **arguments, if_exists="fail")
     assert effects(sandbox) == []
+
+
+def test_two_projects_of_one_name_are_named_and_none_is_chosen(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if somebody creates the second one while the answer to the create is lost."""
+    hook, create = WorkspaceHook(), partial(run, projects.WorkspaceCreateProjectOperator, name="Sales")
+    sandbox.inject("reset_after", "create_project", after=1)
+    Interruptions(monkeypatch).before("POST", partial(hook.create_project, name="Sales"))
+    for how in ("return", "return", "fail"):
+        with pytest.raises(AirflowFailException, match="Rename all but one of the projects named 'Sales': ids 3, 4"):
+            create(if_exists=how)
+    assert effects(sandbox) == ["create_project"] * 2
 
 
 NOT_BY_KEY = "This action does not support Personal API Key access"

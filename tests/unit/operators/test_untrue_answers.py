@@ -88,7 +88,7 @@ def test_a_delete_is_done_when_the_record_leaves_the_list(sandbox: SandboxServer
 def test_a_404_of_a_proxy_does_not_count_as_deleted(sandbox: SandboxServer, operation: str, body: str) -> None:
     """The list still has the record; a retry may reach the service."""
     sandbox.inject("proxy_error", operation, status=404, body=body)
-    with pytest.raises(WorkspaceNotFoundError, match=r"^Try again: the list of"):
+    with pytest.raises(WorkspaceNotFoundError, match=r"^Try again: the service still shows"):
         delete(operation)
     assert effects(sandbox) == []
     sandbox.inject("status_after", operation, status=503)
@@ -97,11 +97,13 @@ def test_a_404_of_a_proxy_does_not_count_as_deleted(sandbox: SandboxServer, oper
     assert effects(sandbox) == [operation]
 
 
-@pytest.mark.parametrize("body", ["html", "empty"])
-def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, body: str) -> None:
-    """Without a list, only the service's own 404 counts."""
-    sandbox.inject("proxy_error", "update_dashboard", status=404, body=body)
-    with pytest.raises(AirflowFailException, match="Check the host of the connection: this 404 may be that of a proxy"):
+@pytest.mark.parametrize(("operation", "body"), [("update", "html"), ("update", "empty"), ("retrieve", "html")])
+def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, operation: str, body: str) -> None:
+    """Without a list the dashboard is read, and only the service's own 404 counts."""
+    sandbox.inject("proxy_error", f"{operation}_dashboard", status=404, body=body)
+    sandbox.inject("say", "update_dashboard", rows=0, body={})
+    says = "Try again: the service still shows|Check the host of the connection: this 404 may be that of a proxy"
+    with pytest.raises((AirflowFailException, WorkspaceNotFoundError), match=says):
         run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1)
     assert effects(sandbox) == []
 

@@ -487,9 +487,14 @@ def test_a_lease_is_resumed_only_with_its_own_connection_and_service(
     assert held(airflow) == [FIRST]
 
 
-def test_an_export_is_resumed_without_refused_resume_fields(sandbox: SandboxServer, airflow: Airflow) -> None:
-    window = opened(FIRST, SECOND, resume_fields={"backfil": True})
-    with pytest.raises(AirflowFailException, match=rf"^Correct resume_fields.*{FIRST}: .*'backfil'.*{SECOND}: "):
+@pytest.mark.parametrize(("field", "says"), [("backfil", rf".*'backfil'.*{SECOND}: "), ("backfill", ".*409")])
+def test_an_export_is_resumed_without_refused_resume_fields(
+    sandbox: SandboxServer, airflow: Airflow, field: str, says: str
+) -> None:
+    if "409" in says:
+        sandbox.inject("status_before", "unpause_batch_export", status=409)
+    window = opened(FIRST, SECOND, resume_fields={field: True})
+    with pytest.raises(AirflowFailException, match=rf"^Correct resume_fields.*{FIRST}: {says}"):
         window.close()
     assert history(sandbox, FIRST) == history(sandbox, SECOND) == ["pause", "unpause"]
     assert airflow.lease_keys() == []

@@ -170,6 +170,12 @@ def test_a_condition_that_can_never_hold_fails_at_once(cls: type[Any], arguments
         poll(cls, **arguments)
 
 
+def test_a_404_of_a_proxy_says_nothing_about_a_record(sandbox: SandboxServer) -> None:
+    sandbox.inject("proxy_error", "retrieve_domain", status=404)
+    with pytest.raises(AirflowFailException, match="Check the host of the connection: this 404 may be that of a proxy"):
+        poll(WorkspaceDomainVerifiedSensor, domain_id=SEED.absent_uuid, ask_verification=False)
+
+
 @pytest.mark.parametrize(
     ("share", "people", "needed"),
     [("all", 3, 3), ("any", 3, 1), (0.5, 3, 2), ("0.34", 3, 2), (0.01, 300, 3), (0.7, 10, 7), (0.07, 100, 7)],

@@ -21,6 +21,9 @@ try:
     )
     from airflow.sdk.plugins_manager import AirflowPlugin
 
+    # How this release runs the commands of this package; messages name them so.
+    COMMAND = "airflow workspace"
+
     async def aget_connection(conn_id: str) -> Connection:
         """Look up a connection without blocking the event loop."""
         from airflow.sdk import BaseHook
@@ -37,6 +40,8 @@ except ImportError:  # before 3.2
         TaskDeferred,
     )
     from airflow.plugins_manager import AirflowPlugin  # type: ignore[assignment]
+
+    COMMAND = "python -m airflow_provider_workspace"
 
     async def aget_connection(conn_id: str) -> Connection:
         """Look up a connection without blocking the event loop; ``BaseHook.aget_connection`` needs a triggerer here."""
@@ -55,8 +60,10 @@ def get_connection(conn_id: str) -> Connection:
 
     try:
         return BaseHook.get_connection(conn_id)
-    except ImportError:  # before 3.2, outside of a task
-        raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined") from None
+    except ImportError:  # before 3.2, outside of a task, such as in a command
+        from airflow.models.connection import Connection as StoredConnection
+
+        return StoredConnection.get_connection_from_secrets(conn_id)
 
 
 @cache
@@ -210,6 +217,7 @@ def has_own_retry_policy(task: object) -> bool:
 
 # What other modules import from here and not from Airflow.
 __all__ = [
+    "COMMAND",
     "AirflowFailException",
     "AirflowNotFoundException",
     "AirflowPlugin",

@@ -63,6 +63,8 @@ def run(arguments: list[str], env: dict[str, str], cwd: str, stdout: str, stderr
 
     from airflow import settings
 
+    from airflow_provider_workspace.version_compat import COMMAND
+
     settings.dispose_orm()
     settings.configure_vars()
     settings.configure_orm()
@@ -75,7 +77,11 @@ def run(arguments: list[str], env: dict[str, str], cwd: str, stdout: str, stderr
     if arguments[0] == "python":
         exec(arguments[1], {})  # noqa: S102 - code of a test
         sys.exit()
-    from airflow.__main__ import main as airflow
+    if arguments[1] == "workspace" and not COMMAND.startswith("airflow"):
+        del sys.argv[0]
+        from airflow_provider_workspace.__main__ import main as airflow
+    else:
+        from airflow.__main__ import main as airflow
 
     airflow()
     sys.exit()

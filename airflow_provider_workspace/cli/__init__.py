@@ -1,1 +1,1 @@
-"""The command ``airflow workspace``."""
+"""The command ``airflow workspace``, which is also ``python -m airflow_provider_workspace``."""

@@ -1,4 +1,4 @@
-"""The commands of ``airflow workspace``."""
+"""The commands of ``airflow workspace``, and of ``python -m airflow_provider_workspace``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, printable
-from airflow_provider_workspace.version_compat import AirflowNotFoundException
+from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -173,12 +173,14 @@ def windows(args: Namespace) -> None:
     _find_connections_in_database()
     registry = LeaseRegistry(DatabaseStore())
     swept: list[dict[str, Any]] = []
+    stuck: dict[str, str] = {}
     with _errors_without_traceback():
         if args.resume:
             with LeaseServices() as services:
-                closer = Closer(registry, services, f"airflow workspace windows {time.time()}")
-                swept, _ = sweep(closer, at_once=True)
-        leases, last = _sorted_leases(registry), registry.last_sweep()
+                _import_as_tasks_do(registry)
+                closer = Closer(registry, services, f"{COMMAND} windows {time.time()}")
+                swept, _, stuck = sweep(closer, at_once=True)
+        leases, last = _sorted_leases(registry), registry.last_sweep().at
     if args.output == "json":
         found = {"leases": leases, "swept": swept, "unreadable": registry.unreadable}
         _print(json.dumps({**found, "last_sweep": None if last is None else iso(last)}, indent=2))
@@ -186,7 +188,7 @@ def windows(args: Namespace) -> None:
         said = describe_sweep(swept, registry.unreadable).splitlines()
         age = "never" if last is None else f"{iso(last)[:19]}Z, {(time.time() - last) / 60:.0f} min ago"
         _print(*map(printable, [*said, *_lease_lines(leases), f"Last sweep: {age}."]))
-    if any(row["failed"] for row in swept):
+    if stuck or any(row["failed"] for row in swept):
         raise SystemExit(1)
 
 
@@ -200,11 +202,12 @@ def resume(args: Namespace) -> None:
         organization_id = hook.organization_or_default(args.organization_id)
         (export_id,) = EXPORTS.read("EXPORT_ID", [args.export_id])
         keys = export_keys(hook.client.settings.base_url, organization_id, export_id)
-        for lease, window in LeaseRegistry(DatabaseStore()).windows_holding(keys).items():
+        registry = LeaseRegistry(DatabaseStore())
+        for lease in registry.read_all(registry.keys_of(keys)):
             raise SystemExit(
-                "Run 'airflow workspace windows --resume', which resumes what abandoned windows hold. To resume the "
-                f"export in the middle of a window, delete the Variable '{lease}' first: no further task of the work "
-                f"then begins. The window {window} holds batch export {export_id}. Nothing was sent."
+                f"Run '{COMMAND} windows --resume', which resumes what abandoned windows hold. To resume the "
+                f"export in the middle of a window, delete the Variable '{lease.key}' first: no further task of the "
+                f"work then begins. The window {lease.window} holds batch export {export_id}. Nothing was sent."
             )
         hook.unpause_batch_export(organization_id=organization_id, batch_export_id=export_id)
     _print(f"Resumed batch export {export_id}.")
@@ -263,6 +266,20 @@ def _open_hook(conn_id: str) -> Iterator[WorkspaceHook]:
 def _find_connections_in_database() -> None:
     """Let the Task SDK find connections in the database, as in Airflow's own commands."""
     os.environ["_AIRFLOW_PROCESS_CONTEXT"] = "server"
+
+
+def _import_as_tasks_do(registry: LeaseRegistry) -> None:
+    """Let the modules that the ``state_of`` of a lease names be found beside the Dags."""
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+
+    if any(lease.state_of for lease in registry.all(skip_failed=True)):
+        bundles: Any = DagBundlesManager()  # type: ignore[no-untyped-call]
+        for bundle in bundles.get_all_dag_bundles():
+            try:
+                bundle.initialize()
+                sys.path.append(str(bundle.path))
+            except Exception as error:  # noqa: BLE001, PERF203 - of somebody else's bundle: the exports must resume
+                print(f"The Dag bundle '{bundle.name}' cannot be read: {error}", file=sys.stderr)  # noqa: T201
 
 
 @contextmanager

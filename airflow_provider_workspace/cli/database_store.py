@@ -32,11 +32,10 @@ class DatabaseStore:
         value: str | None = Variable.get(key, default_var=None)
         return value
 
-    def add(self, key: str, value: str) -> None:
-        self.write(key, value)
-
     def write(self, key: str, value: str) -> None:
         Variable.set(key, value)
+
+    add = write
 
     def delete(self, key: str) -> None:
         Variable.delete(key)

@@ -96,6 +96,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     def close_window(self) -> Closed:
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.state.lease_requests import LeaseServices
+        from airflow_provider_workspace.state.leases import describe_unreadable
         from airflow_provider_workspace.state.resuming import Closed, Closer
 
         ti = self._context["ti"]
@@ -113,10 +114,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         if not leases and not lost:
             self.log.info("The window was closed already.")
         for export_id, key in lost.items():
-            done.failed[export_id] = WorkspaceError(
-                f"Correct the Variable '{key}'; or run 'airflow workspace resume {export_id}' and delete it: "
-                f"{registry.unreadable[key]}"
-            )
+            done.failed[export_id] = WorkspaceError(describe_unreadable(key, registry.unreadable[key]))
         return done
 
     def rebuild_leases(self, registry: LeaseRegistry) -> list[Lease]:
@@ -221,28 +219,25 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
         from airflow_provider_workspace.state.lease_requests import LeaseServices
         from airflow_provider_workspace.state.lease_store import VariableStore
-        from airflow_provider_workspace.state.leases import LeaseRegistry
+        from airflow_provider_workspace.state.leases import LeaseRegistry, SweepNote
         from airflow_provider_workspace.state.resuming import Closer, describe_sweep, raise_still_paused, sweep
 
         ti = self._context["ti"]
         registry = LeaseRegistry(VariableStore())
         with LeaseServices() as services:
             closer = Closer(registry, services, f"{ti.dag_id}/{ti.run_id}/{ti.task_id}#{ti.try_number}")
-            windows, states = sweep(closer)
-        registry.note_sweep(time.time(), states)
+            windows, states, stuck = sweep(closer)
+        registry.note_sweep(SweepNote(at=time.time(), windows=states))
         result = {"windows": windows, "unreadable": registry.unreadable}
         said = describe_sweep(windows, registry.unreadable)
         failed = {export_id: error for row in windows for export_id, error in row["failed"].items()}
+        ti.xcom_push(key="return_value", value=result)
         if failed:
-            ti.xcom_push(key="return_value", value=result)
             raise_still_paused(failed, said)
-        if any(row["resumed"] for row in windows) or registry.unreadable:
+        if any(row["resumed"] for row in windows) or stuck:
             if self.fail_if_any:
-                ti.xcom_push(key="return_value", value=result)
                 raise AirflowFailException(said)
             self.log.warning("%s", said)
-        elif windows:
-            self.log.info("%s", said)
         else:
-            self.log.info("No window is abandoned.")
+            self.log.info("%s", said or "No window is abandoned.")
         return result

@@ -168,7 +168,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
             iso(until),
             "sweep" if self.max_length is None else "guard",
         )
-        if opened_at - (registry.last_sweep() or 0.0) > SWEEP_MISSED:
+        if opened_at - (registry.last_sweep().at or 0.0) > SWEEP_MISSED:
             self.warn_without_sweep(registry, window)
         if conf.getboolean("core", "multi_team", fallback=False):
             self.log.warning(
@@ -206,6 +206,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     def warn_without_sweep(self, registry: LeaseRegistry, window: Window) -> None:
         """Warn that no sweep runs, and name the windows that were abandoned."""
         from airflow_provider_workspace.state.window import find_states
+        from airflow_provider_workspace.version_compat import COMMAND
 
         self.log.warning(
             "Add a Dag with WorkspaceResumeAbandonedExportsOperator, such as the example resume_abandoned_exports: no "
@@ -215,7 +216,8 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         for state, leases in find_states(registry, time.time):
             if state.left and leases[0].window != window:
                 self.log.warning(
-                    "Run 'airflow workspace windows --resume': the abandoned window %s (%s) may have paused %s at %s.",
+                    "Run '%s windows --resume': the abandoned window %s (%s) may have paused %s at %s.",
+                    COMMAND,
                     leases[0].window,
                     state.why,
                     ", ".join(lease.batch_export_id for lease in leases),

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.retry import look_up_pauses
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceNotAppliedError, WorkspaceRequestError
+from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -47,7 +48,7 @@ class HookService:
         if base_url != lease.service:
             raise WorkspaceConfigError(
                 f"Set the host of connection '{lease.workspace_conn_id}' back to {lease.service}, where batch export "
-                f"{lease.batch_export_id} was paused. Or delete the Variable '{lease.key}', and run 'airflow workspace "
+                f"{lease.batch_export_id} was paused. Or delete the Variable '{lease.key}', and run '{COMMAND} "
                 f"resume {lease.batch_export_id}' with a connection to that host. The connection now leads to "
                 f"{base_url}. Nothing was sent."
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.state.leases import ACTIVE_RUN_STATES, PREFIX, Run
-from airflow_provider_workspace.version_compat import lists_variables, variable_keys
+from airflow_provider_workspace.version_compat import COMMAND, lists_variables, variable_keys
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.state.leases import Window
@@ -38,7 +38,7 @@ class VariableStore:
 
     prefix: str = PREFIX
     index: str = INDEX
-    description: str = "Lease of a maintenance window: airflow workspace windows shows it."
+    description: str = f"Lease of a maintenance window: {COMMAND} windows shows it."
 
     def list_keys(self) -> list[str]:
         """Return the keys of all leases."""

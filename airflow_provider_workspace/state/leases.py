@@ -25,6 +25,7 @@ from airflow_provider_workspace.api.ids import canonical_text, spellings
 from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.version_compat import COMMAND
 
 log = logging.getLogger(__name__)
 
@@ -191,6 +192,32 @@ class Lease(BaseModel):
         return self.model_dump(mode="json", exclude_none=True)
 
 
+class Noted(BaseModel):
+    """
+    What a sweep notes of a window.
+
+    :param since: when a sweep first saw the reason
+    :param lease: the newest lease; ``None`` in notes of earlier releases
+    """
+
+    state: str
+    why: str
+    since: Time
+    lease: Lease | None = None
+
+
+class SweepNote(BaseModel):
+    """
+    What a sweep notes.
+
+    :param at: when it was; ``None`` if there was none
+    :param windows: by :attr:`Window.id`
+    """
+
+    at: Time | None = None
+    windows: dict[str, Noted] = {}
+
+
 @dataclass(frozen=True)
 class Run:
     """
@@ -279,10 +306,9 @@ class LeaseRegistry:
         """Return the leases of other windows that may have paused the export."""
         return [other for other in self.read_all(self.other_keys(lease)) if not other.never_paused]
 
-    def windows_holding(self, export_keys: tuple[str, ...]) -> dict[str, str]:
-        """Return the windows that have a lease on an export, by key of the lease; see :func:`export_keys`."""
-        found = self.keys_of(export_keys)
-        return {each: str(lease.window) if (lease := self.read(each)) else each for each in found}
+    def windows_holding(self, export_keys: tuple[str, ...]) -> list[str]:
+        """Return the windows that have a lease on an export, or its key if unreadable; see :func:`export_keys`."""
+        return [str(lease.window) if (lease := self.read(key)) else key for key in self.keys_of(export_keys)]
 
     def read_all(self, keys: Iterable[str]) -> list[Lease]:
         """Return the leases of keys, without those that are gone and without Variables that are not a lease."""
@@ -297,7 +323,7 @@ class LeaseRegistry:
             return load(key, text)
         except ValueError as error:
             self.unreadable[key] = str(error)
-            log.warning("Skipping the Variable '%s', which is not a lease of a maintenance window: %s.", key, error)
+            log.warning("%s", describe_unreadable(key, str(error)))
             return None
 
     def add(self, lease: Lease) -> None:
@@ -338,39 +364,16 @@ class LeaseRegistry:
         if current is not None and current.closer == lease.closer:
             self.store.delete(lease.key)
 
-    def note_sweep(self, now: float, windows: Mapping[str, Mapping[str, str]]) -> None:
-        """
-        Record a sweep.
+    def note_sweep(self, note: SweepNote) -> None:
+        """Record a sweep."""
+        self.store.write(SWEEP, note.model_dump_json(exclude_none=True))
 
-        :param windows: by :attr:`Window.id`: ``state``, ``why``, and ``since`` when a sweep first saw this
-        """
-        self.store.write(SWEEP, json.dumps({"at": iso(now), "windows": windows}))
-
-    def last_sweep(self) -> float | None:
-        """Return the time of the last sweep; ``None`` if there was none."""
-        try:
-            return parse_time(self._sweep_note().get("at"))
-        except ValueError:
-            return None
-
-    def last_states(self) -> dict[str, tuple[str, str, float]]:
-        """Return what the last sweep recorded of windows: state, why and since, by :attr:`Window.id`."""
-        found = {}
-        windows = self._sweep_note().get("windows")
-        for name, each in windows.items() if isinstance(windows, dict) else ():
-            try:
-                found[name] = (each["state"], each["why"], parse_time(each["since"]))
-            except (KeyError, TypeError, ValueError):  # noqa: PERF203 - edited by a person
-                continue
-        return found
-
-    def _sweep_note(self) -> dict[str, Any]:
-        text = self.store.read(SWEEP)
-        try:
-            note = json.loads(text or "")
-        except (ValueError, RecursionError):  # earlier releases wrote the time alone
-            note = None
-        return note if isinstance(note, dict) else {"at": text}
+    def last_sweep(self) -> SweepNote:
+        """Return what the last sweep noted; an empty note if there was none, or if a person has edited it."""
+        text = self.store.read(SWEEP) or "{}"
+        with suppress(ValueError):  # earlier releases noted the time alone
+            return SweepNote.model_validate_json(text if text.startswith("{") else json.dumps({"at": text}))
+        return SweepNote()
 
 
 def export_keys(service: str, organization_id: str, batch_export_id: str) -> tuple[str, ...]:
@@ -387,7 +390,7 @@ def dump(lease: Lease) -> str:
 
 def load(key: str, text: str) -> Lease:
     """
-    Parse the value of a Variable.
+    Parse the value of a Variable; what nobody resumes, what was paused later, or is still to come, was not resumed.
 
     :raises ValueError: if it is not a lease, or that of another key, under which changes would be written
     """
@@ -397,7 +400,25 @@ def load(key: str, text: str) -> Lease:
         raise ValueError(explain(Lease, error)) from None
     if lease.key != key:
         raise ValueError("its fields are those of another key")
+    resumed, soon = lease.state == "closing" and lease.closer, time.time() + 60
+    if lease.resumed_at is not None and not (resumed and (lease.paused_at or 0.0) <= lease.resumed_at < soon):
+        log.warning("The Variable '%s' contradicts itself: its resumed_at is ignored, and the export resumed.", key)
+        lease = lease.model_copy(update={"resumed_at": None})
     return lease
+
+
+def window_of(key: str) -> str:
+    """Return the :attr:`Window.id` in the key of a lease."""
+    return key.removeprefix(PREFIX).partition(".")[0]
+
+
+def describe_unreadable(key: str, why: str) -> str:
+    """Return what to do about a Variable that is not a lease."""
+    export_id = key.removeprefix(PREFIX).partition(".")[2].rpartition(".")[0] or "EXPORT_ID"
+    return (
+        f"If no closing task of its window is left to repair the Variable '{key}', run '{COMMAND} resume {export_id}' "
+        f"first, then delete it: {why.rstrip('.')}."
+    )
 
 
 @cache

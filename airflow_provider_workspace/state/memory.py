@@ -547,7 +547,7 @@ def organization_reader(
 
     def window_of(export_id: str) -> str:
         leases, keys = registry(), export_keys(settings.base_url, organization_id, export_id)
-        return ", ".join(leases.windows_holding(keys).values()) if leases else ""
+        return ", ".join(leases.windows_holding(keys)) if leases else ""
 
     return OrganizationReader(
         client,

@@ -10,14 +10,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.api.outcome import is_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError, WorkspaceStatusError
 from airflow_provider_workspace.state.lease_requests import NotedRequests
-from airflow_provider_workspace.state.leases import WindowClosedError, iso
-from airflow_provider_workspace.state.window import ABANDONED_AFTER, WORK_ENDED, find_states, still_holding
+from airflow_provider_workspace.state.leases import Noted, WindowClosedError, describe_unreadable, iso, window_of
+from airflow_provider_workspace.state.window import WORK_ENDED, WindowState, find_states, still_holding, window_state
+from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.state.leases import Lease, Window
@@ -191,30 +192,28 @@ class Closer(NotedRequests):
         done.wait_until = max(until, done.wait_until or 0.0)
 
 
-def sweep(closer: Closer, *, at_once: bool = False) -> tuple[list[dict[str, Any]], dict[str, dict[str, str]]]:
+def sweep(closer: Closer, *, at_once: bool = False) -> tuple[list[dict[str, Any]], dict[str, Noted], dict[str, str]]:
     """
     Close the windows that are overdue or abandoned, never one that is open.
 
     :param at_once: whether to close also a window whose work has just ended, instead of waiting for its closing task
-    :return: what was closed, each window with the reason and the results for its exports; and what each window is, for
-        :meth:`~airflow_provider_workspace.state.leases.LeaseRegistry.note_sweep`
+    :return: what was closed, each window with the reason and the results for its exports; what each window is, for
+        its note; and the Variables that are no leases and that no closing task will repair, as far as is known, and why
     """
     registry = closer.registry
     swept: list[tuple[Window, str, Closed]] = []
-    states: dict[str, dict[str, str]] = {}
-    noted = registry.last_states()
+    states: dict[str, Noted] = {}
+    noted = registry.last_sweep().windows
 
-    def waited(window: Window) -> bool:
-        """Return whether an earlier sweep saw long ago that the work had ended."""
-        name, why, since = noted.get(window.id, ("", "", 0.0))
-        return at_once or (why == WORK_ENDED and (name == "abandoned" or closer.clock() - since >= ABANDONED_AFTER))
+    def note(state: WindowState, lease: Lease) -> None:
+        before = noted.get(lease.window.id)
+        since = before.since if before and before.why == state.why else closer.clock()
+        states[lease.window.id] = Noted(state=state.name, why=state.why, since=since, lease=lease)
 
-    for state, leases in find_states(registry, closer.clock, waited):
+    for state, leases in find_states(registry, closer.clock):
         window, why = leases[0].window, state.why
-        *before, since = noted.get(window.id, ("", "", 0.0))
-        since = since if before == [state.name, why] else closer.clock()
-        states[window.id] = {"state": state.name, "why": why, "since": iso(since)}
-        if not state.left:
+        note(state, leases[-1])
+        if not (state.left or (at_once and why == WORK_ENDED)):
             continue
         # It may have closed itself after its leases were read, and its run may be over for that reason.
         left = registry.all(window=window, skip_failed=True)
@@ -223,24 +222,18 @@ def sweep(closer: Closer, *, at_once: bool = False) -> tuple[list[dict[str, Any]
         log.warning("The window %s is abandoned: %s.", window, why)
         swept.append((window, why, closer.resume_all(left)))
     closer.look_at_resumed()
-    rows: list[dict[str, Any]] = [
-        {
-            "window": str(window),
-            "dag_id": window.dag_id,
-            "run_id": window.run_id,
-            "close_task_id": window.close_task_id,
-            "why": why,
-            "resumed": done.resumed,
-            "held": done.held,
-            "left_paused": done.left_paused,
-            "never_paused": done.never_paused,
-            "seen": done.seen,
-            "failed": {export_id: str(error) for export_id, error in done.failed.items()},
-            "again_after": None if done.wait_until is None else iso(done.wait_until),
-        }
-        for window, why, done in swept
-    ]
-    return rows, states
+    rows: list[dict[str, Any]] = []
+    for window, why, done in swept:
+        row: dict[str, Any] = {"window": str(window), **asdict(window), "why": why, **vars(done)}
+        row["failed"] = {export_id: str(error) for export_id, error in done.failed.items()}
+        until = row.pop("wait_until")
+        rows.append({**row, "again_after": None if until is None else iso(until)})
+    # Of a window without a readable lease the last sweep may know more.
+    for name in {window_of(key) for key in registry.unreadable} & noted.keys() - states.keys():
+        if lease := noted[name].lease:
+            note(window_state(registry, [lease], closer.clock()), lease)
+    at_work = [name for name, each in states.items() if each.state not in ("overdue", "abandoned")]
+    return rows, states, {key: why for key, why in registry.unreadable.items() if window_of(key) not in at_work}
 
 
 def describe_sweep(windows: Iterable[dict[str, Any]], unreadable: Mapping[str, str]) -> str:
@@ -258,12 +251,7 @@ def describe_sweep(windows: Iterable[dict[str, Any]], unreadable: Mapping[str, s
         ]
         said = "; ".join(filter(None, results)) or "nothing left to resume"
         lines.append(f"Abandoned window {row['window']} ({row['why']}): {said}.")
-    return "\n".join([*lines, *describe_unreadable(unreadable)])
-
-
-def describe_unreadable(unreadable: Mapping[str, str]) -> list[str]:
-    """Return a line for each Variable that is not a lease."""
-    return [f"Delete or correct the Variable '{key}': {wrong.rstrip('.')}." for key, wrong in unreadable.items()]
+    return "\n".join([*lines, *(describe_unreadable(key, why) for key, why in unreadable.items())])
 
 
 def raise_still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn:
@@ -276,7 +264,7 @@ def raise_still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn
     """
     named = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
     msg = (
-        "STILL PAUSED. Correct the cause, then clear this task or run 'airflow workspace windows --resume': "
+        f"STILL PAUSED. Correct the cause, then clear this task or run '{COMMAND} windows --resume': "
         f"{', '.join(failed)}. Without state_of this goes by the failed requests, because the interface cannot tell "
         f"whether an export is paused. {named} {said}"
     )

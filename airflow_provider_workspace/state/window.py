@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_workspace.state.leases import Run, iso
+from airflow_provider_workspace.state.leases import iso
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
+    from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Run, Window
 
 # States of a task that will not run again.
 FINISHED_STATES = ("success", "failed", "skipped", "removed", "upstream_failed")
@@ -74,18 +74,17 @@ class WindowState:
         return self.name in ("overdue", "abandoned")
 
 
-def window_state(leases: Sequence[Lease], run: Run, now: float, *, waited: bool = False) -> WindowState:
+def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -> WindowState:
     """
-    Return what a window is.
+    Return what a window is; since when its work has ended, the last sweep has noted.
 
     :param leases: its leases, the oldest first
-    :param run: its run, with the states of the closing task and of the last tasks of the work
-    :param waited: whether the work has ended long enough ago for the closing task to begin
     """
     if not leases:
         return WindowState("closed", "no export is held")
     newest = leases[-1]
     window = newest.window
+    run = registry.store.run(window, newest.work_task_ids)
     if why := why_over(run, window):
         return WindowState("abandoned", why)
     if any(lease.resuming(now) for lease in leases):
@@ -96,6 +95,8 @@ def window_state(leases: Sequence[Lease], run: Run, now: float, *, waited: bool 
     if has_closed(run, window):
         return WindowState("closing", "its closing task has begun")
     if work_has_ended(run, newest):
+        noted = registry.last_sweep().windows.get(window.id)
+        waited = noted is not None and noted.why == WORK_ENDED and now - noted.since >= ABANDONED_AFTER
         return WindowState("abandoned" if waited else "closing", WORK_ENDED)
     if any(lease.state == "closing" for lease in leases):
         return WindowState("closing", "not all of its exports are paused any more")
@@ -113,27 +114,18 @@ def find_state(registry: LeaseRegistry, window: Window, now: float) -> tuple[Win
     :raises WorkspaceError: if Airflow cannot read a lease that it lists
     """
     leases = registry.all(window=window)
-    run = registry.store.run(window, leases[-1].work_task_ids) if leases else Run()
-    return window_state(leases, run, now), leases
+    return window_state(registry, leases, now), leases
 
 
-def find_states(
-    registry: LeaseRegistry, clock: Callable[[], float], waited: Callable[[Window], bool] = lambda _: False
-) -> Iterator[tuple[WindowState, list[Lease]]]:
+def find_states(registry: LeaseRegistry, clock: Callable[[], float]) -> Iterator[tuple[WindowState, list[Lease]]]:
     """Return what each window is, and its leases; a lease that cannot be read stops nobody else's."""
     by_window: dict[Window, list[Lease]] = {}
     for lease in registry.all(skip_failed=True):
         by_window.setdefault(lease.window, []).append(lease)
-    for window, leases in by_window.items():
-        run = registry.store.run(window, leases[-1].work_task_ids)
-        yield window_state(leases, run, clock(), waited=waited(window)), leases
+    for leases in by_window.values():
+        yield window_state(registry, leases, clock()), leases
 
 
 def still_holding(registry: LeaseRegistry, others: Sequence[Lease], now: float) -> list[Lease]:
     """Return the leases that hold their export: its window paused it and will resume it."""
-    return [
-        other
-        for other in others
-        if other.state == "paused"
-        and not window_state([other], registry.store.run(other.window, other.work_task_ids), now).left
-    ]
+    return [other for other in others if other.state == "paused" and not window_state(registry, [other], now).left]

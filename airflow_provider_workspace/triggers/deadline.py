@@ -10,6 +10,8 @@ from uuid import UUID
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_workspace.version_compat import COMMAND
+
 log = logging.getLogger(__name__)
 
 # Longest time between two readings of the wall clock, which may be set forward.
@@ -74,9 +76,10 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
                 if self.close_task_id is not None:
                     log.warning(
                         "The window of %s / %s is overdue. Its guard resumes the exports now; if the Dag is paused, "
-                        "only the sweep does: run 'airflow workspace windows --resume'.",
+                        "only the sweep does: run '%s windows --resume'.",
                         self.dag_id,
                         self.run_id,
+                        COMMAND,
                     )
                 yield _finished_event("over", self.state)
                 return

@@ -187,7 +187,6 @@ def test_onboarding_is_idempotent_and_drift_is_detected(server: SandboxServer, r
 
 
 @pytest.mark.per_airflow
-@pytest.mark.needs_airflow("3.2", "commands of providers")
 def test_a_lease_of_a_run_that_is_over_is_abandoned_and_resumed(
     server: SandboxServer, run_dag: RunDag, airflow_cli: AirflowCli, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -289,7 +289,7 @@ def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
     page.airflow.call("PATCH", "variables", {"actions": [{"action": "create", "entities": entities}]})
     page.open()
     driver = page.browser.driver
-    page.browser.read("Show more: 50 of 1000", "holds no lease", selector="#windows")
+    page.browser.read("Show more: 50 of 1000", "to repair the Variable", selector="#windows")
     made = [url for url in driver.execute_script(CALLS_MADE) if "variable_key_pattern" in url or "/list" in url]
     print(f"\n1,000 leases: {len(made)} calls for leases and states")
     assert len(made) <= 11 + 3 * 10 + 4  # the last for rendered fields
@@ -313,7 +313,5 @@ def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
 def test_without_a_scheduler_the_page_names_the_command(page: Page) -> None:
     kill_tree(find_child(page.airflow.processes["standalone"].pid, "scheduler"))
     page.open()
-    command = (
-        "The scheduler is down, so no Dag runs. Where Airflow is installed, run airflow workspace windows --resume."
-    )
-    page.until(lambda: command in page.section("windows"), "the command")
+    command = "Where Airflow is installed, run python -m airflow_provider_workspace windows --resume."
+    page.until(lambda: f"The scheduler is down, so no Dag runs. {command}" in page.section("windows"), "the command")

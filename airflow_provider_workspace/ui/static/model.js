@@ -11,6 +11,8 @@ const SWEEP = "workspace_window_sweep";
 const LABELS = "workspace_labels";
 // How old the last sweep may be if its schedule is not known, in milliseconds.
 const HOUR = 3600000;
+// What runs a command on every release of Airflow.
+export const COMMAND = "python -m airflow_provider_workspace";
 // As written by state/leases.py.
 const TEXTS = [
   "dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id", "state"
@@ -101,7 +103,7 @@ function problemOf(what, { reason }) {
   return { brief, text: `${brief}: ${cures[reason.status] ?? `${reason.message}. Trying again.`}` };
 }
 
-// Return the windows with their leases, and what is wrong with the Variables that are no leases.
+// Return the windows with their leases, and by window what to do about the Variables that are no leases.
 export function readWindows(variables) {
   const windows = new Map();
   const unreadable = [];
@@ -112,9 +114,14 @@ export function readWindows(variables) {
     const wrong = TEXTS.filter((name) => typeof lease[name] !== "string" || !lease[name]);
     wrong.push(...["since", "until"].filter((name) => Number.isNaN(lease[name])));
     const what = given ? wrong.join(", ") : "its JSON";
-    // As the Variable of the sweep names it.
-    const id = key.slice(LEASES.length).split(".")[0];
-    if (wrong.length) unreadable.push(`The Variable ${key} holds no lease (${what} is unusable): mend or delete it.`);
+    // The window as the Variable of the sweep names it.
+    const [id, exportId = "EXPORT_ID"] = key.slice(LEASES.length).split(".");
+    const cure = `run ${COMMAND} resume ${exportId} first, then delete it`;
+    const text = `If no closing task of its window is left to repair the Variable ${key}, ${cure}: ${what} is unusable.`;
+    // A lease that nobody resumes, or that was paused later, was not resumed: as state/leases.py reads it.
+    const paused = Date.parse(lease.paused_at ?? 0);
+    if (lease.state !== "closing" || !lease.closer || Date.parse(lease.resumed_at) < paused) delete lease.resumed_at;
+    if (wrong.length) unreadable.push({ id, text });
     else if (windows.has(id)) windows.get(id).push(lease);
     else windows.set(id, [lease]);
   }
@@ -151,14 +158,19 @@ function windowsView({ variables, tasks, runs, dags }, verdicts, labels, now) {
     return `${ids.size} ${ids.size === 1 ? "export" : "exports"} ${kind}, for ${duration(now - its[0].since)}`;
   });
   if (unreadable.length) counts.unshift(`unreadable leases: ${unreadable.length}`);
-  const urgent = unreadable.length > 0 || rows.some((row) => row.urgent);
-  return { problem: problemOf("Variables", variables), rows, urgent, counts, notes: unreadable };
+  // Of a window that no sweep has seen, nobody knows more.
+  const stuck = unreadable.some(({ id }) => isStuck(verdicts[id]?.state ?? "abandoned"));
+  const urgent = stuck || rows.some((row) => row.urgent);
+  const notes = unreadable.map(({ text }) => text);
+  return { problem: problemOf("Variables", variables), rows, urgent, counts, notes };
 }
+
+const isStuck = (said) => ["abandoned", "overdue"].includes(said);
 
 // Return since when and until when a window holds its exports, and what the headline says of it.
 function heldBy(leases, said, now) {
   const [since, until] = ["since", "until"].map((name) => Math.min(...leases.map((lease) => lease[name])));
-  const stuck = ["abandoned", "overdue"].includes(said) && `stuck: ${said} (last sweep)`;
+  const stuck = isStuck(said) && `stuck: ${said} (last sweep)`;
   const resumed = leases.every((lease) => lease.resumed_at) && "just resumed";
   const late = now >= until && !resumed && "stuck: past the latest end";
   const untouched = leases.every((lease) => !lease.paused_at && !lease.late_pause_until) && "about to be paused";

@@ -195,7 +195,7 @@ function helpBox({ rows, urgent }, { obstacle, parts }) {
       <button type="button" onclick=${(event) => runSweep(event, sweepDag)}>Yes</button>
     </details>`;
   const byHand = html`
-    <span>${obstacle} Where Airflow is installed, run <code>airflow workspace windows --resume</code>.</span>`;
+    <span>${obstacle} Where Airflow is installed, run <code>${model.COMMAND} windows --resume</code>.</span>`;
   const guide = state.last.docs && new URL(GUIDE, `${state.last.docs.replace(/\/$/, "")}/`).href;
   return html`
     <div class="help ${urgent ? "alarm" : ""}">

@@ -19,6 +19,7 @@ import pytest
 
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.version_compat import COMMAND
 from tests.audit import effects
 from tests.leases import SWEEP, lease, swept, variable
 
@@ -27,10 +28,7 @@ if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
     from tests.conftest import Connect
 
-AIRFLOW = Path(sys.executable).with_name("airflow")
 NO_WINDOW = "No maintenance window holds a batch export.\n"
-
-pytestmark = pytest.mark.needs_airflow("3.2", "commands of providers")
 
 Airflow = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -171,12 +169,12 @@ def test_an_error_of_one_file_hides_neither_itself_nor_the_others(
 
 @pytest.mark.usefixtures("files")
 def test_a_plan_for_a_comment_needs_no_database_and_escapes_names(sandbox: SandboxServer, tmp_path: Path) -> None:
-    """Runs the installed program in a new process whose home is empty, with a key that may only read."""
+    """Runs ``python -m`` in a new process whose home is empty, with a key that may only read."""
     home = tmp_path / "home"
     home.mkdir()
     connection = sandbox.connection().replace(sandbox.seed.admin_key, sandbox.seed.reader_key)
     run = subprocess.run(
-        [AIRFLOW, "workspace", "plan", "a,%.yaml", "b.yaml", "-o", "markdown"],
+        [sys.executable, "-m", "airflow_provider_workspace", "plan", "a,%.yaml", "b.yaml", "-o", "markdown"],
         env={"HOME": str(home), "PATH": "/usr/bin:/bin", "AIRFLOW_CONN_WORKSPACE_DEFAULT": connection},
         capture_output=True,
         text=True,
@@ -227,9 +225,10 @@ def test_a_closed_pipe_ends_the_command_quietly() -> None:
 
 
 def test_the_sandbox_command_starts_and_stops(tmp_path: Path) -> None:
-    """Runs the installed program ``airflow`` in a new process."""
+    """Runs the command that messages name in a new process."""
+    program, *arguments = COMMAND.split()
     with subprocess.Popen(
-        [AIRFLOW, "workspace", "sandbox", "--port", "0", "--profile", "strict"],
+        [Path(sys.executable).with_name(program), *arguments, "sandbox", "--port", "0", "--profile", "strict"],
         env={**os.environ, "AIRFLOW_HOME": str(tmp_path)},
         stdout=subprocess.PIPE,
         text=True,
@@ -255,18 +254,22 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     tmp_path: Path,
 ) -> None:
     """Two leases are unreadable, which hides no other."""
-    export_id = sandbox.seed.batch_export_ids[0]
+    export_id, other, *_ = sandbox.seed.batch_export_ids
     connect()
     with closing(WorkspaceHook()) as hook:
         hook.pause_batch_export(batch_export_id=export_id)
+    Path(tmp_path / "dags").mkdir()
+    Path(tmp_path / "dags" / "beside_dags.py").write_text("def read(hook, export_id): return 'running'")
+    monkeypatch.setenv("AIRFLOW__CORE__DAGS_FOLDER", str(tmp_path / "dags"))
     airflow_cli.migrated_home(tmp_path, migrated_database)
     assert airflow("workspace", "windows").stdout == f"{NO_WINDOW}Last sweep: never.\n"
     place = {"service": sandbox.url, "organization_id": sandbox.seed.organization_id, "batch_export_id": export_id}
     times = {"since": 1_790_000_000, "until": 4_000_000_000, "paused_at": 1_790_000_001}
-    held = lease(run_id="gone", owner="data-team", seen="paused", **place, **times)
+    held = lease(run_id="gone", owner="data-team", seen="paused", state_of="beside_dags.read", **place, **times)
     key, value = variable(held)
+    unreadable, _ = variable(held | {"batch_export_id": other})
     broken = {
-        "workspace_lease.broken": "{",
+        unreadable: "{",
         "workspace_lease.early": json.dumps(held | {"since": "0001-01-01T00:00:00+14:00"}),
     }
     values = {key: value, **broken, SWEEP: swept(held, "open", at=1_790_000_060)}
@@ -276,30 +279,31 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
 
     run = airflow("workspace", "windows")
     assert "ABANDONED: its run is gone  seen paused  owner data-team" in run.stdout, run.stderr
-    assert "Delete or correct the Variable 'workspace_lease.broken'" in run.stdout
+    assert f"to repair the Variable '{unreadable}', run '{COMMAND} resume {other}' first, then delete" in run.stdout
     said = airflow("workspace", "windows", "--output", "json").stdout
     found = json.loads(said[said.index("{\n") :])  # Airflow 3.2 logs to standard output
     (listed,) = found["leases"]
     assert (listed["batch_export_id"], listed["state"], listed["abandoned"]) == (export_id, "paused", "its run is gone")
-    assert list(found["unreadable"]) == list(broken)
+    assert sorted(found["unreadable"]) == sorted(broken)
     assert found["last_sweep"].startswith("2026-09-21T14:14:20")
-    for name in broken:
-        assert airflow("variables", "delete", name).returncode == 0
 
     window = "nightly / gone / window.close"
     run = airflow("workspace", "resume", export_id)
     assert run.returncode == 1
-    assert "Run 'airflow workspace windows --resume', which" in run.stderr
+    assert f"Run '{COMMAND} windows --resume', which" in run.stderr
     assert f"delete the Variable '{key}' first" in run.stderr
     assert f"The window {window} holds batch export {export_id}. Nothing was sent." in run.stderr
     run = airflow("workspace", "windows", "--resume")
-    assert run.returncode == 0, run.stderr
-    assert f"Abandoned window {window} (its run is gone): resumed {export_id}" in run.stdout
+    assert run.returncode == 1, run.stderr
+    assert f"window {window} (its run is gone): resumed {export_id}; seen running {export_id}." in run.stdout
     assert effects(sandbox) == ["pause_batch_export", "unpause_batch_export"]
-    assert airflow("workspace", "windows").stdout.startswith(NO_WINDOW)
-    run = airflow("workspace", "resume", export_id)
+    run = airflow("workspace", "resume", other)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.endswith(f"Resumed batch export {export_id}.\n")
+    assert run.stdout.endswith(f"Resumed batch export {other}.\n")
+    for name in broken:
+        assert airflow("variables", "delete", name).returncode == 0
+    run = airflow("workspace", "windows", "--resume")
+    assert (run.returncode, run.stdout.startswith(NO_WINDOW)) == (0, True), run.stderr
     assert sum(request["path"].endswith("/unpause/") for request in sandbox.requests()) == 2
     assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr
 

@@ -264,7 +264,7 @@ def test_a_lease_with_the_fields_of_another_is_not_resumed_for_ever(sandbox: San
     renamed = key[:-1] + "_"
     airflow.variables.values[renamed] = value
     assert window.close()["resumed"] == [FIRST]
-    with pytest.raises(AirflowFailException, match=f"Delete or correct the Variable '{renamed}'"):
+    with pytest.raises(AirflowFailException, match=f"to repair the Variable '{renamed}', run '.* resume {FIRST}'"):
         sweep()
     assert asked(sandbox, "unpause") == 4
 
@@ -382,7 +382,9 @@ def test_the_sweep_succeeds_with_fail_if_any_false(airflow: Airflow, capsys: pyt
     assert left in capsys.readouterr().out
 
 
-def test_the_sweep_closes_a_window_whose_work_has_ended(sandbox: SandboxServer, airflow: Airflow) -> None:
+def test_the_sweep_closes_a_window_whose_work_has_ended(
+    sandbox: SandboxServer, airflow: Airflow, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Its Dag is paused, its file deleted or the scheduler dead: ``close`` does not begin, or waits for a slot."""
     window = opened(FIRST)
     opened(SECOND, run_id="at work")
@@ -390,11 +392,15 @@ def test_the_sweep_closes_a_window_whose_work_has_ended(sandbox: SandboxServer, 
     airflow.runs.tasks["at work"] = {CLOSE: None, "rebuild": "running"}
     assert sweep()["windows"] == []
     ((name, first),) = [(name, each) for name, each in airflow.swept["windows"].items() if each["state"] == "closing"]
-    assert first["why"] == "its work has ended and its closing task has not begun"
+    why = "its work has ended and its closing task has not begun"
+    assert first["why"] == why
     assert {each["state"] for each in airflow.swept["windows"].values()} == {"closing", "open"}
     assert sweep()["windows"] == []
     assert airflow.swept["windows"][name] == first
-    airflow.variables.values[SWEEP] = json.dumps(airflow.swept).replace(first["since"], PAST)
+    old = json.dumps(airflow.swept).replace(airflow.swept["at"], PAST)
+    airflow.variables.values[SWEEP] = old.replace(first["since"], PAST)
+    Window(SECOND, run_id="warns").open()
+    assert f"abandoned window dag / run / {CLOSE} ({why}) may have paused {FIRST} at" in capsys.readouterr().out
     with pytest.raises(AirflowFailException, match=rf"\(its work has ended and .* has not begun\): resumed {FIRST}\."):
         sweep()
     assert airflow.swept["windows"][name]["state"] == "abandoned"
@@ -429,6 +435,7 @@ EDITS: dict[str, list[Any]] = {
     "batch_export_id": [None],
     "state": ["open", ["paused"]],
     "paused_at": [None],
+    "resumed_at": [PAST, "2999-01-01"],
     "since": [20261123],
     "until": ["soon", {}],
     "late_pause_until": ["2999-01-01"],
@@ -468,9 +475,32 @@ def test_a_window_whose_lease_was_overwritten_is_resumed_or_fails(
     else:
         del window.results[f"{GROUP}.open"]
         for _ in range(2):
-            still_paused(window.close, f"Correct the Variable '{re.escape(key)}'; or run .* resume {FIRST}'")
+            still_paused(
+                window.close, f"the Variable '{re.escape(key)}', run '.* resume {FIRST}' first, then delete it"
+            )
     assert history(sandbox, FIRST) == (["pause", "unpause"] if has_result else ["pause"])
     assert history(sandbox, SECOND) == ["pause", "unpause"]
+
+
+def test_an_overwritten_lease_fails_the_sweep_only_if_its_window_is_over(airflow: Airflow) -> None:
+    """A sweep has seen the window, and notes it as long as one of its leases is there."""
+    opened(FIRST)
+    sweep()
+    broken = airflow.lease_keys()
+    airflow.variables.values[broken[0]] = "none"
+    for _ in range(2):
+        assert list(sweep()["unreadable"]) == broken
+    airflow.end("run", "its run is over")
+    with pytest.raises(AirflowFailException, match=f"If no closing task .* resume {FIRST}' first, then delete it"):
+        sweep()
+
+
+@pytest.mark.parametrize("closer", [..., "sweep#1"], ids=["nobody closes", "paused later"])
+def test_an_export_is_resumed_though_its_lease_says_so(sandbox: SandboxServer, airflow: Airflow, closer: Any) -> None:
+    window = opened(FIRST)
+    airflow.edit(airflow.lease_keys()[0], state="closing", resumed_at=PAST, closer=closer)
+    assert window.close()["resumed"] == [FIRST]
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
 
 
 # Connections and resume_fields

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.state.leases import Lease, Run
+from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Run, SweepNote
 from airflow_provider_workspace.state.window import window_state
 
 OPENED, UNTIL = 1_000.0, 4_600.0
@@ -32,6 +32,14 @@ def lease(number: int, **changes: Any) -> Lease:
         "work_task_ids": ["work"],
     }
     return Lease(**{**fields, **changes})
+
+
+def registry(run: Run, *, waited: bool = False) -> LeaseRegistry:
+    """Return leases in an Airflow whose last sweep saw 300 or 299 s ago that the work had ended."""
+    noted = {"state": "closing", "why": ENDED, "since": 1700.0 if waited else 1701.0}
+    note = SweepNote.model_validate({"windows": {lease(1).window.id: noted, lease(1, map_index=1).window.id: noted}})
+    store: Any = SimpleNamespace(run=lambda *_: run, read=lambda _: note.model_dump_json())
+    return LeaseRegistry(store)
 
 
 OPEN: dict[str, Any] = {}
@@ -110,11 +118,11 @@ def test_what_a_window_is(
 ) -> None:
     leases = [lease(number, **changes) for number, changes in enumerate((first, second)) if changes is not None]
     states = {name: state for name, state in {"close": None, "work": None, **tasks}.items() if state != "no task"}
-    state = window_state(leases, Run(tasks=states), now, waited=waited)
+    state = window_state(registry(Run(tasks=states), waited=waited), leases, now)
     assert str(state) == is_
     assert state.left == is_.startswith(("overdue", "abandoned"))
 
 
 @pytest.mark.parametrize("state", ["over", "gone"])
 def test_a_window_is_abandoned_when_its_run_has_ended(state: Any) -> None:
-    assert str(window_state([lease(1)], Run(state), OPENED)) == f"abandoned: its run is {state}"
+    assert str(window_state(registry(Run(state)), [lease(1)], OPENED)) == f"abandoned: its run is {state}"

@@ -20,6 +20,7 @@ NOW = 1_790_000_000
 HOUR = 3600
 SECOND = "0190c0de-0000-4000-8000-0000000000e2"
 LEASE = {"since": NOW - HOUR, "until": NOW + HOUR, "paused_at": NOW - HOUR}
+RESUMED = {"state": "closing", "resumed_at": NOW, "closer": "window.close#1"}
 OTHER = {**LEASE, "run_id": "manual__2", "batch_export_id": SECOND}
 LATE = {**OTHER, "until": NOW - 1}
 FORBIDDEN = {"reason": {"status": 403, "message": "Forbidden"}}
@@ -90,9 +91,14 @@ ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
         ),
         ({"variables": variables(LEASE, sweep=swept(LEASE, "open"))}, PAUSED, False),
         ({"variables": ABANDONED}, "1 export stuck: abandoned (last sweep), for 1 h 0 min", True),
-        ({"variables": variables({**LATE, "resumed_at": NOW})}, "1 export just resumed, for 1 h 0 min", False),
+        ({"variables": variables({**LATE, **RESUMED})}, "1 export just resumed, for 1 h 0 min", False),
         ({"variables": variables(LEASE | {"paused_at": None})}, "1 export about to be paused, for 1 h 0 min", False),
         ({"variables": variables(LEASE, **{f"{PREFIX}broken": "{"})}, f"unreadable leases: 1 · {PAUSED}", True),
+        (
+            {"variables": variables(sweep=swept(LEASE, "open"), **{variable(lease(**LEASE))[0]: "{"})},
+            "unreadable leases: 1",
+            False,
+        ),
         # Absence is not known to be the end of a run.
         ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, PAUSED, False),
         ({"variables": variables(LEASE), **seen(task("window.close", "skipped"))}, PAUSED, False),
@@ -208,7 +214,10 @@ def test_what_was_seen_of_the_run_and_its_tasks(
         ({"paused_at": None, "refused": "no"}, "Pause refused"),
         ({"paused_at": None, "late_pause_until": NOW}, "Pausing, no answer yet"),
         ({"state": "closing"}, "Resume begun, not confirmed"),
-        ({"state": "closing", "resumed_at": NOW}, "Resumed"),
+        (RESUMED, "Resumed"),
+        (RESUMED | {"closer": None}, "Resume begun, not confirmed"),
+        (RESUMED | {"state": "paused"}, "Paused"),
+        (RESUMED | {"paused_at": NOW + 1}, "Resume begun, not confirmed"),
         ({"until": NOW - HOUR}, "Paused"),
     ],
 )
@@ -361,5 +370,8 @@ def test_a_lease_that_is_not_usable_says_why(view: View, value: Any, what: str) 
     text = value if isinstance(value, str) else variable(lease(**value))[1]
     windows = view(variables={"value": [{"key": "workspace_lease.x", "value": text}]})["windows"]
     (note,) = windows["notes"]
-    assert note.startswith(f"The Variable workspace_lease.x holds no lease ({what}")
+    cure = "run python -m airflow_provider_workspace resume EXPORT_ID first, then delete it"
+    assert note.startswith(
+        f"If no closing task of its window is left to repair the Variable workspace_lease.x, {cure}: {what}"
+    )
     assert (windows["rows"], windows["urgent"]) == ([], True)

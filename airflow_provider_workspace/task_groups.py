@@ -111,9 +111,10 @@ def maintenance_window(
         export, but not a running one. A timedelta, seconds, or a template of them
     :param hold: minimum time to keep the window open, after ``drain``, without a worker slot; the work may then be
         empty. A timedelta, seconds, or a template of them
-    :param max_length: time after which the exports are resumed and the run fails; the work is not stopped. It is
-        watched without a worker slot. A timedelta, seconds, or a template of them. Without it, the sweep treats a
-        window as abandoned after a day, besides ``drain`` and ``hold``: longer work needs a ``max_length``
+    :param max_length: time after which the exports are resumed and the run fails; the work is not stopped. It counts
+        from the first task of the window, so the time for pausing and looking is part of it. It is watched without a
+        worker slot. A timedelta, seconds, or a template of them. Without it, the sweep treats a window as abandoned
+        after a day, besides ``drain`` and ``hold``: longer work needs a ``max_length``
     :param leave_paused: batch exports of the window that are not resumed
     :param resume_fields: fields of the resume request that the interface does not name, such as ``{"backfill": True}``
         if the service then exports the missed intervals. They are sent as they are, without a check
@@ -121,7 +122,8 @@ def maintenance_window(
         batch exports (or reads one by ``batch_export_id``) with ``id`` and ``paused``, or a function of the hook and
         the id that returns ``paused``, ``running`` or ``None``; or the name of one. Then ``pause`` fails unless it
         shows the export as paused, ``close`` unless it shows it as running, and an export that was paused before the
-        window stays paused. ``None``, or an error, proves nothing: the log says so, and the requests alone count
+        window stays paused. ``None``, an error, or a call that takes longer than ``total_timeout`` or two minutes,
+        proves nothing: the log says so, and the requests alone count
     :param on_overdue: Airflow notifiers that are called when ``max_length`` is over
     :param resume_args: arguments for the task that resumes, such as ``retries``
     :return: the task group of the work. The window opens when the run begins; use ``before >> work.parent_group`` to

@@ -49,12 +49,13 @@ def with_default_ids(hook: WorkspaceHook, cls: type[Operation[Any]], given: Mapp
     return {**given, **{name: read(given.get(name)) for name, read in defaults.items() if name in in_path}}
 
 
-def state_reader(hook: WorkspaceHook, state_of: str, batch_export_id: str) -> Callable[[], Any]:
+def state_reader(hook: WorkspaceHook, state_of: str, batch_export_id: str, known: dict[Any, Any]) -> Callable[[], Any]:
     """
     Return a function that reads whether a batch export is ``paused`` or ``running``; it returns ``None`` if unknown.
 
     :param state_of: name of an operation that reads batch exports, or one of them, with ``id`` and ``paused``; or of a
         function of the hook and the id
+    :param known: what was read for other exports, such as a list of all; receives what is read
     :raises WorkspaceInputError: if it cannot be imported, or the operation writes or needs other fields
     """
     target: Any = load("state_of", state_of, functions=True)
@@ -65,11 +66,13 @@ def state_reader(hook: WorkspaceHook, state_of: str, batch_export_id: str) -> Ca
     if operation.endpoint.is_write:
         raise WorkspaceInputError(f"state_of must read, and {target.__name__} writes")
 
+    key = (hook, state_of, repr(operation))
+
     def read() -> str | None:
-        rows: Any = hook.client.rows(operation) if is_page(operation.endpoint.result) else hook.client.send(operation)
-        if isinstance(rows, Resource):
-            rows = [rows]
-        found = [row.paused for row in rows if canonical_text(str(row.id)) == batch_export_id]
+        if key not in known:
+            rows = hook.client.rows(operation) if is_page(operation.endpoint.result) else hook.client.send(operation)
+            known[key] = [rows] if isinstance(rows, Resource) else list(rows)
+        found = [row.paused for row in known[key] if canonical_text(str(row.id)) == batch_export_id]
         return {"[True]": "paused", "[False]": "running"}.get(str(found))
 
     return read

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
@@ -45,6 +44,8 @@ WAIT_ON_WORKER = 10.0
 POLL_INTERVAL = 1.0
 # If no sweep has run for so many seconds, this Airflow has no Dag for it.
 SWEEP_MISSED = 3600.0
+# How to clear a task of the work, so that Airflow clears the tasks of its window too.
+CLEARED = "with 'Downstream' and without 'only failed tasks'"
 # Prefix of the run ids of `airflow tasks test`, which runs one task without its window.
 TEST_RUN = "__airflow_temporary_run_"
 
@@ -138,7 +139,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         for export_id in export_ids:  # refuse now a resume request that would be invalid later
             self.filled(hook, "batch_exports.UnpauseBatchExport", batch_export_id=export_id).request()
             if self.state_of:
-                state_reader(hook, self.state_of, export_id)
+                state_reader(hook, self.state_of, export_id, {})
         opened_at = time.time()
         until = opened_at + self.seconds()
         registry = self.registry()
@@ -247,26 +248,27 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
         # Clearing one mapped window may clear the setups and teardowns of the others, without their work.
         if state.name not in ("opening", "open") and state.why != WORK_ENDED:
             raise WindowClosedError(
-                f"Clear the task that opens the window, with all that follows: the window is {state}. Nothing was sent "
-                f"({window})."
+                f"Clear the first task of the work that shall run, {CLEARED}, which clears the tasks that open the "
+                f"window too: the window is {state}. Nothing was sent ({window})."
             )
         last = leases[-1]
         ids = {"organization_id": last.organization_id, "batch_export_id": last.batch_export_id}
         self.workspace_url = url_for(hook.client.settings, "batch_export", ids)
         paused: list[str] = []
         began = time.monotonic()
-        with closing(HookService(hook)) as service:
-            pauser = Pauser(registry, service)
-            while True:
-                done = pauser.pause_all(leases)
-                paused += done.paused
-                if not done.waiting:
-                    return {"paused": paused, "paused_at": time.time()}
-                if time.monotonic() - began > WAIT_ON_WORKER:
-                    end_at = min(max(done.waiting.values()), time.time() + WAIT_ON_WORKER)
-                    self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
-                waits.sleep(POLL_INTERVAL)
-                leases = [lease for lease in registry.all(window=window) if lease.batch_export_id in done.waiting]
+        service = HookService(hook)
+        pauser = Pauser(registry, lambda _: service)
+        while True:
+            waiting = pauser.pause_all(leases)
+            paused += [lease.batch_export_id for lease in leases if lease.batch_export_id not in waiting]
+            if not waiting:
+                self.log.info("Pausing took until %.0f s of max_length were over.", time.time() - last.since)
+                return {"paused": paused, "paused_at": time.time()}
+            if time.monotonic() - began > WAIT_ON_WORKER:
+                end_at = min(max(waiting.values()), time.time() + WAIT_ON_WORKER)
+                self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
+            waits.sleep(POLL_INTERVAL)
+            leases = [lease for lease in registry.all(window=window) if lease.batch_export_id in waiting]
 
 
 class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
@@ -331,6 +333,6 @@ class RequireOpenWindow:
         if state.name != "open":
             error = AirflowFailException if lists_variables() else WindowClosedError
             raise error(
-                f"Clear '{self.close_task_id.rpartition('.')[0]}.open' with all that follows, to pause the exports for "
-                f"this task too: the window is {state}. The task was not run ({window})."
+                f"Clear this task {CLEARED}, to pause the exports for this task too: the window is {state}. The task "
+                f"was not run ({window})."
             )

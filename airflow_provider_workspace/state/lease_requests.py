@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from contextvars import copy_context
 from dataclasses import dataclass, field
+from threading import Thread
+from traceback import format_exception_only
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api.outcome import Outcome
@@ -18,14 +22,14 @@ from airflow_provider_workspace.api.retry import look_up_pauses
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceNotAppliedError, WorkspaceRequestError
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Seen
 
 log = logging.getLogger(__name__)
 
 Note = Literal["late_pause_until", "late_resume_until"]
+# How long state_of may take in seconds, if the total_timeout of the connection is longer.
+MAX_READ = 120.0
 
 
 class HookService:
@@ -34,10 +38,6 @@ class HookService:
     def __init__(self, hook: WorkspaceHook) -> None:
         self.hook = hook
         self.consistency_time = hook.client.settings.consistency_time
-
-    def close(self) -> None:
-        """Close the connections of the hook."""
-        self.hook.close()
 
     def send(self, lease: Lease, *, pauses: bool, note: Callable[[bool], object]) -> None:
         """Pause or resume the export of a lease; ``note`` is that of :meth:`WorkspaceClient.send`."""
@@ -61,35 +61,47 @@ class HookService:
         """Wait."""
         self.hook.client.pause(seconds)
 
-    def look(self, lease: Lease) -> Seen:
-        """Return what ``state_of`` of a lease shows of its export; ``unknown`` also after an error."""
+    def look(self, lease: Lease, known: dict[Any, Any]) -> Seen:
+        """
+        Return what ``state_of`` of a lease shows of its export; ``unknown`` also after an error, or if it takes long.
+
+        Its author may have written anything, so a thread calls it. One that does not return is left alone.
+
+        :param known: what was found in the same look: rows of lists, and what does not return
+        """
         from airflow_provider_workspace.hooks.endpoints import state_reader
 
         self.hook.organization_id = lease.organization_id
-        try:
-            seen = state_reader(self.hook, lease.state_of or "", lease.batch_export_id)()
-        except Exception as error:  # noqa: BLE001 - of the author's code; the window must go on, and close
-            seen = error
-        if seen in ("paused", "running"):
-            return seen  # type: ignore[no-any-return]
-        log.warning("Batch export %s: %s shows no state, so nothing is proven: %r", *_of(lease), seen)
+        found: list[tuple[Any, str]] = []
+
+        def read() -> None:
+            try:
+                seen = state_reader(self.hook, lease.state_of or "", lease.batch_export_id, known)()
+                found.append((seen, f"{type(seen).__name__} {seen!r}"))
+            except BaseException as error:  # noqa: BLE001 - of the author, also a SystemExit
+                found.append((None, "".join(format_exception_only(error))))
+
+        limit = min(MAX_READ, self.hook.client.settings.total_timeout)
+        late = (self.hook, lease.state_of)
+        if late not in known:
+            thread = Thread(target=copy_context().run, args=(read,), daemon=True)
+            thread.start()
+            thread.join(limit)
+        if not found:
+            known[late] = True
+        seen, text = found[0] if found else (None, f"no answer within {limit:g} s; it is not waited for")
+        if type(seen) is str and seen in ("paused", "running"):
+            return seen  # type: ignore[return-value]
+        log.warning("Batch export %s: %s shows no state, so nothing is proven: %s", *_of(lease), text[:300])
         return "unknown"
 
 
-class LeaseServices:
+class LeaseServices(ExitStack):
     """A context manager for the services of leases, one for each connection."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._services: dict[str, HookService] = {}
-
-    def __enter__(self) -> Self:
-        """Use it."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close the connections."""
-        for service in self._services.values():
-            service.close()
 
     def __call__(self, lease: Lease) -> HookService:
         """
@@ -103,7 +115,7 @@ class LeaseServices:
         conn_id = lease.workspace_conn_id
         if conn_id not in self._services:
             try:
-                self._services[conn_id] = HookService(WorkspaceHook(conn_id))
+                self._services[conn_id] = HookService(self.enter_context(WorkspaceHook(conn_id)))
             except AirflowNotFoundException as error:
                 raise WorkspaceConfigError(
                     f"Add connection '{conn_id}' again: it paused batch export {lease.batch_export_id}. {error}"
@@ -123,12 +135,17 @@ class LeaseServices:
 
 @dataclass(frozen=True)
 class NotedRequests:
-    """Sends requests to pause and resume, each noted in the lease first."""
+    """
+    Sends requests to pause and resume, each noted in the lease first.
+
+    :param service_for: returns the service of a lease
+    """
 
     registry: LeaseRegistry
+    service_for: Callable[[Lease], HookService]
     clock: Callable[[], float] = field(default=time.time, kw_only=True)
 
-    def send(self, lease: Lease, note: Note, service: HookService, *, unanswered: float | None) -> Lease:
+    def send(self, lease: Lease, note: Note, *, unanswered: float | None) -> Lease:
         """
         Send a pause or resume, and note each attempt in the lease first.
 
@@ -138,6 +155,7 @@ class NotedRequests:
         :raises WorkspaceError: if the service refuses, nothing can be sent, or no attempt was answered
         :raises WindowClosedError: if another task closes the window
         """
+        service = self.service_for(lease)
 
         def write_note(in_doubt: bool) -> None:  # noqa: FBT001
             nonlocal lease, unanswered
@@ -154,29 +172,51 @@ class NotedRequests:
             raise
         return lease.model_copy(update={note: unanswered})
 
-    def look(self, lease: Lease, service: HookService, wanted: Seen) -> tuple[Lease, list[Lease]]:
+    def look(self, lease: Lease, known: dict[Any, Any]) -> tuple[Lease, list[Lease]]:
         """
-        Look at an export until it is as wanted, unknown, or paused by another window, for the consistency time at most.
+        Look at an export once.
 
-        A service may list an earlier state for a while.
-
+        :param known: see :meth:`HookService.look`
         :return: the lease with what was seen, and the leases of other windows that may have paused the export
         """
-        pauses = look_up_pauses(0.0, service.consistency_time)
-        while True:
-            seen, others = service.look(lease), self.registry.pausing(lease)
-            if seen in (wanted, "unknown") or (seen == "paused" and others) or (pause := next(pauses, None)) is None:
-                break
-            service.wait(pause)
+        seen = self.service_for(lease).look(lease, known)
         log.info("Batch export %s: %s shows %s.", *_of(lease), seen)
-        return lease.model_copy(update={"seen": seen, "seen_at": self.clock()}), others
+        return lease.model_copy(update={"seen": seen, "seen_at": self.clock()}), self.registry.pausing(lease)
 
-    def contradicted(self, lease: Lease, service: HookService, operation: str) -> WorkspaceNotAppliedError:
+    def prove(self, leases: Sequence[Lease], wanted: Seen) -> Iterator[tuple[Lease, Lease | Exception]]:
+        """
+        Look at exports together until each is as wanted, unknown, or paused by another window.
+
+        A service may list an earlier state for a while: for the consistency time at most.
+
+        :return: each lease, and the same with what was seen, or the error if it is not so
+        """
+        left = list(leases)
+        pauses = look_up_pauses(0.0, max((self.service_for(lease).consistency_time for lease in leases), default=0.0))
+        while left:
+            pause, known = next(pauses, None), dict[Any, Any]()
+            for lease in tuple(left):
+                found: Lease | Exception
+                try:
+                    found, others = self.look(lease, known)
+                    if found.seen not in (wanted, "unknown") and not (found.seen == "paused" and others):
+                        if pause is not None:
+                            continue
+                        found = self._contradicted(found)
+                except Exception as error:  # noqa: BLE001 - of one export; the others are looked at all the same
+                    found = error
+                left.remove(lease)
+                yield lease, found
+            if left and pause is not None:
+                self.service_for(left[0]).wait(pause)
+
+    def _contradicted(self, lease: Lease) -> WorkspaceNotAppliedError:
         """Note in the lease that an export is not as the service said, and return the error."""
-        self.registry.update(lease)
+        operation = "UnpauseBatchExport" if lease.seen == "paused" else "PauseBatchExport"
+        self.registry.update(lease, resumed_at=None)
         return WorkspaceNotAppliedError(
             f"Check batch export {lease.batch_export_id} in the workspace: the service says that {operation} was done, "
-            f"but {lease.state_of} showed it {lease.seen} for {service.consistency_time:g} s.",
+            f"but {lease.state_of} showed it {lease.seen} for {self.service_for(lease).consistency_time:g} s.",
             operation=operation,
             outcome=Outcome.UNKNOWN.value,
         )

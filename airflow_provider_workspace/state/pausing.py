@@ -8,15 +8,14 @@ its lease before it reads the others as well, so at least one of the two sees th
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.errors import WorkspaceRequestError
 from airflow_provider_workspace.state.lease_requests import NotedRequests
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.state.lease_requests import HookService
     from airflow_provider_workspace.state.leases import Lease
 
 log = logging.getLogger(__name__)
@@ -26,49 +25,39 @@ SHORTEST_WINDOW = 1.0
 MAX_REASON_LENGTH = 300
 
 
-@dataclass
-class Paused:
-    """
-    The result of pausing.
-
-    :ivar paused: exports that are paused and that no other window is resuming
-    :ivar waiting: exports that another window may be resuming, and until when; pause them again after that
-    """
-
-    paused: list[str] = field(default_factory=list)
-    waiting: dict[str, float] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class Pauser(NotedRequests):
     """Pauses the exports of a window."""
 
-    service: HookService
-
-    def pause_all(self, leases: list[Lease]) -> Paused:
+    def pause_all(self, leases: list[Lease]) -> dict[str, float]:
         """
-        Pause one export after the other, up to the first failure.
+        Look at all exports, pause one after the other, up to the first failure, and look at them again.
 
+        :return: exports that another window may be resuming, and until when; pause them again after that
         :raises WorkspaceRequestError: if one could not be paused
         :raises WindowClosedError: if another task closes the window
         """
-        done = Paused()
-        for lease in leases:
-            until = self.pause(lease)
-            if until is None:
-                done.paused.append(lease.batch_export_id)
-            else:
-                done.waiting[lease.batch_export_id] = until
-        return done
+        known: dict[Any, Any] = {}
+        waiting: dict[str, float] = {}
+        visible = []
+        for before in [self._look_before(lease, known) if lease.never_paused else lease for lease in leases]:
+            lease, until = self.pause(before)
+            if until is not None:
+                waiting[lease.batch_export_id] = until
+            elif lease.state_of:
+                visible.append(lease)
+        for _, found in self.prove(visible, "paused"):
+            if isinstance(found, Exception):
+                raise found
+            self.registry.update(found)
+        return waiting
 
-    def pause(self, lease: Lease) -> float | None:
+    def pause(self, lease: Lease) -> tuple[Lease, float | None]:
         """
         Pause an export.
 
-        :return: ``None`` if no other window is resuming it; else when to call again
+        :return: its lease, and ``None`` if no other window is resuming it; else when to call again
         """
-        if lease.never_paused:
-            lease = self._look_before(lease)
         began = self.clock()
         # A window may have resumed it since an earlier try or before a wait: then pause it again.
         pause_again = lease.state == "paused"
@@ -80,21 +69,20 @@ class Pauser(NotedRequests):
         until = max(each.late_resume_until or 0.0 for each in [lease, *self.registry.read_all(keys)])
         if until > self.clock():
             log.info("Batch export %s: a window is resuming it; pausing it again after that.", lease.batch_export_id)
-            return until
+            return lease, until
         if pause_again or keys or self.clock() - began > SHORTEST_WINDOW:
             lease = self.registry.update(self._send(lease))
-        if lease.state_of:
-            lease, _ = self.look(lease, self.service, "paused")
-            if lease.seen == "running":
-                raise self.contradicted(lease, self.service, "PauseBatchExport")
-            self.registry.update(lease)
         log.info("Paused batch export %s.", lease.batch_export_id)
-        return None
+        return lease, None
 
-    def _look_before(self, lease: Lease) -> Lease:
-        """Return the lease with whether the export was paused before, by nobody's window; the pause will note it."""
+    def _look_before(self, lease: Lease, known: dict[Any, Any]) -> Lease:
+        """
+        Return the lease with whether the export was paused before, by nobody's window; the pause will note it.
+
+        What is shown is believed at once: a window that can look deletes its lease only when its resume is shown.
+        """
         if lease.state_of:
-            lease, others = self.look(lease, self.service, "running")
+            lease, others = self.look(lease, known)
         else:
             others = self.registry.pausing(lease)
         paused = lease.seen == "paused" or (lease.seen != "running" and bool(others))
@@ -113,4 +101,4 @@ class Pauser(NotedRequests):
         return self.registry.update(lease, state="paused", paused_at=self.clock(), refused=None)
 
     def _send(self, lease: Lease) -> Lease:
-        return self.send(lease, "late_pause_until", self.service, unanswered=lease.late_pause_until)
+        return self.send(lease, "late_pause_until", unanswered=lease.late_pause_until)

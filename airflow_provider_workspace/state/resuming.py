@@ -8,17 +8,17 @@ other windows, and resume unless another active window has paused the export.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError, WorkspaceStatusError
+from airflow_provider_workspace.errors import WorkspaceRequestError, WorkspaceStatusError
 from airflow_provider_workspace.state.lease_requests import NotedRequests
 from airflow_provider_workspace.state.leases import WindowClosedError, iso
 from airflow_provider_workspace.state.window import ABANDONED_AFTER, WORK_ENDED, find_states, still_holding
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.state.lease_requests import HookService
     from airflow_provider_workspace.state.leases import Lease, Window
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class Closed:
     never_paused: dict[str, str | None] = field(default_factory=dict)
     fields_refused: dict[str, str] = field(default_factory=dict)
     seen: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, WorkspaceError] = field(default_factory=dict)
+    failed: dict[str, Exception] = field(default_factory=dict)
     wait_until: float | None = None
 
 
@@ -55,32 +55,52 @@ class Closer(NotedRequests):
     """
     Closes windows.
 
-    :param service_for: returns the service of a lease
     :param name: the task and try that closes; must differ between tasks that may close the same window
+    :ivar unproven: leases of exports that were resumed and can be seen, and the result that will say so
     """
 
-    service_for: Callable[[Lease], HookService]
     name: str
+    unproven: dict[str, tuple[Lease, Closed]] = field(default_factory=dict, init=False)
 
     def close_all(self, leases: Iterable[Lease]) -> Closed:
-        """Close one lease after the other; an export that cannot be resumed does not stop the others."""
+        """Resume each export, then look at them; one that cannot be resumed does not stop the others."""
+        done = self.resume_all(leases)
+        self.look_at_resumed()
+        return done
+
+    def resume_all(self, leases: Iterable[Lease]) -> Closed:
+        """Resume each export. The result is complete after :meth:`look_at_resumed`."""
         done = Closed()
         for lease in leases:
-            export_id = lease.batch_export_id
-            try:
+            with self._noting_failure(lease, done):
                 self.close(lease, done)
-            except WindowClosedError:
-                log.info("Batch export %s: another task is resuming it. Checking later whether it did.", export_id)
-                later = self.clock() + self.service_for(lease).consistency_time
-                done.wait_until = max(later, done.wait_until or 0.0)
-            except WorkspaceError as error:
-                log.exception("Batch export %s could not be resumed", export_id)
-                done.failed[export_id] = error
         return done
+
+    def look_at_resumed(self) -> None:
+        """Look at the exports that were resumed and can be seen, all together, and delete their leases."""
+        for lease, found in self.prove([lease for lease, _ in self.unproven.values()], "running"):
+            _, done = self.unproven.pop(lease.key)
+            with self._noting_failure(lease, done):
+                if isinstance(found, Exception):
+                    raise found
+                done.seen[lease.batch_export_id] = str(found.seen)
+                done.resumed.append(lease.batch_export_id)
+                self._finish(found, done)
+
+    @contextmanager
+    def _noting_failure(self, lease: Lease, done: Closed) -> Iterator[None]:
+        try:
+            yield
+        except WindowClosedError:
+            log.info("Batch export %s: another task resumes it. Checking later whether it did.", lease.batch_export_id)
+            done.wait_until = max(self.clock() + self.service_for(lease).consistency_time, done.wait_until or 0.0)
+        except Exception as error:
+            log.exception("Batch export %s could not be resumed", lease.batch_export_id)
+            done.failed[lease.batch_export_id] = error
 
     def close(self, lease: Lease, done: Closed) -> None:
         """
-        Resume an export that no other window holds, and delete the lease.
+        Resume an export that no other window holds, and delete the lease, or leave it to :meth:`look_at_resumed`.
 
         :param done: receives the result
         :raises WorkspaceError: if it could not be resumed; the lease stays
@@ -112,9 +132,8 @@ class Closer(NotedRequests):
         service = self.service_for(lease)
         # A request of an earlier try may be in progress.
         unanswered = lease.late_resume_until if (lease.late_resume_until or 0.0) > now else None
-        lease = self.registry.claim(
-            lease, self.name, state="closing", late_resume_until=max(unanswered or 0.0, now + service.consistency_time)
-        )
+        until = max(unanswered or 0.0, now + service.consistency_time)
+        lease = self.registry.claim(lease, self.name, state="closing", late_resume_until=until)
         others = self.registry.read_all(self.registry.other_keys(lease))
         held_by = still_holding(self.registry, others, self.clock())
         late_pause = lease.late_pause_until if (lease.late_pause_until or 0.0) > self.clock() else None
@@ -125,35 +144,40 @@ class Closer(NotedRequests):
                 log.warning("It will be resumed with the resume_fields of that window, not with those of this one.")
             lease = lease.model_copy(update={"late_resume_until": unanswered, "resumed_at": None})
         elif lease.resumed_at is None or lease.late_pause_until is not None:
-            lease = self._resume(lease, service, unanswered, done)
-            if lease.state_of and late_pause is None:
-                lease, others = self.look(lease, service, "running")
-                done.seen[export_id] = str(lease.seen)
-                if lease.seen == "paused" and not others:
-                    raise self.contradicted(lease, service, "UnpauseBatchExport")
+            lease = self._resume(lease, unanswered, done)
             log.info("Resumed batch export %s.", export_id)
-            done.held.pop(export_id, None)
-            done.resumed.append(export_id)
             lease = lease.model_copy(update={"resumed_at": self.clock()})
         else:
             lease = lease.model_copy(update={"late_resume_until": unanswered})
-        lease = self.registry.update(lease, late_pause_until=late_pause)
-        if max(late_pause or 0.0, lease.late_resume_until or 0.0) > self.clock():
+        lease = lease.model_copy(update={"late_pause_until": late_pause})
+        if lease.state_of and late_pause is None and not held_by:
+            # Until it is proven, it is this task that resumes it.
+            self.registry.update(lease, late_resume_until=until)
+            self.unproven[lease.key] = lease, done
+            return
+        if not held_by:
+            done.resumed.append(export_id)
+        self._finish(lease, done)
+
+    def _finish(self, lease: Lease, done: Closed) -> None:
+        """Delete a lease unless a request without an answer can still take effect."""
+        lease = self.registry.update(lease)
+        if max(lease.late_pause_until or 0.0, lease.late_resume_until or 0.0) > self.clock():
             self._wait(lease, done)
         else:
             self.registry.remove(lease)
 
-    def _resume(self, lease: Lease, service: HookService, unanswered: float | None, done: Closed) -> Lease:
+    def _resume(self, lease: Lease, unanswered: float | None, done: Closed) -> Lease:
         """Resume, without the ``resume_fields`` if the service refuses them: a paused export is worse."""
         try:
-            return self.send(lease, "late_resume_until", service, unanswered=unanswered)
+            return self.send(lease, "late_resume_until", unanswered=unanswered)
         except WorkspaceStatusError as error:
             if not (lease.resume_fields and error.permanent and error.status in (400, 422)):
                 raise
             log.exception("Batch export %s is resumed without resume_fields", lease.batch_export_id)
             done.fields_refused[lease.batch_export_id] = str(error)
         lease = self.registry.update(lease, resume_fields=None)
-        return self.send(lease, "late_resume_until", service, unanswered=unanswered)
+        return self.send(lease, "late_resume_until", unanswered=unanswered)
 
     def _wait(self, lease: Lease, done: Closed) -> None:
         """Keep a lease until no request without an answer can take effect any more."""
@@ -175,7 +199,7 @@ def sweep(closer: Closer, *, at_once: bool = False) -> tuple[list[dict[str, Any]
         :meth:`~airflow_provider_workspace.state.leases.LeaseRegistry.note_sweep`
     """
     registry = closer.registry
-    swept: list[dict[str, Any]] = []
+    swept: list[tuple[Window, str, Closed]] = []
     states: dict[str, dict[str, str]] = {}
     noted = registry.last_states()
 
@@ -196,24 +220,26 @@ def sweep(closer: Closer, *, at_once: bool = False) -> tuple[list[dict[str, Any]
         if not left:
             continue
         log.warning("The window %s is abandoned: %s.", window, why)
-        done = closer.close_all(left)
-        swept.append(
-            {
-                "window": str(window),
-                "dag_id": window.dag_id,
-                "run_id": window.run_id,
-                "close_task_id": window.close_task_id,
-                "why": why,
-                "resumed": done.resumed,
-                "held": done.held,
-                "left_paused": done.left_paused,
-                "never_paused": done.never_paused,
-                "seen": done.seen,
-                "failed": {export_id: str(error) for export_id, error in done.failed.items()},
-                "again_after": None if done.wait_until is None else iso(done.wait_until),
-            }
-        )
-    return swept, states
+        swept.append((window, why, closer.resume_all(left)))
+    closer.look_at_resumed()
+    rows: list[dict[str, Any]] = [
+        {
+            "window": str(window),
+            "dag_id": window.dag_id,
+            "run_id": window.run_id,
+            "close_task_id": window.close_task_id,
+            "why": why,
+            "resumed": done.resumed,
+            "held": done.held,
+            "left_paused": done.left_paused,
+            "never_paused": done.never_paused,
+            "seen": done.seen,
+            "failed": {export_id: str(error) for export_id, error in done.failed.items()},
+            "again_after": None if done.wait_until is None else iso(done.wait_until),
+        }
+        for window, why, done in swept
+    ]
+    return rows, states
 
 
 def describe_sweep(windows: Iterable[dict[str, Any]], unreadable: Mapping[str, str]) -> str:

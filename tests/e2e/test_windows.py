@@ -168,7 +168,15 @@ def test_clearing_only_the_failed_tasks_does_not_run_the_work(airflow: LiveAirfl
     assert history(server, FIRST) == ["pause", "unpause"]
     log = airflow.log("window_exception", run_id, "exception")
     assert log.count("the maintenance went wrong") > 0
-    assert "Clear 'maintenance_window.open' with all that follows" in log
+    assert "Clear this task with 'Downstream' and without 'only failed tasks'" in log
+    clear(airflow, "window_exception", run_id, task_ids=["exception"], include_downstream=True)
+    assert airflow.finish("window_exception", run_id) == "failed"
+    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause", "pause", "unpause"]
+    tries = {
+        name: airflow.call("GET", f"dags/window_exception/dagRuns/{run_id}/taskInstances/{name}")["try_number"]
+        for name in ("well", "exception")
+    }
+    assert tries == {"well": 1, "exception": 3}, "what was done is not done again"
 
 
 # In 3.1 the API server fails for cleared tasks of a mapped group: apache/airflow#58499.

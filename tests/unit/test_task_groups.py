@@ -81,7 +81,7 @@ def test_work_does_not_run_in_a_closed_window(monkeypatch: pytest.MonkeyPatch, *
     for hook in hooks.values():
         with pytest.raises(AirflowFailException) as error:
             hook(context)
-        assert str(error.value).startswith(f"Clear '{prefix}maintenance_window.open' with all that follows")
+        assert str(error.value).startswith("Clear this task with 'Downstream' and without 'only failed tasks'")
         assert str(error.value).endswith(f"The task was not run ({window}).")
 
 

@@ -49,7 +49,7 @@ with DAG("window_success", schedule=None), maintenance_window(batch_export_ids=[
     well()
 
 with DAG("window_exception", schedule=None), maintenance_window(batch_export_ids=[FIRST, SECOND]):
-    exception()
+    well() >> exception()
 
 
 @task_group

@@ -6,6 +6,8 @@ Windows that can see whether an export is paused: by a list that only the live s
 
 from __future__ import annotations
 
+import signal
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +17,7 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.endpoints import SCRIPT, AddProject, ListBatchExports, ReadProject, scripted
-from tests.interruptions import Interruptions
+from tests.interruptions import Interruptions, kill
 from tests.task_instance import Killed
 from tests.windows import Airflow, Window, opened, sweep
 
@@ -27,7 +29,7 @@ pytestmark = [
     pytest.mark.parametrize("sandbox", ["live"], indirect=True),
     pytest.mark.usefixtures("no_waits"),
 ]
-FIRST, SECOND = SEED.batch_export_ids[:2]
+FIRST, SECOND, THIRD = SEED.batch_export_ids[:3]
 LIST = "tests.endpoints.ListBatchExports"
 
 
@@ -53,7 +55,9 @@ def show(*states: Any) -> None:
 
 
 @pytest.mark.parametrize("state_of", [ListBatchExports, LIST, "tests.endpoints.ListFewExports"])
-def test_a_window_proves_that_its_exports_are_paused_and_running(airflow: Airflow, state_of: Any) -> None:
+def test_a_window_proves_that_its_exports_are_paused_and_running(
+    sandbox: SandboxServer, airflow: Airflow, state_of: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     pause_by_hand(SECOND)
     window = opened(FIRST, SECOND, state_of=state_of)
     first, second = sorted(airflow.leases(), key=lambda lease: str(lease["batch_export_id"]))
@@ -61,6 +65,9 @@ def test_a_window_proves_that_its_exports_are_paused_and_running(airflow: Airflo
     assert (first["seen"], first["paused_before"]) == ("paused", False)
     assert (second["seen"], second["paused_before"]) == ("paused", True)
     assert first["seen_at"] >= first["since"]
+    looks = sum(request["path"].endswith("/batch_exports/") for request in sandbox.requests())
+    assert looks == 2, "one before and one after the pauses, for both"
+    assert "s of max_length were over" in capsys.readouterr().out
     window.work()
     assert window.close().items() >= {"resumed": [FIRST], "left_paused": [SECOND]}.items()
     assert (paused(FIRST), paused(SECOND)) == (False, True)
@@ -204,21 +211,82 @@ def test_a_resume_that_does_not_show_is_an_error_until_it_does(airflow: Airflow)
 
 
 def test_a_list_that_is_late_is_read_again() -> None:
-    """It shows the pause of an earlier window, then its resume; and the same of this one."""
-    show("paused", "paused", "running", "running", "paused")
+    """It shows the pause late, and the resume."""
+    show("running", "running", "paused")
     window = opened(FIRST, state_of=scripted)
     show("paused", "running")
     assert window.close()["resumed"] == [FIRST]
 
 
-@pytest.mark.parametrize("shown", [None, "Paused", True, [], ValueError("no such export")])
-def test_what_is_unknown_proves_nothing(airflow: Airflow, shown: Any, caplog: pytest.LogCaptureFixture) -> None:
+class Cell:
+    """A cell of a table, like those of pandas: it has no truth, and this one no text."""
+
+    def __eq__(self, _: object) -> Any:
+        return self
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise ValueError("The truth value is ambiguous")
+
+    __str__ = __repr__ = __bool__  # type: ignore[assignment]
+
+
+class Text(str):
+    """A text that is no plain one."""
+
+    __slots__ = ()
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [None, "Paused", True, [], Cell(), Text("paused"), ValueError("no such export"), SystemExit(3), Event().wait],
+)
+def test_what_is_unknown_proves_nothing(
+    airflow: Airflow, shown: Any, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And it stops nobody's resume."""
+    connect(total_timeout=2)
     show(shown)
-    window = opened(FIRST, state_of=scripted)
-    assert [(lease["seen"], lease["paused_before"]) for lease in airflow.leases()] == [("unknown", False)]
+    window = opened(FIRST, SECOND, THIRD, state_of=scripted)
+    assert [(lease["seen"], lease["paused_before"]) for lease in airflow.leases()] == [("unknown", False)] * 3
     window.work()
-    assert window.close()["resumed"] == [FIRST]
+    assert sorted(window.close()["resumed"]) == [FIRST, SECOND, THIRD]
     assert "tests.endpoints.scripted shows no state, so nothing is proven" in caplog.text
+
+
+def test_all_exports_are_resumed_before_one_is_looked_at() -> None:
+    show("running", "running", "running", "paused")
+    window = opened(FIRST, SECOND, THIRD, state_of=scripted)
+    show(lambda: "paused" if any(map(paused, (FIRST, SECOND, THIRD))) else "running")
+    assert sorted(window.close()["resumed"]) == [FIRST, SECOND, THIRD]
+
+
+def test_a_retry_after_a_killed_look_sends_no_second_resume(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(consistency_time=0)
+    show("running", "paused")
+    window = opened(FIRST, state_of=scripted)
+    signal.signal(signal.SIGUSR1, lambda *_: kill())
+    show(lambda: signal.raise_signal(signal.SIGUSR1))
+    with pytest.raises(Killed):
+        window.close()
+    show("running")
+    assert window.close()["resumed"] == [FIRST]
+    assert sum("/unpause/" in request["path"] for request in sandbox.requests()) == 1
+
+
+def test_each_window_of_a_sweep_stands_for_itself(airflow: Airflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    show("running", "paused")
+    opened(FIRST, run_id="a")
+    opened(SECOND, run_id="b", state_of=scripted)
+    opened(THIRD, run_id="c")
+    Interruptions(monkeypatch).before("/unpause/", {}.popitem)
+    for run_id in "abc":
+        airflow.end(run_id, "its run is over")
+    show(SystemExit(3))
+    with pytest.raises(WorkspaceRequestError, match=f"(?s)STILL PAUSED.*{FIRST}.*resumed {SECOND}; seen unknown"):
+        sweep()
+    assert [paused(export) for export in (FIRST, SECOND, THIRD)] == [True, False, False]
 
 
 def test_a_sweep_that_cannot_import_it_resumes_all_the_same(airflow: Airflow) -> None:

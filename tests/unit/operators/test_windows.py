@@ -555,9 +555,7 @@ def test_a_window_warns_in_multi_team_mode(monkeypatch: pytest.MonkeyPatch, caps
 
 
 def refused(window: Window, why: str) -> None:
-    with pytest.raises(
-        AirflowFailException, match=rf"^Clear 'maintenance_window\.open' with all that follows.*{why}.*was not run"
-    ):
+    with pytest.raises(AirflowFailException, match=rf"^Clear this task with 'Downstream'.*{why}.*was not run"):
         window.work()
 
 

@@ -138,9 +138,9 @@ class Process:
 
     def _pause(self) -> None:
         world = self.world
-        pauser = Pauser(world.registry, world, clock=world.time)
-        while done := pauser.pause_all(world.registry.all(window=self.window)).waiting:
-            world.sleep(max(done.values()) - world.clock)
+        pauser = Pauser(world.registry, lambda _: world, clock=world.time)
+        while waiting := pauser.pause_all(world.registry.all(window=self.window)):
+            world.sleep(max(waiting.values()) - world.clock)
 
     def _work(self) -> None:
         self.at_work = True
@@ -232,7 +232,7 @@ class World:
         note(False)  # noqa: FBT003
         self._send(pauses=pauses, noted=noted)
 
-    def look(self, _: Lease) -> str:
+    def look(self, _: Lease, known: dict[Any, Any]) -> str:  # noqa: ARG002
         self.visible("look")
         return str(self._seen("look", "paused" if self.paused else "running"))
 

@@ -115,6 +115,6 @@ def test_windows_that_see_an_export_leave_it_as_it_was(names: str, *, paused: bo
 
 def test_the_simulation_finds_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     """A window that ignores the other leases lets an export run during another window's work."""
-    monkeypatch.setattr(pausing.Pauser, "pause", lambda self, lease: self._pause_first(lease) and None)
+    monkeypatch.setattr(pausing.Pauser, "pause", lambda self, lease: (self._pause_first(lease), None))
     with pytest.raises(AssertionError, match="runs during the work"):
         [walk(seed, max_kills=0) for seed in range(2000)]

@@ -264,12 +264,7 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
             waiting = pauser.pause_all(leases)
             paused += [lease.batch_export_id for lease in leases if lease.batch_export_id not in waiting]
             if not waiting:
-                self.log.info(
-                    "All are paused %.0f s after the window was opened, which counts towards max_length: it is overdue "
-                    "at %s.",
-                    time.time() - last.since,
-                    iso(last.until),
-                )
+                self.log.info("Pausing took until %.0f s of max_length were over.", time.time() - last.since)
                 return {"paused": paused, "paused_at": time.time()}
             if time.monotonic() - began > WAIT_ON_WORKER:
                 end_at = min(max(waiting.values()), time.time() + WAIT_ON_WORKER)

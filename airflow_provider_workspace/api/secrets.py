@@ -51,8 +51,9 @@ def secrets_under(name: str, value: Any) -> Iterator[str]:
     while pending:
         secret, value = pending.pop()
         if isinstance(value, str):
-            if template_line(value) is None:
-                yield from [value] if secret and value else _secrets_in_url(value)
+            found = [value] if secret and value else [*_secrets_in_url(value)]
+            if found and template_line(value) is None:
+                yield from found
         elif isinstance(value, dict | list | tuple) and id(value) not in seen:
             seen.add(id(value))
             pairs = value.items() if isinstance(value, dict) else (("", item) for item in value)

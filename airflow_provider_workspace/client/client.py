@@ -164,8 +164,11 @@ class WorkspaceClient:
         :raises WorkspaceInputError: if the operation cannot be encoded; nothing was sent
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
-        call = _Call(op, op.request(), why, caller_looks_up, note)
-        self._mask_all(op.secrets())
+        request = op.request()
+        call = _Call(op, request, request.target.partition("?")[0], why, caller_looks_up, note)
+        if secrets := [*op.secrets()]:
+            call.target = op.path(shown=True)
+            self._mask_all(secrets)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(partial(self._may_retry, op.endpoint)),
             wait=self._seconds_to_wait,
@@ -272,6 +275,7 @@ class _Call:
     """
     The attempts to send one operation.
 
+    :ivar target: the path for people, without secrets
     :ivar begun: whether an attempt has begun
     :ivar throttled: whether the response to an attempt was 429
     :ivar request_id: request id of the last response
@@ -279,6 +283,7 @@ class _Call:
 
     op: Operation[Any]
     request: Request
+    target: str
     why: str
     caller_looks_up: bool
     note: Callable[[bool], object]
@@ -295,8 +300,7 @@ def _recorded(call: _Call) -> Iterator[None]:
     began = time.monotonic()
     outcome = Outcome.UNKNOWN.value
     name, method = type(call.op).__name__, call.request.method
-    target = call.op.path(shown=True)
-    attributes = {"http.request.method": method, "url.path": target}
+    attributes = {"http.request.method": method, "url.path": call.target}
     with tracer.start_as_current_span(f"workspace {name}", kind=SpanKind.CLIENT, attributes=attributes) as span:
         try:
             yield
@@ -309,7 +313,7 @@ def _recorded(call: _Call) -> Iterator[None]:
             if call.op.endpoint.is_write and call.begun:
                 seconds = time.monotonic() - began
                 request_id = "".join((call.request_id or "-").split())[:100]
-                audit.info(AUDIT_LINE, name, outcome, call.op.rows, call.attempts, seconds, request_id, target)
+                audit.info(AUDIT_LINE, name, outcome, call.op.rows, call.attempts, seconds, request_id, call.target)
 
 
 def _secrets_in(result: object) -> Iterator[str]:

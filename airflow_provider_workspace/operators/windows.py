@@ -240,7 +240,7 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.state.lease_requests import HookService
-        from airflow_provider_workspace.state.leases import WindowClosedError, iso
+        from airflow_provider_workspace.state.leases import WindowClosedError
         from airflow_provider_workspace.state.pausing import Pauser
         from airflow_provider_workspace.state.window import WORK_ENDED, find_state
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger

@@ -6,10 +6,7 @@ Windows that can see whether an export is paused: by a list that only the live s
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-=======
 import signal
->>>>>>> w43-a
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -71,11 +68,7 @@ def test_a_window_proves_that_its_exports_are_paused_and_running(
     assert first["seen_at"] >= first["since"]
     looks = sum(request["path"].endswith("/batch_exports/") for request in sandbox.requests())
     assert looks == 2, "one before and one after the pauses, for both"
-<<<<<<< HEAD
-    assert "after the window was opened, which counts towards max_length: it is overdue at" in capsys.readouterr().out
-=======
     assert "s of max_length were over" in capsys.readouterr().out
->>>>>>> w43-a
     window.work()
     assert window.close().items() >= {"resumed": [FIRST], "left_paused": [SECOND]}.items()
     assert (paused(FIRST), paused(SECOND)) == (False, True)
@@ -254,11 +247,7 @@ def test_what_is_unknown_proves_nothing(
     airflow: Airflow, shown: Any, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And it stops nobody's resume."""
-<<<<<<< HEAD
-    connect(total_timeout=0.5)
-=======
     connect(total_timeout=2)
->>>>>>> w43-a
     show(shown)
     window = opened(FIRST, SECOND, THIRD, state_of=scripted)
     assert [(lease["seen"], lease["paused_before"]) for lease in airflow.leases()] == [("unknown", False)] * 3
@@ -274,18 +263,6 @@ def test_all_exports_are_resumed_before_one_is_looked_at() -> None:
     assert sorted(window.close()["resumed"]) == [FIRST, SECOND, THIRD]
 
 
-<<<<<<< HEAD
-def test_a_retry_after_a_killed_look_sends_no_second_resume(
-    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, connect: Connect
-) -> None:
-    connect(consistency_time=0)
-    show("running", "paused")
-    window = opened(FIRST, state_of=scripted)
-    with monkeypatch.context() as patch:
-        patch.setattr(waits, "sleep", lambda _: kill())
-        with pytest.raises(Killed):
-            window.close()
-=======
 def test_a_retry_after_a_killed_look_sends_no_second_resume(sandbox: SandboxServer, connect: Connect) -> None:
     connect(consistency_time=0)
     show("running", "paused")
@@ -294,7 +271,6 @@ def test_a_retry_after_a_killed_look_sends_no_second_resume(sandbox: SandboxServ
     show(lambda: signal.raise_signal(signal.SIGUSR1))
     with pytest.raises(Killed):
         window.close()
->>>>>>> w43-a
     show("running")
     assert window.close()["resumed"] == [FIRST]
     assert sum("/unpause/" in request["path"] for request in sandbox.requests()) == 1

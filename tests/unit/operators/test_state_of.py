@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotAppliedError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from functools import lru_cache
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 from urllib.parse import quote, urlencode
@@ -421,11 +422,13 @@ def encode_json(value: Any) -> bytes:
         raise ValueError("a value is not JSON serializable (NaN, infinity or half an emoji)") from None
 
 
+@lru_cache(maxsize=1024)
 def interface_names(cls: type[BaseModel]) -> dict[str, str]:
     """Return the name in the interface of each field, its alias if it has one, by the name in Python."""
     return {name: each.serialization_alias or name for name, each in cls.model_fields.items()}
 
 
+@lru_cache(maxsize=1024)
 def path_fields(path: str) -> list[str]:
     """Return the names in braces of a path template."""
     return re.findall(r"{(\w+)}", path)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
     from tests.conftest import Connect
 
+COMMANDS = {command.name: command for command in get_workspace_commands()[0].subcommands}
 NO_WINDOW = "No maintenance window holds a batch export.\n"
 
 Airflow = Callable[..., subprocess.CompletedProcess[str]]
@@ -109,12 +110,11 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plan(*arguments: str) -> Any:
     """Run the command in this process, whose database is empty; return its exit code."""
-    commands = {command.name: command for command in get_workspace_commands()[0].subcommands}
     parser = ArgumentParser()
-    for arg in commands["plan"].args:
+    for arg in COMMANDS["plan"].args:
         arg.add_to_parser(parser)
     try:
-        commands["plan"].func(parser.parse_args(arguments))
+        COMMANDS["plan"].func(parser.parse_args(arguments))
     except SystemExit as end:
         return end.code
     return 0
@@ -137,6 +137,7 @@ def test_the_exit_status_is_0_only_if_nothing_differs(
         (["a,%.yaml", "same.yaml", "-o", "json"], 2),
     ):
         assert plan(*arguments) == code, arguments
+    assert "exit status 0: equal, 2: may differ, 1: error" in str(COMMANDS["plan"].help)
     said, errors = capfd.readouterr()
     assert errors.count("cut.csv: Check that the lists are complete; if so, set max_removals=2, not") == 1
     assert "= people " in said

@@ -629,7 +629,7 @@ def test_an_approval_of_a_new_domain_does_not_cover_one_that_somebody_has_claime
     with WorkspaceHook() as hook:
         hook.create_domain(domain="northwind.example.com", sso_enforcement="saml")
     with pytest.raises(AirflowFailException, match="2 of 2 changes are not in the approved plan, or start from other"):
-        run.apply("verification", approved=approved)
+        run.apply("verification", approved=approved, timeout=0)
     assert effects(sandbox) == ["create_domain"]
 
 

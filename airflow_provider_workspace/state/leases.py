@@ -242,27 +242,21 @@ class LeaseStore(Protocol):
 
     def list_keys(self) -> list[str]:
         """Return the keys of all leases."""
-        ...
 
     def read(self, key: str) -> str | None:
         """Return a value; ``None`` only if there certainly is none."""
-        ...
 
     def add(self, key: str, value: str) -> None:
         """Write a value whose key may be new."""
-        ...
 
     def write(self, key: str, value: str) -> None:
         """Replace a value."""
-        ...
 
     def delete(self, key: str) -> None:
         """Delete a value; one that is gone is no error."""
-        ...
 
     def run(self, window: Window, task_ids: Iterable[str]) -> Run:
         """Return the run of a window, with the states of its closing task and of other tasks."""
-        ...
 
 
 class LeaseRegistry:
@@ -348,13 +342,11 @@ class LeaseRegistry:
             raise WindowClosedError(
                 f"The window {lease.window} was closed meanwhile: batch export {lease.batch_export_id} is not held."
             )
-        changed = lease.model_copy(update=changes)
-        self.store.write(lease.key, dump(changed))
-        return changed
+        return self.change(lease, **changes)
 
-    def claim(self, lease: Lease, closer: str, **changes: Any) -> Lease:
-        """Change a lease, and become its closer."""
-        changed = lease.model_copy(update={"closer": closer, **changes})
+    def change(self, lease: Lease, **changes: Any) -> Lease:
+        """Change a lease, whoever closes it, such as to become its closer."""
+        changed = lease.model_copy(update=changes)
         self.store.write(lease.key, dump(changed))
         return changed
 

@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.client import waits
@@ -42,12 +42,11 @@ MISSING_SECONDS = 600.0
 CLOCK_SECONDS = 60.0
 
 
-class PollFailure:
+class PollFailure(NamedTuple):
     """A failed poll; if it is permanent, the next one would fail in the same way."""
 
-    def __init__(self, message: str, *, permanent: bool) -> None:
-        self.message = message
-        self.permanent = permanent
+    message: str
+    permanent: bool
 
 
 async def poll(

@@ -233,8 +233,7 @@ class Run:
     def states(self, task_id: str, index: str) -> list[str | None]:
         """Return the states of a task; ``index`` is a pattern of the end of its id."""
         name = re.compile(re.escape(task_id) + index)
-        found = [state for key, state in (self.tasks or {}).items() if name.fullmatch(key)]
-        return [getattr(state, "value", state) for state in found]
+        return [getattr(state, "value", state) for key, state in (self.tasks or {}).items() if name.fullmatch(key)]
 
 
 class LeaseStore(Protocol):

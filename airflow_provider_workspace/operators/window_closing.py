@@ -60,13 +60,11 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         if earlier.get("max_tries") != max_tries:
             earlier = {}
         done = self.close_window()
-        state: dict[str, Any] = {
-            "resumed": list(dict.fromkeys([*earlier.get("resumed", []), *done.resumed])),
-            "held": {**earlier.get("held", {}), **done.held},
-            "left_paused": list(dict.fromkeys([*earlier.get("left_paused", []), *done.left_paused])),
-            "never_paused": {**earlier.get("never_paused", {}), **done.never_paused},
-            "fields_refused": {**earlier.get("fields_refused", {}), **done.fields_refused},
-        }
+        state: dict[str, Any] = {}
+        for name in ("resumed", "left_paused"):
+            state[name] = list(dict.fromkeys([*earlier.get(name, []), *getattr(done, name)]))
+        for name in ("held", "never_paused", "fields_refused"):
+            state[name] = {**earlier.get(name, {}), **getattr(done, name)}
         memory.write({**state, "max_tries": max_tries})
         if done.failed:
             raise_still_paused(done.failed)

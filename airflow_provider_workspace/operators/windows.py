@@ -238,11 +238,12 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
         from airflow_provider_workspace.state.lease_requests import HookService
         from airflow_provider_workspace.state.leases import WindowClosedError
         from airflow_provider_workspace.state.pausing import Pauser
-        from airflow_provider_workspace.state.window import WORK_ENDED, find_state
+        from airflow_provider_workspace.state.window import WORK_ENDED, window_state
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         registry, window = lease_registry(), self.window
-        state, leases = find_state(registry, window, time.time())
+        leases = registry.all(window=window)
+        state = window_state(registry, leases, time.time())
         # Clearing one mapped window may clear the setups and teardowns of the others, without their work.
         if state.name not in ("opening", "open") and state.why != WORK_ENDED:
             raise WindowClosedError(
@@ -318,7 +319,7 @@ class RequireOpenWindow:
             ``retries`` check again
         """
         from airflow_provider_workspace.state.leases import Window, WindowClosedError
-        from airflow_provider_workspace.state.window import find_state
+        from airflow_provider_workspace.state.window import window_state
 
         if self.first is not None:
             self.first(context)
@@ -326,7 +327,8 @@ class RequireOpenWindow:
         if ti.run_id.startswith(TEST_RUN):
             return
         window = Window(ti.dag_id, ti.run_id, self.close_task_id, ti.map_index if self.mapped else -1)
-        state, _ = find_state(lease_registry(), window, time.time())
+        registry = lease_registry()
+        state = window_state(registry, registry.all(window=window), time.time())
         if state.name != "open":
             error = AirflowFailException if lists_variables() else WindowClosedError
             raise error(

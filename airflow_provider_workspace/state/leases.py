@@ -241,21 +241,27 @@ class LeaseStore(Protocol):
 
     def list_keys(self) -> list[str]:
         """Return the keys of all leases."""
+        ...
 
     def read(self, key: str) -> str | None:
         """Return a value; ``None`` only if there certainly is none."""
+        ...
 
     def add(self, key: str, value: str) -> None:
         """Write a value whose key may be new."""
+        ...
 
     def write(self, key: str, value: str) -> None:
         """Replace a value."""
+        ...
 
     def delete(self, key: str) -> None:
         """Delete a value; one that is gone is no error."""
+        ...
 
     def run(self, window: Window, task_ids: Iterable[str]) -> Run:
         """Return the run of a window, with the states of its closing task and of other tasks."""
+        ...
 
 
 class LeaseRegistry:

@@ -525,7 +525,7 @@ def organization_reader(
     from airflow_provider_workspace.procedures.organization import OrganizationReader
 
     settings, variables = client.settings, store and store()
-    leases = variables and LeaseRegistry(variables)
+    leases = LeaseRegistry(variables) if variables else None
 
     def dashboards(project: str, project_id: object, entry: DashboardEntry, *how: Any) -> DashboardRegistry:
         identity = DashboardIdentity(settings.base_url, str(project_id), organization_id, entry.name)

@@ -138,11 +138,10 @@ def maintenance_window(
     # Templates are known, and checked, when the window opens.
     lengths = {"drain": drain, "hold": hold, "max_length": max_length}
     parse_lengths(**{name: each for name, each in lengths.items() if not template_line(str(each))})
-    own, resume = dict(WINDOW_TASK_ARGS), {**CLOSE_TASK_ARGS, **(resume_args or {})}
-    if default_retry_policy() is not None:
-        own["retry_policy"] = default_retry_policy()
-        resume.setdefault("retry_policy", default_retry_policy())
-    own["workspace_conn_id"] = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
+    policy = {} if default_retry_policy() is None else {"retry_policy": default_retry_policy()}
+    conn_id = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
+    own: dict[str, Any] = {**WINDOW_TASK_ARGS, **policy, "workspace_conn_id": conn_id}
+    resume: dict[str, Any] = {**CLOSE_TASK_ARGS, **policy, **(resume_args or {})}
     with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them") as window:
         close = WorkspaceCloseMaintenanceWindowOperator(
             task_id="close",
@@ -216,7 +215,7 @@ def maintenance_window(
             task_id="outcome",
             task_display_name="Outcome of the work",
             doc_md="Does nothing. Fails the run if the work failed, although the exports were resumed.",
-            **{name: value for name, value in own.items() if name not in ("workspace_conn_id", "retry_policy")},
+            **WINDOW_TASK_ARGS,
         )
         opened >> pause
         ready >> work

@@ -33,7 +33,7 @@ def run(name: str, args: Namespace) -> None:
 
     Everything else, such as Airflow's log, goes to standard error, whoever holds standard output.
 
-    :param name: name of a function of this module
+    :param name: name of a command, which is that of its function
     """
     global _output
     sys.stdout.flush()
@@ -42,7 +42,7 @@ def run(name: str, args: Namespace) -> None:
     with os.fdopen(os.dup(1), "w", encoding=encoding, errors="backslashreplace") as _output:
         os.dup2(2, 1)
         try:
-            globals()[name](args)
+            globals()[name if name != "import" else "import_"](args)
         finally:
             sys.stdout.flush()
             os.dup2(_output.fileno(), 1)
@@ -150,7 +150,7 @@ def _note_template(text: str) -> str:
     return text
 
 
-def import_organization(args: Namespace) -> None:
+def import_(args: Namespace) -> None:
     """Print an organization file that describes an organization."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.procedures.organization import describe_organization

@@ -52,30 +52,23 @@ def get_workspace_commands() -> list[CLICommand]:
         Arg(("--profile",), default="live", help="live or strict"),
         Arg(("--database",), default=":memory:", help="SQLite file; by default in memory"),
     )
-    # Name, function, help text and arguments of each command.
-    commands: tuple[tuple[str, str, str, tuple[Arg, ...]], ...] = (
-        ("ping", "ping", "Test whether the service accepts the API key", (conn_id,)),
-        ("whoami", "whoami", "Show the scopes of the API key that reads can confirm", (conn_id,)),
-        ("plan", "plan", "Compare with files, read-only; exit status 0: equal, 2: may differ, 1: error", plan_args),
+    # Name, help text and arguments of each command.
+    commands: tuple[tuple[str, str, tuple[Arg, ...]], ...] = (
+        ("ping", "Test whether the service accepts the API key", (conn_id,)),
+        ("whoami", "Show the scopes of the API key that reads can confirm", (conn_id,)),
+        ("plan", "Compare with files, read-only; exit status 0: equal, 2: may differ, 1: error", plan_args),
+        ("import", "Print an organization file that describes an organization", (conn_id, organization_id)),
         (
-            "import",
-            "import_organization",
-            "Print an organization file that describes an organization",
-            (conn_id, organization_id),
-        ),
-        (
-            "windows",
             "windows",
             "List maintenance windows and the last sweep; resume the exports of abandoned ones",
             (resume, output),
         ),
         (
             "resume",
-            "resume",
             "Resume one batch export, unless a maintenance window holds it",
             (Arg(("export_id",), help="Batch export (UUID)"), conn_id, organization_id),
         ),
-        ("sandbox", "sandbox", "Start a local workspace service for tests and trials", sandbox_args),
+        ("sandbox", "Start a local workspace service for tests and trials", sandbox_args),
     )
     run = lazy_load_command("airflow_provider_workspace.cli.commands.run")
     return [
@@ -83,8 +76,7 @@ def get_workspace_commands() -> list[CLICommand]:
             name="workspace",
             help="The workspace administration service",
             subcommands=[
-                ActionCommand(name=name, help=text, func=partial(run, function), args=args)
-                for name, function, text, args in commands
+                ActionCommand(name=name, help=text, func=partial(run, name), args=args) for name, text, args in commands
             ],
         )
     ]

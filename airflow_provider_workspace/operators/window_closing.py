@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_workspace.operators.arguments import SWITCH, TASK_ID, Arg, arg, fixed
 from airflow_provider_workspace.operators.base import WorkspaceOperator
-from airflow_provider_workspace.operators.windows import WorkspaceWindowOperator
+from airflow_provider_workspace.operators.windows import WorkspaceWindowOperator, lease_registry
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
@@ -60,13 +60,11 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         if earlier.get("max_tries") != max_tries:
             earlier = {}
         done = self.close_window()
-        state: dict[str, Any] = {
-            "resumed": list(dict.fromkeys([*earlier.get("resumed", []), *done.resumed])),
-            "held": {**earlier.get("held", {}), **done.held},
-            "left_paused": list(dict.fromkeys([*earlier.get("left_paused", []), *done.left_paused])),
-            "never_paused": {**earlier.get("never_paused", {}), **done.never_paused},
-            "fields_refused": {**earlier.get("fields_refused", {}), **done.fields_refused},
-        }
+        state: dict[str, Any] = {}
+        for name in ("resumed", "left_paused"):
+            state[name] = list(dict.fromkeys([*earlier.get(name, []), *getattr(done, name)]))
+        for name in ("held", "never_paused", "fields_refused"):
+            state[name] = {**earlier.get(name, {}), **getattr(done, name)}
         memory.write({**state, "max_tries": max_tries})
         if done.failed:
             raise_still_paused(done.failed)
@@ -100,7 +98,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         from airflow_provider_workspace.state.resuming import Closed, Closer
 
         ti = self._context["ti"]
-        registry = self.registry()
+        registry = lease_registry()
         leases = registry.all(window=self.window)
         leases += self.rebuild_leases(registry)
         lost = {key.removeprefix(self.window.key).rpartition(".")[0]: key for key in registry.unreadable}
@@ -128,21 +126,18 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         opened: Any = self._context["ti"].xcom_pull(task_ids=self.open_task_id, map_indexes=window.map_index)
         if not isinstance(opened, Mapping):  # its XComs were deleted
             return []
+        names = ("service", "workspace_conn_id", "organization_id", "until", "resume_fields", "state_of")
+        shared = {name: opened[name] for name in names if name in opened}
         found = []
         for export_id in opened["batch_export_ids"]:
             lease = Lease(
                 **asdict(window),
-                service=opened["service"],
-                workspace_conn_id=opened["workspace_conn_id"],
-                organization_id=opened["organization_id"],
+                **shared,
                 batch_export_id=export_id,
                 state="paused",
                 since=opened["opened_at"],
-                until=opened["until"],
                 paused_at=opened["opened_at"],
                 leave_paused=export_id in opened["leave_paused"],
-                resume_fields=opened["resume_fields"],
-                state_of=opened.get("state_of"),
             )
             if any(f".{export_id}." in key for key in lost):
                 registry.store.write(lease.key, dump(lease))
@@ -164,7 +159,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
 
         self._context = context
         window = self.window
-        leases = self.registry().all(window=window)
+        leases = lease_registry().all(window=window)
         if not leases:
             self.log.info("The window was closed already.")
             return
@@ -176,16 +171,13 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
         from airflow_provider_workspace.state.window import has_closed
 
         status = (event or {}).get("status")
-        if status == "closed":
-            self.log.info("The window was closed in time.")
-            return
         if status == "unwatched":
             self.log.warning(
                 "This run has no triggerer ('airflow dags test'): the length of the window is not guarded."
             )
             return
         self._context = context
-        if has_closed(self.registry().store.run(self.window, ()), self.window):
+        if status == "closed" or has_closed(lease_registry().store.run(self.window, ()), self.window):
             self.log.info("The window was closed in time.")
             return
         done = self.close_window()
@@ -218,12 +210,11 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
         from airflow_provider_workspace.state.lease_requests import LeaseServices
-        from airflow_provider_workspace.state.lease_store import VariableStore
-        from airflow_provider_workspace.state.leases import LeaseRegistry, SweepNote
+        from airflow_provider_workspace.state.leases import SweepNote
         from airflow_provider_workspace.state.resuming import Closer, describe_sweep, raise_still_paused, sweep
 
         ti = self._context["ti"]
-        registry = LeaseRegistry(VariableStore())
+        registry = lease_registry()
         with LeaseServices() as services:
             closer = Closer(registry, services, f"{ti.dag_id}/{ti.run_id}/{ti.task_id}#{ti.try_number}")
             windows, states, stuck = sweep(closer)

@@ -71,6 +71,14 @@ def parse_lengths(**lengths: Any) -> dict[str, float]:
     return seconds
 
 
+def lease_registry() -> LeaseRegistry:
+    """Return the leases as tasks reach them."""
+    from airflow_provider_workspace.state.lease_store import VariableStore
+    from airflow_provider_workspace.state.leases import LeaseRegistry
+
+    return LeaseRegistry(VariableStore())
+
+
 class WorkspaceWindowOperator(WorkspaceOperator):
     """
     Base of the tasks of a window that read its leases.
@@ -89,12 +97,6 @@ class WorkspaceWindowOperator(WorkspaceOperator):
         ti = self._context["ti"]
         map_index = getattr(ti, "map_index", None)
         return Window(ti.dag_id, ti.run_id, self.close_task_id, -1 if map_index is None else map_index)
-
-    def registry(self) -> LeaseRegistry:
-        from airflow_provider_workspace.state.lease_store import VariableStore
-        from airflow_provider_workspace.state.leases import LeaseRegistry
-
-        return LeaseRegistry(VariableStore())
 
 
 class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOperator):
@@ -135,29 +137,33 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         window = self.window
         self.check_close_task(window)
         organization_id = hook.organization_or_default(self.organization_id)
-        export_ids, leave_paused, resume_fields = self.batch_export_ids, set(self.leave_paused), self.resume_fields
+        export_ids, leave_paused = self.batch_export_ids, set(self.leave_paused)
         for export_id in export_ids:  # refuse now a resume request that would be invalid later
             self.filled(hook, "batch_exports.UnpauseBatchExport", batch_export_id=export_id).request()
             if self.state_of:
                 state_reader(hook, self.state_of, export_id, {})
         opened_at = time.time()
-        until = opened_at + self.seconds()
-        registry = self.registry()
+        lengths = parse_lengths(drain=self.drain, hold=self.hold, max_length=self.max_length)
+        longest = lengths.get("max_length", MAX_WINDOW.total_seconds() + lengths["drain"] + lengths["hold"])
+        shared = {
+            "service": hook.client.settings.base_url,
+            "workspace_conn_id": self.workspace_conn_id,
+            "organization_id": organization_id,
+            "until": opened_at + longest,
+            "resume_fields": self.resume_fields,
+            "state_of": self.state_of,
+        }
+        registry = lease_registry()
         for export_id in export_ids:
             registry.add(
                 Lease(
                     **asdict(window),
+                    **shared,
                     group_id=self.group_id,
                     owner=self.owner,
-                    service=hook.client.settings.base_url,
-                    workspace_conn_id=self.workspace_conn_id,
-                    organization_id=organization_id,
                     batch_export_id=export_id,
                     since=opened_at,
-                    until=until,
                     leave_paused=export_id in leave_paused,
-                    resume_fields=resume_fields,
-                    state_of=self.state_of,
                     exports=len(export_ids),
                     work_task_ids=list(self.work_task_ids),
                 )
@@ -165,7 +171,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         self.log.info(
             "The window is open until %s at the latest. If it is not closed by then, the %s resumes its exports, and "
             "no further task of its work begins.",
-            iso(until),
+            iso(opened_at + longest),
             "sweep" if self.max_length is None else "guard",
         )
         if opened_at - (registry.last_sweep().at or 0.0) > SWEEP_MISSED:
@@ -177,15 +183,10 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
                 "leases of its own team only, so a window of another team would resume what this one holds."
             )
         return {
+            **shared,
             "opened_at": opened_at,
-            "until": until,
             "batch_export_ids": export_ids,
-            "organization_id": organization_id,
-            "service": hook.client.settings.base_url,
-            "workspace_conn_id": self.workspace_conn_id,
             "leave_paused": sorted(leave_paused & set(export_ids)),
-            "resume_fields": resume_fields,
-            "state_of": self.state_of,
         }
 
     def check_close_task(self, window: Window) -> None:
@@ -196,7 +197,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         """
         from airflow_provider_workspace.state.window import FINISHED_STATES, closing_state
 
-        _, state = closing_state(self.registry().store.run(window, ()), window)
+        _, state = closing_state(lease_registry().store.run(window, ()), window)
         if state in FINISHED_STATES:
             raise AirflowSkipException(
                 f"Clear '{window.close_task_id}' too to open this window again: it is {state}, so nothing would resume "
@@ -224,11 +225,6 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
                     leases[0].to_dict()["since"],
                 )
 
-    def seconds(self) -> float:
-        """Return how long the window may be open."""
-        lengths = parse_lengths(drain=self.drain, hold=self.hold, max_length=self.max_length)
-        return lengths.get("max_length", MAX_WINDOW.total_seconds() + lengths["drain"] + lengths["hold"])
-
 
 class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
     """
@@ -242,11 +238,12 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
         from airflow_provider_workspace.state.lease_requests import HookService
         from airflow_provider_workspace.state.leases import WindowClosedError
         from airflow_provider_workspace.state.pausing import Pauser
-        from airflow_provider_workspace.state.window import WORK_ENDED, find_state
+        from airflow_provider_workspace.state.window import WORK_ENDED, window_state
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
-        registry, window = self.registry(), self.window
-        state, leases = find_state(registry, window, time.time())
+        registry, window = lease_registry(), self.window
+        leases = registry.all(window=window)
+        state = window_state(registry, leases, time.time())
         # Clearing one mapped window may clear the setups and teardowns of the others, without their work.
         if state.name not in ("opening", "open") and state.why != WORK_ENDED:
             raise WindowClosedError(
@@ -321,9 +318,8 @@ class RequireOpenWindow:
         :raises WindowClosedError: the same before Airflow 3.3, where a lease may only seem to be missing: the task's
             ``retries`` check again
         """
-        from airflow_provider_workspace.state.lease_store import VariableStore
-        from airflow_provider_workspace.state.leases import LeaseRegistry, Window, WindowClosedError
-        from airflow_provider_workspace.state.window import find_state
+        from airflow_provider_workspace.state.leases import Window, WindowClosedError
+        from airflow_provider_workspace.state.window import window_state
 
         if self.first is not None:
             self.first(context)
@@ -331,7 +327,8 @@ class RequireOpenWindow:
         if ti.run_id.startswith(TEST_RUN):
             return
         window = Window(ti.dag_id, ti.run_id, self.close_task_id, ti.map_index if self.mapped else -1)
-        state, _ = find_state(LeaseRegistry(VariableStore()), window, time.time())
+        registry = lease_registry()
+        state = window_state(registry, registry.all(window=window), time.time())
         if state.name != "open":
             error = AirflowFailException if lists_variables() else WindowClosedError
             raise error(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.retry import look_up_pauses
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceNotAppliedError, WorkspaceRequestError
-from airflow_provider_workspace.version_compat import COMMAND
+from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -111,7 +111,6 @@ class LeaseServices(ExitStack):
         :raises WorkspaceConfigError: if its connection does not exist
         """
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-        from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
         conn_id = lease.workspace_conn_id
         if conn_id not in self._services:

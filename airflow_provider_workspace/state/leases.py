@@ -233,8 +233,7 @@ class Run:
     def states(self, task_id: str, index: str) -> list[str | None]:
         """Return the states of a task; ``index`` is a pattern of the end of its id."""
         name = re.compile(re.escape(task_id) + index)
-        found = [state for key, state in (self.tasks or {}).items() if name.fullmatch(key)]
-        return [getattr(state, "value", state) for state in found]
+        return [getattr(state, "value", state) for key, state in (self.tasks or {}).items() if name.fullmatch(key)]
 
 
 class LeaseStore(Protocol):
@@ -348,13 +347,11 @@ class LeaseRegistry:
             raise WindowClosedError(
                 f"The window {lease.window} was closed meanwhile: batch export {lease.batch_export_id} is not held."
             )
-        changed = lease.model_copy(update=changes)
-        self.store.write(lease.key, dump(changed))
-        return changed
+        return self.change(lease, **changes)
 
-    def claim(self, lease: Lease, closer: str, **changes: Any) -> Lease:
-        """Change a lease, and become its closer."""
-        changed = lease.model_copy(update={"closer": closer, **changes})
+    def change(self, lease: Lease, **changes: Any) -> Lease:
+        """Change a lease, whoever closes it, such as to become its closer."""
+        changed = lease.model_copy(update=changes)
         self.store.write(lease.key, dump(changed))
         return changed
 

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import asdict, dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -525,7 +524,8 @@ def organization_reader(
     from airflow_provider_workspace.hooks.files import file_at
     from airflow_provider_workspace.procedures.organization import OrganizationReader
 
-    settings = client.settings
+    settings, variables = client.settings, store and store()
+    leases = LeaseRegistry(variables) if variables else None
 
     def dashboards(project: str, project_id: object, entry: DashboardEntry, *how: Any) -> DashboardRegistry:
         identity = DashboardIdentity(settings.base_url, str(project_id), organization_id, entry.name)
@@ -533,7 +533,6 @@ def organization_reader(
         return next(filter(DashboardRegistry.is_used, found), found[0])
 
     def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
-        variables = store and store()
         return dashboards(project, project_id, entry, TaskState({}, dry_run=True), owner, variables).find(client)
 
     def create_dashboard(project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState) -> None:
@@ -541,12 +540,8 @@ def organization_reader(
         dashboard, created = registry.get_or_create(client, create, "fail")
         log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
 
-    @cache
-    def registry() -> LeaseRegistry | None:
-        return store and LeaseRegistry(store())
-
     def window_of(export_id: str) -> str:
-        leases, keys = registry(), export_keys(settings.base_url, organization_id, export_id)
+        keys = export_keys(settings.base_url, organization_id, export_id)
         return ", ".join(leases.windows_holding(keys)) if leases else ""
 
     return OrganizationReader(

@@ -135,7 +135,7 @@ class Closer(NotedRequests):
         # A request of an earlier try may be in progress.
         unanswered = lease.late_resume_until if (lease.late_resume_until or 0.0) > now else None
         until = max(unanswered or 0.0, now + service.consistency_time)
-        lease = self.registry.claim(lease, self.name, state="closing", late_resume_until=until)
+        lease = self.registry.change(lease, closer=self.name, state="closing", late_resume_until=until)
         others = self.registry.read_all(self.registry.other_keys(lease))
         held_by = still_holding(self.registry, others, self.clock())
         late_pause = lease.late_pause_until if (lease.late_pause_until or 0.0) > self.clock() else None

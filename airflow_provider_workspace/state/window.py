@@ -107,16 +107,6 @@ def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -
     return WindowState("open")
 
 
-def find_state(registry: LeaseRegistry, window: Window, now: float) -> tuple[WindowState, list[Lease]]:
-    """
-    Return what a window is, and its leases.
-
-    :raises WorkspaceError: if Airflow cannot read a lease that it lists
-    """
-    leases = registry.all(window=window)
-    return window_state(registry, leases, now), leases
-
-
 def find_states(registry: LeaseRegistry, clock: Callable[[], float]) -> Iterator[tuple[WindowState, list[Lease]]]:
     """Return what each window is, and its leases; a lease that cannot be read stops nobody else's."""
     by_window: dict[Window, list[Lease]] = {}

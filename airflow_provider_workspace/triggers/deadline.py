@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 from airflow_provider_workspace.version_compat import COMMAND
 
 log = logging.getLogger(__name__)
@@ -63,16 +64,16 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         """Wait for the time or the closing task, whichever comes first."""
         from airflow_provider_workspace.client import waits
 
-        if self.close_task_id is not None and self.trigger_id is None:
-            yield _finished_event("unwatched")
-            return
         pause = MAX_SLEEP if self.close_task_id is None else self.poll_interval
-        while True:
-            if await self.closed():
-                yield _finished_event("closed")
-                return
+        status = "unwatched" if self.close_task_id is not None and self.trigger_id is None else None
+        while status is None:
             left = self.end_at - time.time()
-            if left <= 0:
+            if await self.closed():
+                status = "closed"
+            elif left > 0:
+                await waits.async_sleep(min(left, pause))
+            else:
+                status = "over"
                 if self.close_task_id is not None:
                     log.warning(
                         "The window of %s / %s is overdue. Its guard resumes the exports now; if the Dag is paused, "
@@ -81,9 +82,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
                         self.run_id,
                         COMMAND,
                     )
-                yield _finished_event("over", self.state)
-                return
-            await waits.async_sleep(min(left, pause))
+        yield TriggerEvent({"status": status, "state": self.state})  # type: ignore[no-untyped-call]
 
     async def closed(self) -> bool:
         if self.close_task_id is None:
@@ -116,8 +115,6 @@ def check_number(name: str, value: Any) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and 0 <= value <= MAX_NUMBER:
         return
-    from airflow_provider_workspace.errors import WorkspaceInputError, type_name
-
     given = "one beyond that" if is_number else type_name(value)
     raise WorkspaceInputError(f"{name} must be a number from 0 to {MAX_NUMBER:g}, not {given}")
 
@@ -128,14 +125,5 @@ def check_text(name: str, value: Any) -> None:
 
     :raises WorkspaceInputError: naming the argument
     """
-    if isinstance(value, str | UUID):
-        return
-    from airflow_provider_workspace.errors import WorkspaceInputError, type_name
-
-    raise WorkspaceInputError(f"{name} must be a string, not {type_name(value)}")
-
-
-def _finished_event(
-    status: Literal["over", "closed", "unwatched"], state: dict[str, Any] | None = None
-) -> TriggerEvent:
-    return TriggerEvent({"status": status, "state": state})  # type: ignore[no-untyped-call]
+    if not isinstance(value, str | UUID):
+        raise WorkspaceInputError(f"{name} must be a string, not {type_name(value)}")

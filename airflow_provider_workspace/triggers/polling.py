@@ -7,7 +7,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.client import waits
@@ -42,12 +42,11 @@ MISSING_SECONDS = 600.0
 CLOCK_SECONDS = 60.0
 
 
-class PollFailure:
+class PollFailure(NamedTuple):
     """A failed poll; if it is permanent, the next one would fail in the same way."""
 
-    def __init__(self, message: str, *, permanent: bool) -> None:
-        self.message = message
-        self.permanent = permanent
+    message: str
+    permanent: bool
 
 
 async def poll(
@@ -74,19 +73,15 @@ async def poll(
                 failures, missing, pause = 0, 0.0, interval
                 shared.fresh = False
                 yield result
-            except TimeoutError:
+            except (TimeoutError, AirflowNotFoundException) as error:
                 failures += 1
                 pause = max(interval, backoff(interval, failures, MAX_PAUSE))
-                yield PollFailure(f"a poll took longer than {limit:g} s", permanent=False)
-            except AirflowNotFoundException:
-                failures += 1
-                pause = max(interval, backoff(interval, failures, MAX_PAUSE))
-                permanent = missing >= MISSING_SECONDS
+                if isinstance(error, TimeoutError):
+                    yield PollFailure(f"a poll took longer than {limit:g} s", permanent=False)
+                    continue
+                said = f"Define connection '{workspace_conn_id}' where the triggerer finds it: it is not defined there"
+                yield PollFailure(said, permanent=missing >= MISSING_SECONDS)
                 missing += pause
-                yield PollFailure(
-                    f"Define connection '{workspace_conn_id}' where the triggerer finds it: it is not defined there",
-                    permanent=permanent,
-                )
             except WorkspaceError as error:
                 if isinstance(error, WorkspaceAuthenticationError) and await shared.renew():
                     pause = 0.0

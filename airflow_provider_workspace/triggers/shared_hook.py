@@ -6,8 +6,8 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
-from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
+from airflow_provider_workspace.triggers.deadline import check_text
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -42,8 +42,7 @@ class SharedHook:
     _polls: ClassVar[dict[WorkspaceAsyncHook, PollLimit]] = {}
 
     def __init__(self, conn_id: str) -> None:
-        if not isinstance(conn_id, str):
-            raise WorkspaceInputError(f"workspace_conn_id must be the id of a connection, not {type_name(conn_id)}")
+        check_text("workspace_conn_id", conn_id)
         self._key = (asyncio.get_running_loop(), conn_id)
         self.fresh = False
 

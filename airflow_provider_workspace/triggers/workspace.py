@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
+from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError, WorkspaceInputError, shown
 from airflow_provider_workspace.triggers.deadline import check_number, check_text, serialized
+from airflow_provider_workspace.version_compat import AirflowNotFoundException, asset_stores, watchers_have_queues
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
@@ -166,11 +168,9 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         :return: the reason if the wait must fail; ``None`` otherwise
         """
         from airflow_provider_workspace.client import waits
-        from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
         from airflow_provider_workspace.procedures.conditions import ask_verification
         from airflow_provider_workspace.triggers.polling import POLL_TIMEOUT
         from airflow_provider_workspace.triggers.shared_hook import SharedHook
-        from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
         async def send() -> bool:
             async with SharedHook(self.workspace_conn_id) as shared:
@@ -226,12 +226,14 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         if queue is not None:
-            _check_queue(queue)
+            check_text("queue", queue)
+            if not watchers_have_queues():
+                raise WorkspaceInputError(
+                    "Leave queue out, or upgrade to Airflow 3.4: before, only triggerers without --queues run watchers"
+                )
         self.queue = queue
         check_number("poll_interval", poll_interval)
         if what not in ("project", "member", "verified_domain"):
-            from airflow_provider_workspace.errors import WorkspaceInputError, shown
-
             raise WorkspaceInputError(f"what is {shown(what)}; expected 'project', 'member' or 'verified_domain'")
         self.what = what
         self.workspace_conn_id = workspace_conn_id
@@ -249,7 +251,6 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.procedures.arrivals import SeenRows
         from airflow_provider_workspace.triggers.polling import PollFailure, poll
-        from airflow_provider_workspace.version_compat import asset_stores
 
         stores, known, watched = asset_stores(self), list["SeenRows | None"](), ""
         since, found, due = time.time(), 0, time.monotonic()
@@ -286,10 +287,6 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
 
         :raises WorkspaceIncompleteListError: if the list is incomplete, since the rest would seem to arrive later
         """
-        organization_id = await hook.organization_or_default(self.organization_id)
-        return organization_id, await self.rows(hook, organization_id)
-
-    async def rows(self, hook: WorkspaceAsyncHook, organization_id: str) -> dict[str, ListedRow]:
         from airflow_provider_workspace.api.timestamps import parse_timestamp
         from airflow_provider_workspace.procedures.arrivals import ListedRow
 
@@ -297,16 +294,19 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
             seconds = parse_timestamp(since)
             return ListedRow(name, None if seconds is None else int(seconds))
 
+        organization_id = await hook.organization_or_default(self.organization_id)
         if self.what == "project":
             projects = hook.list_projects(organization_id=organization_id)
-            return {str(row.id): listed(row.name, None) async for row in projects}
-        if self.what == "member":
+            rows = {str(row.id): listed(row.name, None) async for row in projects}
+        elif self.what == "member":
             members = hook.list_members(organization_id=organization_id)
-            return {
+            rows = {
                 _member_id(row): listed(row.user.email if row.user else None, row.joined_at) async for row in members
             }
-        domains = hook.list_domains(organization_id=organization_id)
-        return {str(row.id): listed(row.domain, row.verified_at) async for row in domains if row.is_verified}
+        else:
+            domains = hook.list_domains(organization_id=organization_id)
+            rows = {str(row.id): listed(row.domain, row.verified_at) async for row in domains if row.is_verified}
+        return organization_id, rows
 
     async def remembered(self, store: Any, keys: list[str]) -> SeenRows | None:
         """
@@ -321,18 +321,6 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
             if seen is not None:
                 return seen
         return None
-
-
-def _check_queue(queue: object) -> None:
-    """Refuse the queue of a watcher that is not a name, or that this Airflow would ignore."""
-    from airflow_provider_workspace.errors import WorkspaceInputError
-    from airflow_provider_workspace.version_compat import watchers_have_queues
-
-    check_text("queue", queue)
-    if not watchers_have_queues():
-        raise WorkspaceInputError(
-            "Leave queue out, or upgrade to Airflow 3.4: before, only triggerers without --queues run watchers"
-        )
 
 
 def _finished_event(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 
 class WorkspaceError(Exception):
@@ -46,6 +47,7 @@ class WorkspaceError(Exception):
     """
 
     retry_after: float | None = None
+    _permanent = True
 
     def __init__(self, message: str = "") -> None:
         super().__init__("\n".join(map(printable, message.split("\n"))))
@@ -53,7 +55,7 @@ class WorkspaceError(Exception):
     @property
     def permanent(self) -> bool:
         """Whether a retry fails in the same way until somebody changes something."""
-        return True
+        return self._permanent
 
 
 class WorkspaceConfigError(WorkspaceError, ValueError):
@@ -89,11 +91,6 @@ class WorkspaceStorageError(WorkspaceError):
     def __init__(self, message: str, *, permanent: bool = False) -> None:
         super().__init__(message)
         self._permanent = permanent
-
-    @property
-    def permanent(self) -> bool:
-        """Whether a retry fails in the same way."""
-        return self._permanent
 
 
 class WorkspaceRequestError(WorkspaceError):
@@ -187,6 +184,7 @@ class WorkspaceStatusError(WorkspaceRequestError):
     :param code: error code in the body; ``None`` if there is none
     :param detail: explanation in the body; ``None`` if there is none
     :param attr: name of the invalid field in the body; ``None`` if there is none
+    :param details: further arguments of :class:`WorkspaceRequestError`
     :ivar from_service: whether the body is an error of the service, a JSON object with ``detail``, and not one of a
         proxy
     """
@@ -201,20 +199,11 @@ class WorkspaceStatusError(WorkspaceRequestError):
         code: str | None = None,
         detail: str | None = None,
         attr: str | None = None,
-        operation: str = "",
         outcome: str = "rejected",
         retryable: bool = False,
-        retry_after: float | None = None,
-        request_id: str | None = None,
+        **details: Any,
     ) -> None:
-        super().__init__(
-            message,
-            operation=operation,
-            outcome=outcome,
-            retryable=retryable,
-            retry_after=retry_after,
-            request_id=request_id,
-        )
+        super().__init__(message, outcome=outcome, retryable=retryable, **details)
         self.status = status
         self.code = code
         self.detail = detail

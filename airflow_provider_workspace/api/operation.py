@@ -20,6 +20,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from typing_extensions import get_original_bases
 
 from airflow_provider_workspace.api.ids import canonical_id, canonical_uuid
+from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets, without_url_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, printable, shown
 
@@ -392,15 +393,11 @@ def result_type(cls: type[Operation[Any]]) -> Any:
 
 def is_page(result: Any) -> bool:
     """Return whether a result is a page of a list."""
-    from airflow_provider_workspace.api.models import Page
-
     return isinstance(result, type) and issubclass(result, Page)
 
 
 def _is_result(result: Any) -> bool:
     """Return whether a result is nothing, a record, or a list or page of records, whose secrets can be masked."""
-    from airflow_provider_workspace.api.models import Resource
-
     rows = result.__pydantic_generic_metadata__["args"] if is_page(result) else get_args(result)
     kinds = set(rows or (result,)) - {None, type(None)}
     return all(isinstance(kind, type) and issubclass(kind, Resource) for kind in kinds)

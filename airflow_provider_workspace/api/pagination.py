@@ -43,8 +43,8 @@ class Pages(Generic[T]):
         self.first = first
         self.base_url = base_url
         self.start: int = getattr(first, "offset", None) or 0
-        self.readings: list[_Keys] = []
-        self.distinct = 0
+        self.seen = _Ids(bytearray)
+        self.reads = self.distinct = 0
         self.max_count = 0
         self.unchanged_readings = 0
         self._begin(first)
@@ -52,11 +52,12 @@ class Pages(Generic[T]):
     def _begin(self, first: Operation[Page[T]]) -> None:
         """Start a reading."""
         self.current: Operation[Page[T]] = first
-        self.readings.append(_Keys())
+        self.reads += 1
+        self.reading = _Ids(bytearray)
         self.offset = self.start
         self.asked_for = {self.offset}
         self.rows: list[T] = []
-        self.received = self.without_id = 0
+        self.received = self.without_id = self.distinct_here = 0
         self.counts: tuple[int, int] | None = None
         self.distinct_before = self.distinct
 
@@ -64,15 +65,16 @@ class Pages(Generic[T]):
         """Return the new rows of a page."""
         if self.is_repeated(page):
             return []
-        *earlier, reading = self.readings
         fresh: list[T] = []
         for row in page.results:
-            key: Any = getattr(row, "id", None)
-            if not key:
+            row_id: Any = getattr(row, "id", None)
+            if not row_id:
                 self.without_id += 1
-                key = ("row without id", self.without_id)
-            if reading.add(key) and not any(key in keys for keys in earlier):
-                fresh.append(row)
+                row_id = ("row without id", self.without_id)
+            if self.reading.add(row_id):
+                self.distinct_here += 1
+                if self.seen.add(row_id):
+                    fresh.append(row)
         self.distinct += len(fresh)
         return fresh
 
@@ -131,19 +133,18 @@ class Pages(Generic[T]):
             return None
         least, most = self.counts
         self.max_count = max(self.max_count, most)
-        if len(self.readings[-1]) >= most - self.start or self.distinct >= self.max_count - self.start:
+        if self.distinct_here >= most - self.start or self.distinct >= self.max_count - self.start:
             return None
-        reads = len(self.readings)
-        same = len(self.readings[-1]) == self.distinct == self.distinct_before
+        same = self.distinct_here == self.distinct == self.distinct_before
         self.unchanged_readings = self.unchanged_readings + 1 if same else 0
-        if reads == MAX_READS or self.unchanged_readings == 2:
+        if self.reads == MAX_READS or self.unchanged_readings == 2:
             if least < most and self.distinct >= least - self.start:
                 return None  # the list changed while it was read: all rows that were there throughout were read
             cure = (
                 "Try again. If the list stays short because the service counts rows that the API key may not see, or "
                 "counts wrong, set trust_counts to false in the extra of the connection."
             )
-            what = f"counts {most} rows, and {self.start + self.distinct} came in {reads} readings"
+            what = f"counts {most} rows, and {self.start + self.distinct} came in {self.reads} readings"
             raise incomplete_list_error(self.first, what, cure)
         limit = getattr(self.current, "limit", None)
         self._begin(self.first.model_copy(update={"limit": max(1, limit - 1)}) if limit else self.first)
@@ -176,27 +177,14 @@ class Pages(Generic[T]):
         return offset if offset >= 0 else None
 
 
-class _Keys:
+class _Ids(defaultdict[int, bytearray]):
     """A set of row ids with eight bytes per id, a tenth of the memory of a set of texts."""
 
-    def __init__(self) -> None:
-        self._parts: defaultdict[int, bytearray] = defaultdict(bytearray)
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __contains__(self, key: Hashable) -> bool:
-        digest = hash((key,))
-        return digest.to_bytes(8, "little", signed=True) in self._parts[digest & 4095]
-
-    def add(self, key: Hashable) -> bool:
-        """Add a key, and return whether it is new."""
-        digest = hash((key,))
-        part = self._parts[digest & 4095]
-        written = digest.to_bytes(8, "little", signed=True)
+    def add(self, row_id: Hashable) -> bool:
+        """Add an id, and return whether it is new."""
+        digest = hash((row_id,))
+        part, written = self[digest & 4095], digest.to_bytes(8, "little", signed=True)
         if written in part:
             return False
         part += written
-        self._size += 1
         return True

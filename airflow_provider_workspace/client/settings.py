@@ -268,41 +268,21 @@ def read_connection(connection: Any, conn_id: str) -> Settings:
     """
     Return the settings of an Airflow connection.
 
-    The extra is parsed here, because Airflow treats invalid JSON as an empty extra.
+    The host is a base URL, or a host name; then the port and the schema count, by default ``https``, or ``http`` on
+    this machine. The extra is a JSON object with keys of :data:`EXTRAS`; it is parsed here, because Airflow treats
+    invalid JSON as an empty extra.
 
     :raises WorkspaceConfigError: naming the invalid part and what is expected
     """
+    source = f"connection '{conn_id}'"
     if connection.conn_type not in CONNECTION_TYPES:
         raise WorkspaceConfigError(
             f"Set workspace_conn_id to a connection of type 'workspace': '{conn_id}' is of type "
             f"'{connection.conn_type}', whose password is not for this service."
         )
-    parts = {name: getattr(connection, name) for name in ("host", "password", "extra", "port", "schema")}
-    return read_settings(**parts, source=f"connection '{conn_id}'")
-
-
-def read_settings(
-    *,
-    host: str | None,
-    password: str | None,
-    extra: str | None,
-    source: str,
-    port: int | None = None,
-    schema: str | None = None,
-) -> Settings:
-    """
-    Return the settings of a connection, given its parts.
-
-    :param host: base URL or host name
-    :param password: personal API key
-    :param extra: JSON object with keys of :data:`EXTRAS`; may be empty or ``None``
-    :param source: name of the connection in messages
-    :param port: port for a host without one
-    :param schema: ``https`` or ``http`` for a host without a scheme; by default ``https``, or ``http`` on this machine
-    :raises WorkspaceConfigError: naming the invalid part and what is expected
-    """
-    given = _read_extra(extra, source)
-    settings = Settings(_read_base_url(host, port, schema, source), _read_api_key(password, source), source, **given)
+    given = _read_extra(connection.extra, source)
+    base_url = _read_base_url(connection.host, connection.port, connection.schema, source)
+    settings = Settings(base_url, _read_api_key(connection.password, source), source, **given)
     hostname = urlsplit(settings.base_url).hostname or ""
     if settings.base_url.startswith("http://") and not settings.allow_http and not is_loopback(hostname):
         raise WorkspaceConfigError(

@@ -10,10 +10,7 @@ from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.api.operations.members import ListMembers
 from airflow_provider_workspace.api.operations.projects import GetProject, ListProjects
 from airflow_provider_workspace.api.request_errors import LACKS_SCOPE
-from airflow_provider_workspace.errors import (
-    WorkspacePermissionError,
-    WorkspaceRequestError,
-)
+from airflow_provider_workspace.errors import WorkspacePermissionError, WorkspaceRequestError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

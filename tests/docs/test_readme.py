@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from airflow.sdk import Connection
 
-from airflow_provider_workspace.client.settings import read_settings
+from airflow_provider_workspace.client.settings import read_connection
 from tests.dag_bag import DagBag
 
 if TYPE_CHECKING:
@@ -35,12 +36,8 @@ CONNECTIONS = re.findall(r"AIRFLOW_CONN_WORKSPACE_DEFAULT='(.*?)'", README, re.D
 @pytest.mark.parametrize("text", CONNECTIONS)
 def test_a_connection_in_the_readme_is_valid(text: str) -> None:
     connection = json.loads(text)
-    settings = read_settings(
-        host=connection["host"],
-        password=connection["password"].strip("<>").replace(" ", "-"),
-        extra=json.dumps(connection["extra"]),
-        source="the readme",
-    )
+    connection["password"] = connection["password"].strip("<>").replace(" ", "-")
+    settings = read_connection(Connection.from_json(json.dumps(connection), "readme"), "readme")
     assert settings.project_id == "1"
 
 

@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import tenacity
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
@@ -31,7 +33,9 @@ from airflow_provider_workspace.client.wire import ThreadBackend
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.operation import Operation, Request
+    from tenacity import RetryCallState
+
+    from airflow_provider_workspace.api.operation import Endpoint, Operation, Request
     from airflow_provider_workspace.client.loop import LoopBackend
     from airflow_provider_workspace.client.settings import Settings
 
@@ -165,46 +169,43 @@ class WorkspaceClient:
         if secrets := [*op.secrets()]:
             call.target = op.path(shown=True)
             self._mask_all(secrets)
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(partial(self._may_retry, op.endpoint)),
+            wait=self._seconds_to_wait,
+            stop=tenacity.stop_after_attempt(self._policy.max_attempts),
+            before_sleep=self._log_retry,
+            sleep=self._backend.sleep,
+            reraise=True,
+        )
         with self._turn(call), _recorded(call):
-            result: T = self._answer(call)
+            try:
+                result: T = retrying(self._attempt, call)
+            except WorkspaceRequestError as error:
+                final = final_error(
+                    op,
+                    error,
+                    call.attempts,
+                    may_have_been_applied=call.may_have_been_applied,
+                    caller_looks_up=caller_looks_up,
+                )
+                raise final from (error.__cause__ if final is error else error)
         self._mask_all(_secrets_in(result))
         return result
 
-    def _answer(self, call: _Call) -> Any:
-        """Attempt a call until it succeeds, or must not be sent again."""
-        endpoint = call.op.endpoint
-        while True:
-            call.attempts += 1
-            try:
-                return self._exchange(call)
-            except WorkspaceRequestError as error:
-                call.may_have_been_applied |= is_in_doubt(error)
-                is_limited = isinstance(error, WorkspaceRateLimitError)
-                call.throttled |= is_limited
-                may_retry = self._policy.permits(error, repeatable=endpoint.repeatable)
-                if (
-                    call.attempts == self._policy.max_attempts
-                    or not may_retry
-                    or (endpoint.refusals_count and is_limited)
-                ):
-                    final = final_error(
-                        call.op,
-                        error,
-                        call.attempts,
-                        may_have_been_applied=call.may_have_been_applied,
-                        caller_looks_up=call.caller_looks_up,
-                    )
-                    raise final from (error.__cause__ if final is error else error)
-                # Jitter, not cryptography.
-                pause = self._policy.wait(call.attempts, error.retry_after, random.random())  # noqa: S311
-                log.warning(
-                    "Attempt %d of %d failed, retrying in %.1f s: %s",
-                    call.attempts,
-                    self._policy.max_attempts,
-                    pause,
-                    error,
-                )
-            self._backend.sleep(pause)
+    def _may_retry(self, endpoint: Endpoint, error: BaseException) -> bool:
+        if endpoint.refusals_count and isinstance(error, WorkspaceRateLimitError):
+            return False
+        return self._policy.permits(error, repeatable=endpoint.repeatable)
+
+    def _seconds_to_wait(self, state: RetryCallState) -> float:
+        # Jitter, not cryptography.
+        return self._policy.wait(state.attempt_number, _error_of(state).retry_after, random.random())  # noqa: S311
+
+    def _log_retry(self, state: RetryCallState) -> None:
+        pause, attempts = state.upcoming_sleep, self._policy.max_attempts
+        log.warning(
+            "Attempt %d of %d failed, retrying in %.1f s: %s", state.attempt_number, attempts, pause, _error_of(state)
+        )
 
     def _mask_all(self, secrets: Iterable[str]) -> None:
         """Mask secrets, in a frame of their own so that no traceback shows them."""
@@ -233,6 +234,15 @@ class WorkspaceClient:
 
     def _may_begin(self) -> bool:
         return len(self._under_way) < self._width and not any(call.throttled for call in self._under_way)
+
+    def _attempt(self, call: _Call) -> Any:
+        call.attempts += 1
+        try:
+            return self._exchange(call)
+        except WorkspaceRequestError as error:
+            call.may_have_been_applied |= is_in_doubt(error)
+            call.throttled |= isinstance(error, WorkspaceRateLimitError)
+            raise
 
     def _exchange(self, call: _Call) -> Any:
         op, request = call.op, call.request
@@ -313,3 +323,10 @@ def _secrets_in(result: object) -> Iterator[str]:
         # An unknown field may contain a secret. Most members and invites have neither kind, so they are skipped.
         if isinstance(resource, Resource) and (resource.holds_secrets or resource.model_extra):
             yield from resource.secrets()
+
+
+def _error_of(state: RetryCallState) -> WorkspaceRequestError:
+    """Return the error of an attempt, which is retried after no other."""
+    error = state.outcome.exception() if state.outcome else None
+    assert isinstance(error, WorkspaceRequestError)  # noqa: S101 - see retry_if_exception
+    return error

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
@@ -58,7 +58,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
 
     deferrable: Arg[bool | None] = arg(SWITCH, default=None)
     organization_id: Arg[str | None] = arg(ID, default=None)
-    ask_verification: Any = False
+    ask_verification = cast("Any", None)  # an argument of the sensor for domains only
 
     if TYPE_CHECKING:
         # Arguments of Airflow's sensors.

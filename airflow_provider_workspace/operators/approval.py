@@ -99,14 +99,13 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self._grant.write({"plan": plan, "changes": changes, "by": who, "at": at, "max_tries": self._max_tries})
         return self.execute(context)
 
-    def await_approval(self, subject: str, plan: Plan, text: str = "", report: object = None) -> None:
+    def await_approval(self, subject: str, plan: Plan, report: object = None) -> None:
         """
         Return if these changes are approved or need no approval; else ask, and defer the task.
 
         Call it before the first write, in each try.
 
         :param subject: headline of the question
-        :param text: the plan for people, in lines; by default its table
         :param report: the file with the plan, if there is one
         :raises WorkspaceInputError: if a change was not approved, or the question cannot be asked
         """
@@ -117,7 +116,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         granted = self._granted()
         if granted is None:
             digests = filter(None, (change.digest(plan.planned_for) for change in plan.changes))
-            self._ask(subject, text or plan.table(), sorted(digests), report)
+            self._ask(subject, plan.table(), sorted(digests), report)
         cure = (
             f"Start a new run to have the plan approved as it is now, instead of plan {granted['plan']}, which "
             f"{granted['by']} approved"

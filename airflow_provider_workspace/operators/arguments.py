@@ -62,9 +62,9 @@ class Kind:
         :param name: the argument, for messages
         :raises WorkspaceInputError: if it is invalid
         """
-        from airflow_provider_workspace.operators.reading import read
+        from airflow_provider_workspace.operators import reading
 
-        return read(self, name, value)
+        return getattr(reading, f"read_{self.how}")(name, value, **self.options) if self.how else value
 
 
 class Argument:

@@ -72,6 +72,15 @@ class OfUser(OfOrganization):
     user_uuid: Arg[str | None] = arg(OPTIONAL_ID, default=None)
     user_email: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
 
+    def find_user(self, hook: WorkspaceHook, **options: Any) -> str:
+        """Return the UUID of the user; the options are those of ``find.find_user``."""
+        from airflow_provider_workspace.procedures.find import find_user
+
+        def organization() -> str:
+            return hook.organization_or_default(self.organization_id)
+
+        return find_user(hook.client, self.user_uuid, self.user_email, organization, **options)
+
 
 class WorkspaceTaskMixin(DeclaredArguments):
     """
@@ -314,9 +323,17 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         return describe(found, return_secrets=self.return_secrets)
 
     def before_pause(self, seconds: float) -> None:
-        """Defer instead of a long pause."""
-        if seconds > MAX_PAUSE_ON_WORKER:
-            self.defer_for(seconds)
+        """Defer instead of a long pause, with the state that the task keeps."""
+        if seconds <= MAX_PAUSE_ON_WORKER:
+            return
+        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
+
+        end_at = time.time() + seconds
+        if self.campaign is not None:
+            self.campaign.write(again_at=end_at)
+        self.log.info("Deferring until %s.", datetime.fromtimestamp(end_at, timezone.utc))
+        trigger = WorkspaceDeadlineTrigger(end_at=end_at, state=self._carried)
+        self.defer(trigger=trigger, method_name="execute_complete")
 
     def invite_people(
         self, rows: Iterable[Mapping[str, Any]], hook: WorkspaceHook, organization_id: str, **options: Any
@@ -344,17 +361,6 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         if self.check_latest_try:
             self.check_latest_try()  # a try that was suspended may find everybody invited
         return report
-
-    def defer_for(self, seconds: float) -> None:
-        """Defer the task, with the state that it keeps."""
-        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
-
-        end_at = time.time() + seconds
-        if self.campaign is not None:
-            self.campaign.write(again_at=end_at)
-        self.log.info("Deferring until %s.", datetime.fromtimestamp(end_at, timezone.utc))
-        trigger = WorkspaceDeadlineTrigger(end_at=end_at, state=self._carried)
-        self.defer(trigger=trigger, method_name="execute_complete")
 
     def reported(self, file: ReportFile | None, report: dict[str, Any]) -> dict[str, Any]:
         """

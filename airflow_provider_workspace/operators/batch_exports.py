@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_workspace.operators.arguments import FIELDS, ID, Arg, arg
 from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
@@ -20,6 +20,7 @@ class OfBatchExport(OfOrganization):
     :param body: fields of section "Batch export" for the request body; known services need none
     """
 
+    resource_kind: ClassVar[str] = "batch_export"
     batch_export_id: Arg[str] = arg(ID)
     body: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
 
@@ -30,8 +31,6 @@ class WorkspacePauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator):
 
     The interface has no way to read whether an export is paused.
     """
-
-    resource_kind = "batch_export"
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Pause it."""
@@ -47,7 +46,6 @@ class WorkspaceUnpauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator)
         exports the missed intervals. They are sent as they are, without a check
     """
 
-    resource_kind = "batch_export"
     resume_fields: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:

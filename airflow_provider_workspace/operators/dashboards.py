@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from airflow_provider_workspace.operators.arguments import (
     FIELD,
@@ -48,6 +48,7 @@ class OfDashboard(OfProject):
     :param dashboard_id: dashboard
     """
 
+    resource_kind: ClassVar[str] = "dashboard"
     dashboard_id: Arg[int | str] = arg(ID)
 
 
@@ -118,14 +119,12 @@ class WorkspaceGetDashboardOperator(OfDashboard, WorkspaceGetOperator):
     """Retrieve a dashboard. Scope ``dashboard:read``."""
 
     operation = "dashboards.GetDashboard"
-    resource_kind = "dashboard"
 
 
 class WorkspaceUpdateDashboardOperator(OfDashboard, DashboardFields, WorkspaceUpdateOperator):
     """Change a dashboard; what is not given stays as it is. Scope ``dashboard:write``."""
 
     operation, read_operation = "dashboards.UpdateDashboard", "dashboards.GetDashboard"
-    resource_kind = "dashboard"
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         update = self.filled(hook, self.operation, "set_null")
@@ -136,8 +135,6 @@ class WorkspaceUpdateDashboardOperator(OfDashboard, DashboardFields, WorkspaceUp
 
 class WorkspaceDeleteDashboardOperator(OfDashboard, WorkspaceDeleteOperator):
     """Delete a dashboard: set ``deleted`` to true, because the service refuses DELETE. Scope ``dashboard:write``."""
-
-    resource_kind = "dashboard"
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.ensure import read_dashboard
@@ -170,22 +167,9 @@ class WorkspaceListDashboardCollaboratorsOperator(OfDashboard, WorkspaceListOper
     """List the collaborators of a dashboard. Scope ``dashboard:read``."""
 
     operation = "dashboards.ListDashboardCollaborators"
-    resource_kind = "dashboard"
 
 
-class CollaboratorIds(OfDashboard, OfUser):
-    """A user and a dashboard."""
-
-    def find_user(self, hook: WorkspaceHook) -> str:
-        """Return the UUID of the person."""
-        from airflow_provider_workspace.procedures.find import find_user
-
-        return find_user(
-            hook.client, self.user_uuid, self.user_email, lambda: hook.organization_or_default(self.organization_id)
-        )
-
-
-class WorkspaceAddDashboardCollaboratorOperator(CollaboratorIds, WorkspaceCreateOperator):
+class WorkspaceAddDashboardCollaboratorOperator(OfDashboard, OfUser, WorkspaceCreateOperator):
     """
     Add a collaborator to a dashboard. Scopes ``dashboard:write`` and, for the look-up, ``dashboard:read``.
 
@@ -196,17 +180,14 @@ class WorkspaceAddDashboardCollaboratorOperator(CollaboratorIds, WorkspaceCreate
     """
 
     operation = "dashboards.AddDashboardCollaborator"
-    resource_kind = "dashboard"
     level: Arg[int | None] = arg(FIELD, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         return self.create(hook, self.filled(hook, self.operation, user_uuid=self.find_user(hook)))
 
 
-class WorkspaceRemoveDashboardCollaboratorOperator(CollaboratorIds, WorkspaceDeleteOperator):
+class WorkspaceRemoveDashboardCollaboratorOperator(OfDashboard, OfUser, WorkspaceDeleteOperator):
     """Remove a collaborator from a dashboard. Scopes ``dashboard:write`` and, for the check, ``dashboard:read``."""
-
-    resource_kind = "dashboard"
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceConfigError

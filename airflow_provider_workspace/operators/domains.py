@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_workspace.operators.arguments import FIELD, ID, NAME, TEXT, Arg, arg
 from airflow_provider_workspace.operators.base import (
@@ -26,6 +26,7 @@ class OfDomain(OfOrganization):
     :param domain_id: domain (UUID)
     """
 
+    resource_kind: ClassVar[str] = "domain"
     domain_id: Arg[str] = arg(ID)
 
 
@@ -77,7 +78,6 @@ class WorkspaceGetDomainOperator(OfDomain, WorkspaceGetOperator):
     """Retrieve a domain. Scope ``organization:read``."""
 
     operation = "domains.GetDomain"
-    resource_kind = "domain"
 
 
 class WorkspaceUpdateDomainOperator(OfDomain, DomainSettings, WorkspaceUpdateOperator):
@@ -88,7 +88,6 @@ class WorkspaceUpdateDomainOperator(OfDomain, DomainSettings, WorkspaceUpdateOpe
     """
 
     operation, read_operation = "domains.UpdateDomain", "domains.GetDomain"
-    resource_kind = "domain"
     domain: Arg[str | None] = arg(NAME, default=None)
 
 
@@ -96,7 +95,6 @@ class WorkspaceDeleteDomainOperator(OfDomain, WorkspaceDeleteOperator):
     """Delete a domain. Scopes ``organization:write`` and, for the check, ``organization:read``."""
 
     operation, list_operation = "domains.DeleteDomain", "domains.ListDomains"
-    resource_kind = "domain"
 
 
 class WorkspaceVerifyDomainOperator(OfDomain, WorkspaceWriteOperator):
@@ -107,8 +105,6 @@ class WorkspaceVerifyDomainOperator(OfDomain, WorkspaceWriteOperator):
     :class:`~airflow_provider_workspace.sensors.workspace.WorkspaceDomainVerifiedSensor`. If the service does not accept
     this request from personal API keys, use only the sensor, with ``ask_verification=False``.
     """
-
-    resource_kind = "domain"
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Request it, then read the domain: the response need not show the result."""

@@ -58,17 +58,17 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
         from airflow_provider_workspace.procedures.ensure import change, check_gone
-        from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, find_user
+        from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid
 
-        members = self.filled(hook, "members.ListMembers")
-        user_uuid = find_user(hook.client, self.user_uuid, self.user_email, lambda: members.organization_id)
+        members, user_uuid = self.filled(hook, "members.ListMembers"), self.find_user(hook)
         update = self.filled(hook, "members.UpdateMember", user_uuid=user_uuid, level=self.level)
 
         find = partial(find_by_uuid, hook.client, members, user_uuid)
         try:
             return self.plain(change(hook.client, update, find))
         except WorkspaceNotFoundError as error:
-            check_gone(error, find, lambda error: check_user_id(hook.client, error, user_uuid, members, "membership"))
+            check_user_id(hook.client, error, user_uuid, members, "membership")
+            check_gone(error, find)
             raise
 
 
@@ -94,18 +94,12 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
     allow_last_owner: Arg[bool] = arg(SWITCH, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, find_user, read_rows
+        from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, read_rows
         from airflow_provider_workspace.procedures.members import plan_removal
 
         members = self.filled(hook, "members.ListMembers")
         what = f"member {self.user_uuid or self.user_email}"
-        user_uuid = find_user(
-            hook.client,
-            self.user_uuid,
-            self.user_email,
-            lambda: members.organization_id,
-            removed=lambda: self.task_state.has_begun(what),
-        )
+        user_uuid = self.find_user(hook, removed=lambda: self.task_state.has_begun(what))
         if not user_uuid:
             return {"user_uuid": None, "deleted": True}
         delete = self.filled(hook, "members.DeleteMember", user_uuid=user_uuid)

@@ -35,7 +35,7 @@ def read_arguments(task: Any, folder: str = "") -> None:
     for name, each in task.declared.items():
         if not each.templated:
             continue
-        attribute, kind = each.attribute or name, each.kind
+        attribute, kind = each.attribute, each.kind
         value = getattr(task, attribute)
         # Then None is what the Dag file says.
         if value is None and attribute not in task.rendered_to_none and name not in mapped:
@@ -48,7 +48,7 @@ def read_arguments(task: Any, folder: str = "") -> None:
             raise no_value_error(name)
         if not is_no_value(value, kind.words or NO_VALUES):
             try:
-                parsed = read(kind, name, value)
+                parsed = kind.read(name, value)
             except RecursionError:
                 raise WorkspaceInputError(f"{name} is nested too deeply") from None
             if kind.is_path:
@@ -70,11 +70,6 @@ def _mapped_to_none(task: Any) -> list[str]:
     if not hasattr(origin, "partial_kwargs") or not any(origin.iter_mapped_dependencies()):
         return []
     return [name for name in task.given_as_none if name not in {**task.dag.default_args, **origin.partial_kwargs}]
-
-
-def read(kind: Any, name: str, value: Any) -> Any:
-    """Read a value by the function that its :class:`~airflow_provider_workspace.operators.arguments.Kind` names."""
-    return globals()[f"read_{kind.how}"](name, value, **kind.options) if kind.how else value
 
 
 def _read_path(folder: str, value: Any) -> Any:

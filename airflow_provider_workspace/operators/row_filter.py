@@ -33,9 +33,8 @@ def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secr
     read: dict[str, Any] = {}
     for path, wanted in where.items():
         field = _field_at("where", path, model, return_secrets=return_secrets)
-        several = isinstance(wanted, list | tuple | set)
-        values = [_read_value(path, value, field) for value in (wanted if several else [wanted])]
-        read[path] = values if several else values[0]
+        values = wanted if isinstance(wanted, list | tuple | set) else [wanted]
+        read[path] = [_read_value(path, value, field) for value in values]
     return read
 
 

@@ -198,7 +198,8 @@ def remove(
     """
     answer = client.attempt(operation, why=f"the {what} is to go, unless it is gone")
     if isinstance(answer, WorkspaceNotFoundError):
-        check_gone(answer, find, explain)
+        explain(answer)
+        check_gone(answer, find)
         if answer.outcome == Outcome.UNKNOWN.value:  # the answer to an earlier attempt was lost
             log.warning("The answer was lost, but the %s is gone: taken as deleted by this task.", what)
             return True
@@ -224,20 +225,14 @@ def read_dashboard(client: WorkspaceClient, read: GetDashboard) -> Dashboard | N
     return None if dashboard.deleted else dashboard
 
 
-def check_gone(
-    error: WorkspaceNotFoundError,
-    find: Callable[[], object] | None = None,
-    explain: Callable[[WorkspaceNotFoundError], object] = lambda _: None,
-) -> None:
+def check_gone(error: WorkspaceNotFoundError, find: Callable[[], object] | None = None) -> None:
     """
     Raise a 404 that does not show that a record is gone: proxies and wrong ids lead to a 404 too.
 
     What can be looked up decides; if nothing can, the 404 must be that of the service itself.
 
     :param find: looks the record up; ``None`` if it cannot, or if the caller does later
-    :param explain: called with the 404; raises it if the id is of another kind
     """
-    explain(error)
     if find is None and not error.from_service:
         error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
         raise error

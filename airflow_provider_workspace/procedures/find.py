@@ -44,10 +44,7 @@ log = logging.getLogger(__name__)
 
 # A shorter name may well be the beginning of another one; from this length on, it is taken for a name that was cut.
 MIN_CUT = 60
-
-
-def _label(row: Resource) -> str | None:
-    return row.label
+_label = attrgetter("label")
 
 
 def pages_of(

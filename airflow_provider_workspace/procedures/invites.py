@@ -466,7 +466,7 @@ class _Campaign:
         self.report.waits_for = "the lists must show who was invited"
         if not self.doubts:
             self.report.waits_for = self.quota.reason
-            if seconds > max_wait or now > self.quota.progress_at + MAX_IDLE:
+            if seconds > max_wait or now > self.quota.kept["progress_at"] + MAX_IDLE:
                 raise self.incomplete(self.limited, retry_after=seconds)
             self.ahead = 1
         log.info("%s. Continuing in %.0f s: %s.", self.report.summary(), seconds, self.report.waits_for)

@@ -23,13 +23,13 @@ class InvitesReport:
     """
     The result for each row.
 
-    :param rows: number of rows, without blank ones
+    :ivar rows: number of rows, without blank ones
     :ivar blank: number of blank rows, which were skipped
     :ivar waits_for: reason of the last wait, for people; empty if there was none
     """
 
-    def __init__(self, rows: int = 0) -> None:
-        self.rows = rows
+    def __init__(self) -> None:
+        self.rows = 0
         self.blank = 0
         self.waits_for = ""
         self._entries: dict[int, Entry] = {}
@@ -47,11 +47,6 @@ class InvitesReport:
         return [self._entries[number] for number in sorted(self._entries)]
 
     @property
-    def left(self) -> int:
-        """Number of rows without a result yet."""
-        return self.rows - len(self._entries)
-
-    @property
     def counts(self) -> dict[str, int]:
         """Number of rows, in total and by status; ``blank`` only if there are blank rows, which no total includes."""
         counted = Counter(entry.status for entry in self._entries.values())
@@ -62,9 +57,8 @@ class InvitesReport:
         """Return plain JSON: ``counts`` and ``addresses``, one per row."""
         return {"counts": self.counts, "addresses": [entry.to_dict() for entry in self.entries]}
 
-    def serialize(self) -> dict[str, Any]:
-        """Return plain JSON, for Airflow: a ``@task`` may return the report."""
-        return self.to_dict()
+    # For Airflow: a ``@task`` may return the report.
+    serialize = to_dict
 
     @staticmethod
     def deserialize(report: dict[str, Any], _version: int) -> dict[str, Any]:
@@ -87,7 +81,8 @@ class InvitesReport:
         """Return one line for the log."""
         counts = self.counts
         parts = [f"{counts[status]} {status.replace('_', ' ')}" for status in STATUSES if counts[status]]
-        parts += [f"{self.left} left"] if self.left else []
+        left = self.rows - len(self._entries)  # without a result yet
+        parts += [f"{left} left"] if left else []
         blank = f", {self.blank} blank rows skipped" if self.blank else ""
         return f"{self.rows} rows: {', '.join(parts) or 'nothing to do'}{blank}"
 

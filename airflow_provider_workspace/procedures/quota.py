@@ -58,11 +58,6 @@ class Quota:
         return min(known, default=None)
 
     @property
-    def progress_at(self) -> float:
-        """When the last invite was sent, or the task began, in seconds since 1970."""
-        return float(self.kept["progress_at"])
-
-    @property
     def refusals(self) -> int:
         """Number of consecutive requests that were refused for a limit."""
         return int(self.kept["refusals"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
@@ -58,6 +58,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
 
     deferrable: Arg[bool | None] = arg(SWITCH, default=None)
     organization_id: Arg[str | None] = arg(ID, default=None)
+    ask_verification = cast("Any", None)  # an argument of the sensor for domains only
 
     if TYPE_CHECKING:
         # Arguments of Airflow's sensors.
@@ -118,7 +119,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
                 organization_id=self._organization_id,
                 poll_interval=self.poke_interval,
                 end_at=began + self.timeout,
-                ask_verification=self.asks(),
+                ask_verification=bool(self.ask_verification),
             ),
             method_name="execute_complete",
             timeout=timedelta(seconds=self.timeout) + GRACE,
@@ -155,7 +156,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
                 ids = {name: value for name, value in vars(self).items() if name.endswith("_id")}
                 ids["organization_id"] = self._organization_id
                 self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
-                if self.asks():
+                if self.ask_verification:
                     self.ask(hook)
                 self._seen = take_snapshot(
                     hook.client,
@@ -196,12 +197,8 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
     def retrieve(self, hook: WorkspaceHook) -> None:
         """Read the record; sensors that wait for people have none."""
 
-    def asks(self) -> bool:
-        """Return whether each poll requests the verification; only the sensor for domains does."""
-        return False
-
     def ask(self, hook: WorkspaceHook) -> None:
-        """Send this request."""
+        """Request the verification, before each poll if ``ask_verification`` says so."""
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:  # noqa: ARG002
         """
@@ -245,9 +242,6 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
 
     def retrieve(self, hook: WorkspaceHook) -> None:
         hook.get_domain(domain_id=self.domain_id)
-
-    def asks(self) -> bool:
-        return bool(self.ask_verification)
 
     def ask(self, hook: WorkspaceHook) -> None:
         """Request the verification; stop doing so if the service does not accept it from this kind of key."""

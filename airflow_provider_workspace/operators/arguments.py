@@ -153,7 +153,7 @@ class DeclaredArguments:
                 if not hasattr(vars(base)[name], "__get__"):  # neither a method nor a property is a default
                     cls.declared[name] = inherited[name].with_default(vars(base)[name])
         templated = [each.attribute for each in cls.declared.values() if each.templated]
-        cls.template_fields = tuple(dict.fromkeys((*templated, *cls.template_fields)))
+        cls.template_fields = tuple(dict.fromkeys([*templated, *cls.template_fields]))
         if "__init__" not in vars(cls):
             cls.__init__ = _make_init(cls)  # type: ignore[method-assign]
 

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 from airflow_provider_workspace.version_compat import COMMAND
 
 log = logging.getLogger(__name__)
@@ -115,6 +114,8 @@ def check_number(name: str, value: Any) -> None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and 0 <= value <= MAX_NUMBER:
         return
+    from airflow_provider_workspace.errors import WorkspaceInputError, type_name
+
     given = "one beyond that" if is_number else type_name(value)
     raise WorkspaceInputError(f"{name} must be a number from 0 to {MAX_NUMBER:g}, not {given}")
 
@@ -126,4 +127,6 @@ def check_text(name: str, value: Any) -> None:
     :raises WorkspaceInputError: naming the argument
     """
     if not isinstance(value, str | UUID):
+        from airflow_provider_workspace.errors import WorkspaceInputError, type_name
+
         raise WorkspaceInputError(f"{name} must be a string, not {type_name(value)}")

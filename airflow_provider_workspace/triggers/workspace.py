@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
-from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError, WorkspaceInputError, shown
 from airflow_provider_workspace.triggers.deadline import check_number, check_text, serialized
 from airflow_provider_workspace.version_compat import AirflowNotFoundException, asset_stores, watchers_have_queues
 
@@ -168,6 +167,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         :return: the reason if the wait must fail; ``None`` otherwise
         """
         from airflow_provider_workspace.client import waits
+        from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
         from airflow_provider_workspace.procedures.conditions import ask_verification
         from airflow_provider_workspace.triggers.polling import POLL_TIMEOUT
         from airflow_provider_workspace.triggers.shared_hook import SharedHook
@@ -228,12 +228,16 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         if queue is not None:
             check_text("queue", queue)
             if not watchers_have_queues():
+                from airflow_provider_workspace.errors import WorkspaceInputError
+
                 raise WorkspaceInputError(
                     "Leave queue out, or upgrade to Airflow 3.4: before, only triggerers without --queues run watchers"
                 )
         self.queue = queue
         check_number("poll_interval", poll_interval)
         if what not in ("project", "member", "verified_domain"):
+            from airflow_provider_workspace.errors import WorkspaceInputError, shown
+
             raise WorkspaceInputError(f"what is {shown(what)}; expected 'project', 'member' or 'verified_domain'")
         self.what = what
         self.workspace_conn_id = workspace_conn_id

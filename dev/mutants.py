@@ -27,7 +27,7 @@ from queue import SimpleQueue
 HOME = Path(__file__).parent.parent
 BUILD = HOME / "build" / "mutants"
 PACKAGE = "airflow_provider_workspace"
-ROOMS = ("api", "client", "procedures", "state", "operators")
+ROOMS = ("api", "client", "procedures", "state", "windows", "operators")
 INSIDE = re.compile(
     rf"{PACKAGE}(\.| import )"
     r"(api(?!\.(models|operations|operation)\b)|client|procedures|state"

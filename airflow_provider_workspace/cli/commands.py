@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.state.leases import LeaseRegistry
+    from airflow_provider_workspace.windows.leases import LeaseRegistry
 
 
 # Where a command prints; see run().
@@ -93,11 +93,11 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
     """Plan each organization of a file, or the members of a roster."""
     from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.hooks.files import file_at
+    from airflow_provider_workspace.operators.organization_reader import organization_reader
     from airflow_provider_workspace.procedures.members import plan_members
     from airflow_provider_workspace.procedures.organization import plan_organization
     from airflow_provider_workspace.procedures.organization_file import load_organizations
     from airflow_provider_workspace.procedures.roster_files import read_roster
-    from airflow_provider_workspace.state.memory import organization_reader
 
     content: Any = file
     is_roster = not file.endswith((".yaml", ".yml"))
@@ -154,7 +154,7 @@ def import_(args: Namespace) -> None:
     """Print an organization file that describes an organization."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.procedures.organization import describe_organization
-    from airflow_provider_workspace.state.memory import PREFIX, remembered_dashboards
+    from airflow_provider_workspace.state.dashboards import PREFIX, remembered_dashboards
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
@@ -166,9 +166,10 @@ def import_(args: Namespace) -> None:
 def windows(args: Namespace) -> None:
     """List the leases of maintenance windows and the last sweep, and resume the exports of abandoned ones."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
-    from airflow_provider_workspace.state.lease_requests import LeaseServices
-    from airflow_provider_workspace.state.leases import LeaseRegistry, iso
-    from airflow_provider_workspace.state.resuming import Closer, describe_sweep, sweep
+    from airflow_provider_workspace.state.variables import iso
+    from airflow_provider_workspace.windows.lease_requests import LeaseServices
+    from airflow_provider_workspace.windows.leases import LeaseRegistry
+    from airflow_provider_workspace.windows.resuming import Closer, describe_sweep, sweep
 
     _find_connections_in_database()
     registry = LeaseRegistry(DatabaseStore())
@@ -196,7 +197,7 @@ def resume(args: Namespace) -> None:
     """Resume one batch export, unless a maintenance window holds it."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.operators.arguments import EXPORTS
-    from airflow_provider_workspace.state.leases import LeaseRegistry, export_keys
+    from airflow_provider_workspace.windows.leases import LeaseRegistry, export_keys
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
@@ -215,7 +216,7 @@ def resume(args: Namespace) -> None:
 
 def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
     """Return the leases as plain JSON, with what their windows are; those that others have to close first."""
-    from airflow_provider_workspace.state.window import find_states
+    from airflow_provider_workspace.windows.state import find_states
 
     leases = []
     for state, held in find_states(registry, time.time):

@@ -11,10 +11,10 @@ from airflow.models.variable import Variable
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from airflow_provider_workspace.state.leases import ACTIVE_RUN_STATES, PREFIX, Run
+from airflow_provider_workspace.windows.leases import ACTIVE_RUN_STATES, PREFIX, Run
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.state.leases import Window
+    from airflow_provider_workspace.windows.leases import Window
 
 
 class DatabaseStore:

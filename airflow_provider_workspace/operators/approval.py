@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.procedures.plan import Plan
-    from airflow_provider_workspace.state.memory import TaskState
+    from airflow_provider_workspace.state.task_state import TaskState
 
 REJECT = "Reject"
 # Key of the approval in the task state.
@@ -133,7 +133,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     @property
     def task_state(self) -> TaskState:
         """The state of the task across its tries; empty until the plan is approved."""
-        from airflow_provider_workspace.state.memory import TaskState
+        from airflow_provider_workspace.state.task_state import TaskState
 
         asks = self.require_approval and self._granted() is None
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
@@ -165,7 +165,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     @property
     def _grant(self) -> TaskState:
         """The task state with the approval."""
-        from airflow_provider_workspace.state.memory import TaskState
+        from airflow_provider_workspace.state.task_state import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=GRANT)
 

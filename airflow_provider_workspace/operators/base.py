@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.files import ReportFile
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
-    from airflow_provider_workspace.state.memory import CampaignNote, TaskState
+    from airflow_provider_workspace.state.campaigns import CampaignNote
+    from airflow_provider_workspace.state.task_state import TaskState
 
 # The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
 MAX_PAUSE_ON_WORKER = 60.0
@@ -340,7 +341,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     ) -> InvitesReport:
         """Invite people and report the progress to the status page; the options are those of ``invite_all``."""
         from airflow_provider_workspace.procedures.invites import invite_all
-        from airflow_provider_workspace.state.memory import CampaignNote
+        from airflow_provider_workspace.state.campaigns import CampaignNote
 
         self.campaign = CampaignNote(self._context.get("ti"), organization_id)
         # By place: after a deferral the connection may lead elsewhere, where nobody was invited yet.
@@ -395,7 +396,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     @property
     def task_state(self) -> TaskState:
         """The state of the task across its tries; empty in a dry run."""
-        from airflow_provider_workspace.state.memory import TaskState
+        from airflow_provider_workspace.state.task_state import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, clock=time.time)
 

@@ -99,7 +99,7 @@ class WorkspaceCreateDashboardOperator(DashboardFields, WorkspaceWriteOperator):
     if_unknown: Literal["fail", "create"] = fixed(choice("fail", "create"), default="fail")
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.state.memory import DashboardIdentity, DashboardRegistry
+        from airflow_provider_workspace.state.dashboards import DashboardIdentity, DashboardRegistry
 
         settings, create = hook.client.settings, self.filled(hook, "dashboards.CreateDashboard")
         identity = DashboardIdentity(settings.base_url, str(create.project_id), settings.organization_id, create.name)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.organization_file import Organization
     from airflow_provider_workspace.procedures.plan import Change, Plan
-    from airflow_provider_workspace.state.memory import TaskState
+    from airflow_provider_workspace.state.task_state import TaskState
 
     Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
 
@@ -74,15 +74,16 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         """Read the file, plan, and log the plan; return it with the organization of the file and its id."""
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.links import url_for
+        from airflow_provider_workspace.operators.organization_reader import organization_reader
         from airflow_provider_workspace.procedures.organization import PARTS, plan_organization
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
-        from airflow_provider_workspace.state.memory import organization_reader
+        from airflow_provider_workspace.windows.lease_store import LeaseVariables
 
         found = load_organizations(self.checked_file(), file_at, self.render, self.folder)
         wanted = choose_organization(found, self.organization, self.file_name)
         organization_id = hook.organization_or_default(wanted.organization_id)
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
-        reader = organization_reader(hook.client, organization_id, owner=self.try_identity())
+        reader = organization_reader(hook.client, organization_id, LeaseVariables, self.try_identity())
         if "members" in (parts or PARTS):
             wanted = wanted.with_rows(self.roster, self.columns)
         plan = plan_organization(wanted, reader, parts or PARTS)
@@ -265,16 +266,17 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self, hook: WorkspaceHook, part: str, plan: Plan, wanted: Organization, organization_id: str
     ) -> dict[str, Any]:
         """Send the changes of a part, and return the applied plan."""
+        from airflow_provider_workspace.operators.organization_reader import organization_reader
         from airflow_provider_workspace.procedures.organization import plan_organization
         from airflow_provider_workspace.procedures.plan import apply
-        from airflow_provider_workspace.state.memory import organization_reader
+        from airflow_provider_workspace.windows.lease_store import LeaseVariables
 
         asked = [change for change in plan.changes if "is_verified" in change.after and change.operation]
         self.wait_for_verification(hook.client, asked)
         plan.outcomes.update((change, ("done", "")) for change in asked)
 
         def plan_again() -> Plan:
-            return plan_organization(wanted, organization_reader(hook.client, organization_id), (part,))
+            return plan_organization(wanted, organization_reader(hook.client, organization_id, LeaseVariables), (part,))
 
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id)
@@ -286,8 +288,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def memory_of(self, change: Change) -> TaskState:
         """Return the task state of one change."""
-        from airflow_provider_workspace.state.leases import digest
-        from airflow_provider_workspace.state.memory import KEY, TaskState
+        from airflow_provider_workspace.state.task_state import KEY, TaskState
+        from airflow_provider_workspace.state.variables import digest
 
         carried = self._carried.setdefault(change.name, {})
         return TaskState(self._context, carried, clock=time.time, key=f"{KEY}.{digest(change.name)}")

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Window
-    from airflow_provider_workspace.state.resuming import Closed
+    from airflow_provider_workspace.windows.leases import Lease, LeaseRegistry, Window
+    from airflow_provider_workspace.windows.resuming import Closed
 
 
 class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
@@ -48,9 +48,9 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
         """Resume; fail if the run was marked as failed, because Airflow would report success after this task."""
-        from airflow_provider_workspace.state.memory import TaskState
-        from airflow_provider_workspace.state.resuming import marked_as_failed, raise_still_paused
+        from airflow_provider_workspace.state.task_state import TaskState
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
+        from airflow_provider_workspace.windows.resuming import marked_as_failed, raise_still_paused
 
         ti = self._context["ti"]
         max_tries = getattr(ti, "max_tries", None)
@@ -93,9 +93,9 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def close_window(self) -> Closed:
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.state.lease_requests import LeaseServices
-        from airflow_provider_workspace.state.leases import describe_unreadable
-        from airflow_provider_workspace.state.resuming import Closed, Closer
+        from airflow_provider_workspace.windows.lease_requests import LeaseServices
+        from airflow_provider_workspace.windows.leases import describe_unreadable
+        from airflow_provider_workspace.windows.resuming import Closed, Closer
 
         ti = self._context["ti"]
         registry = lease_registry()
@@ -117,7 +117,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def rebuild_leases(self, registry: LeaseRegistry) -> list[Lease]:
         """Rebuild the leases of the window whose Variables were overwritten, from the result of ``open``."""
-        from airflow_provider_workspace.state.leases import Lease, dump
+        from airflow_provider_workspace.windows.leases import Lease, dump
 
         window = self.window
         lost = list(registry.unreadable)
@@ -167,8 +167,8 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> None:
-        from airflow_provider_workspace.state.resuming import raise_still_paused
-        from airflow_provider_workspace.state.window import has_closed
+        from airflow_provider_workspace.windows.resuming import raise_still_paused
+        from airflow_provider_workspace.windows.state import has_closed
 
         status = (event or {}).get("status")
         if status == "unwatched":
@@ -209,9 +209,9 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
     fail_if_any: Arg[bool] = arg(SWITCH, default=True)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
-        from airflow_provider_workspace.state.lease_requests import LeaseServices
-        from airflow_provider_workspace.state.leases import SweepNote
-        from airflow_provider_workspace.state.resuming import Closer, describe_sweep, raise_still_paused, sweep
+        from airflow_provider_workspace.windows.lease_requests import LeaseServices
+        from airflow_provider_workspace.windows.leases import SweepNote
+        from airflow_provider_workspace.windows.resuming import Closer, describe_sweep, raise_still_paused, sweep
 
         ti = self._context["ti"]
         registry = lease_registry()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.state.leases import LeaseRegistry, Window
+    from airflow_provider_workspace.windows.leases import LeaseRegistry, Window
 
 # Maximum length of a window without max_length, besides drain and hold.
 MAX_WINDOW = timedelta(days=1)
@@ -73,10 +73,10 @@ def parse_lengths(**lengths: Any) -> dict[str, float]:
 
 def lease_registry() -> LeaseRegistry:
     """Return the leases as tasks reach them."""
-    from airflow_provider_workspace.state.lease_store import VariableStore
-    from airflow_provider_workspace.state.leases import LeaseRegistry
+    from airflow_provider_workspace.windows.lease_store import LeaseVariables
+    from airflow_provider_workspace.windows.leases import LeaseRegistry
 
-    return LeaseRegistry(VariableStore())
+    return LeaseRegistry(LeaseVariables())
 
 
 class WorkspaceWindowOperator(WorkspaceOperator):
@@ -92,7 +92,7 @@ class WorkspaceWindowOperator(WorkspaceOperator):
 
     @property
     def window(self) -> Window:
-        from airflow_provider_workspace.state.leases import Window
+        from airflow_provider_workspace.windows.leases import Window
 
         ti = self._context["ti"]
         map_index = getattr(ti, "map_index", None)
@@ -132,7 +132,8 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.hooks.endpoints import state_reader
-        from airflow_provider_workspace.state.leases import Lease, iso
+        from airflow_provider_workspace.state.variables import iso
+        from airflow_provider_workspace.windows.leases import Lease
 
         window = self.window
         self.check_close_task(window)
@@ -195,7 +196,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
 
         Clearing the work of one mapped window clears the setups of all of them, but the teardown of that one alone.
         """
-        from airflow_provider_workspace.state.window import FINISHED_STATES, closing_state
+        from airflow_provider_workspace.windows.state import FINISHED_STATES, closing_state
 
         _, state = closing_state(lease_registry().store.run(window, ()), window)
         if state in FINISHED_STATES:
@@ -206,8 +207,8 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
 
     def warn_without_sweep(self, registry: LeaseRegistry, window: Window) -> None:
         """Warn that no sweep runs, and name the windows that were abandoned."""
-        from airflow_provider_workspace.state.window import find_states
         from airflow_provider_workspace.version_compat import COMMAND
+        from airflow_provider_workspace.windows.state import find_states
 
         self.log.warning(
             "Add a Dag with WorkspaceResumeAbandonedExportsOperator, such as the example resume_abandoned_exports: no "
@@ -235,11 +236,11 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.client import waits
-        from airflow_provider_workspace.state.lease_requests import HookService
-        from airflow_provider_workspace.state.leases import WindowClosedError
-        from airflow_provider_workspace.state.pausing import Pauser
-        from airflow_provider_workspace.state.window import WORK_ENDED, window_state
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
+        from airflow_provider_workspace.windows.lease_requests import HookService
+        from airflow_provider_workspace.windows.leases import WindowClosedError
+        from airflow_provider_workspace.windows.pausing import Pauser
+        from airflow_provider_workspace.windows.state import WORK_ENDED, window_state
 
         registry, window = lease_registry(), self.window
         leases = registry.all(window=window)
@@ -318,8 +319,8 @@ class RequireOpenWindow:
         :raises WindowClosedError: the same before Airflow 3.3, where a lease may only seem to be missing: the task's
             ``retries`` check again
         """
-        from airflow_provider_workspace.state.leases import Window, WindowClosedError
-        from airflow_provider_workspace.state.window import window_state
+        from airflow_provider_workspace.windows.leases import Window, WindowClosedError
+        from airflow_provider_workspace.windows.state import window_state
 
         if self.first is not None:
             self.first(context)

@@ -1,1 +1,1 @@
-"""What Airflow remembers for the provider: task state, dashboards, leases of maintenance windows."""
+"""What Airflow remembers for the provider: task state, dashboards, progress of bulk invites."""

@@ -88,13 +88,13 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
             return False
         from asgiref.sync import sync_to_async
 
-        from airflow_provider_workspace.state.lease_store import VariableStore
-        from airflow_provider_workspace.state.leases import Window
-        from airflow_provider_workspace.state.window import has_closed
+        from airflow_provider_workspace.windows.lease_store import LeaseVariables
+        from airflow_provider_workspace.windows.leases import Window
+        from airflow_provider_workspace.windows.state import has_closed
 
         window = Window(self.dag_id, self.run_id, self.close_task_id, self.map_index)
         try:
-            return has_closed(await sync_to_async(VariableStore().run)(window, ()), window)
+            return has_closed(await sync_to_async(LeaseVariables().run)(window, ()), window)
         except Exception:
             log.warning("The state of the closing task cannot be read; trying again", exc_info=True)
             return False

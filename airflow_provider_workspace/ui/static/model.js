@@ -13,7 +13,7 @@ const LABELS = "workspace_labels";
 const HOUR = 3600000;
 // What runs a command on every release of Airflow.
 export const COMMAND = "python -m airflow_provider_workspace";
-// As written by state/leases.py.
+// As written by windows/leases.py.
 const TEXTS = [
   "dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id", "state"
 ];
@@ -118,7 +118,7 @@ export function readWindows(variables) {
     const [id, exportId = "EXPORT_ID"] = key.slice(LEASES.length).split(".");
     const cure = `run ${COMMAND} resume ${exportId} first, then delete it`;
     const text = `If no closing task of its window is left to repair the Variable ${key}, ${cure}: ${what} is unusable.`;
-    // A lease that nobody resumes, or that was paused later, was not resumed: as state/leases.py reads it.
+    // A lease that nobody resumes, or that was paused later, was not resumed: as windows/leases.py reads it.
     const paused = Date.parse(lease.paused_at ?? 0);
     if (lease.state !== "closing" || !lease.closer || Date.parse(lease.resumed_at) < paused) delete lease.resumed_at;
     if (wrong.length) unreadable.push({ id, text });

@@ -1,7 +1,7 @@
 """
 Tasks of a maintenance window against the sandbox, with leases in memory. tests/e2e runs them in Airflow.
 
-What a window is stands in tests/unit/state/test_window.py; concurrent windows are simulated beside it.
+What a window is stands in tests/unit/windows/test_window.py; concurrent windows are simulated beside it.
 """
 
 from __future__ import annotations

@@ -1,20 +1,12 @@
-"""
-What Airflow remembers for tasks: a note before an effect, dashboards that the service cannot list, and progress.
-
-State of a task survives its tries; Variables survive its runs.
-"""
+"""Dashboards, which the service cannot list: remembered in a Variable for all runs, or in the state of a task."""
 
 from __future__ import annotations
 
 import json
-import logging
 import re
-import threading
-import time
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 from airflow_provider_workspace.api.comparison import normal_text
 from airflow_provider_workspace.api.ids import canonical_text, spellings
@@ -25,217 +17,17 @@ from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceOutcomeUnknownError,
 )
-from airflow_provider_workspace.hooks.progress import ProgressLog
 from airflow_provider_workspace.procedures.ensure import read_dashboard
-from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, NEEDS_ATTENTION, InvitesReport
-from airflow_provider_workspace.state.lease_store import VariableStore
-from airflow_provider_workspace.state.leases import LeaseRegistry, digest, export_keys, iso
-from airflow_provider_workspace.version_compat import AirflowFailException
+from airflow_provider_workspace.state.variables import VariableStore, digest
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from airflow_provider_workspace.api.models import Dashboard
     from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.client.settings import Settings
-    from airflow_provider_workspace.procedures.organization import OrganizationReader
     from airflow_provider_workspace.procedures.organization_file import DashboardEntry
-    from airflow_provider_workspace.state.leases import LeaseStore
-
-log = logging.getLogger(__name__)
-
-# The state of a task
-
-KEY = "airflow_provider_workspace"
-# Start of a retry that cannot read the state of the earlier try.
-RETRY_BEGAN = "retry_began"
-# Number of sends in this try.
-SENDS = "sends"
-# The try that sends, of those that were started.
-LATEST_TRY = f"{KEY}.try"
-# How long a try sends before it looks whether another one has begun, in seconds.
-CHECK_SECONDS = 3.0
-
-
-class TaskState:
-    """
-    What is remembered of a task: a value that survives its retries and killed workers.
-
-    Airflow stores it since 3.3. Before, it lasts as long as the try, and a retry does not know what was begun.
-
-    :param carried: plain JSON that the operator keeps across deferrals; holds the value before Airflow 3.3
-    :param dry_run: whether to store nothing
-    """
-
-    def __init__(
-        self,
-        context: Mapping[str, Any],
-        carried: MutableMapping[str, Any] | None = None,
-        *,
-        dry_run: bool = False,
-        clock: Callable[[], float] = time.time,
-        key: str = KEY,
-    ) -> None:
-        self._key = key
-        self._store = None if dry_run else context.get("task_state_store")
-        self._carried = {} if carried is None or dry_run else carried
-        self._clock = clock
-        try_number = int(getattr(context.get("ti"), "try_number", 1))  # int(), because tests pass mocks
-        if self._store is None and not dry_run and try_number > 1:
-            self._carried.setdefault(RETRY_BEGAN, clock())
-
-    def read(self) -> Any:
-        """Return the value of this try or an earlier one; ``None`` if there is none."""
-        return self._carried.get(self._key) if self._store is None else self._store.get(self._key)
-
-    def write(self, value: Any) -> None:
-        """Store plain JSON."""
-        if self._store is None:
-            self._carried[self._key] = value
-        else:
-            self._store.set(self._key, value)
-
-    def forget(self) -> None:
-        """Delete the value."""
-        if self._store is None:
-            self._carried.pop(self._key, None)
-        else:
-            self._store.delete(self._key)
-
-    def begin(self, what: str) -> None:
-        """Note that a request is about to be sent, or may still be in progress."""
-        self.write({"begun": what, "at": self._clock()})
-
-    def take_over(self) -> Callable[..., None] | None:
-        """
-        Note that this try sends from now on; return the check that no other one has begun since, if there is one.
-
-        A worker that was suspended may wake up when Airflow has started another try long ago. The check reads the note
-        again if either clock says that the last look was some seconds ago, and raises ``AirflowFailException``.
-        """
-        store, token, lock, checked = self._store, uuid4().hex, threading.Lock(), _clocks()
-        if store is None:
-            return None
-        store.set(LATEST_TRY, token)
-
-        def check(*_: object) -> None:
-            nonlocal checked
-            with lock:  # of threads that wake up together, each must look
-                clocks = _clocks()
-                if all(abs(now - then) <= CHECK_SECONDS for now, then in zip(clocks, checked, strict=True)):
-                    return
-                # Airflow shows a try that was replaced nothing at all.
-                if store.get(LATEST_TRY) != token:
-                    raise AirflowFailException(
-                        "See the log of the latest try: another try of this task has taken over. Nothing more was sent"
-                    )
-                checked = clocks
-
-        return check
-
-    def count_send(self) -> int:
-        """Count one more send and return the number of sends in this try, deferrals included."""
-        self._carried[SENDS] = self._carried.get(SENDS, 0) + 1
-        sends: int = self._carried[SENDS]
-        return sends
-
-    def has_begun(self, what: str) -> bool:
-        """Return whether this try or an earlier one noted that it sends this."""
-        note = self.read()
-        return isinstance(note, Mapping) and _words(note.get("begun")) == _words(what)
-
-    def age(self, what: str) -> float | None:
-        """
-        Return how many seconds ago this may have been sent last; ``None`` if it certainly was not.
-
-        A retry that cannot read the state of the earlier try counts from its own start. If the clock was set back since
-        then, it counts from now, so that a wait ends.
-        """
-        begun, now = self.has_begun(what), self._clock()
-        at: float | None = self.read()["at"] if begun else self._carried.get(RETRY_BEGAN)
-        if at is None:
-            return None
-        if at > now and begun:
-            self.begin(what)
-        elif at > now:
-            self._carried[RETRY_BEGAN] = now
-        return max(0.0, now - at)
-
-
-def _words(note: object) -> list[str]:
-    """Return the words of a note for comparison; earlier releases noted ids as their authors wrote them."""
-    return [canonical_text(word) for word in str(note).split()]
-
-
-def _clocks() -> tuple[float, float]:
-    """Return both clocks: one stands still while a machine is suspended, the other can be set back."""
-    return time.monotonic(), time.time()
-
-
-# The progress of a bulk invite, for the status page
-
-# Key of its XCom.
-PROGRESS = "progress"
-# Minimum seconds between two writes.
-SECONDS_BETWEEN_PROGRESS = 5.0
-
-
-class CampaignNote:
-    """
-    A context manager that writes the progress of a bulk invite to an XCom every few seconds, and at the end.
-
-    :param ti: the task instance; ``None`` outside of a task, where nothing is written
-    :ivar report: the results so far
-    """
-
-    def __init__(self, ti: Any, organization_id: str) -> None:
-        self.report = InvitesReport()
-        self._ti = ti
-        self._organization_id = organization_id
-        self._log = ProgressLog("Invites")
-        self._written = float("-inf")
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write the final progress; a task that defers has written already."""
-        if kind is None or issubclass(kind, WorkspaceError):
-            self.write()
-
-    def progress(self, done: int, total: int) -> None:
-        """Log the progress, and write it unless that was done a few seconds ago."""
-        self._log(done, total)
-        if time.monotonic() - self._written >= SECONDS_BETWEEN_PROGRESS:
-            self.write()
-
-    def write(self, again_at: float | None = None) -> None:
-        """Write the progress; ``again_at`` is the end of a wait in seconds since 1970."""
-        self._written = time.monotonic()
-        if self._ti is not None:
-            self._ti.xcom_push(key=PROGRESS, value=self.value(time.time(), again_at))
-
-    def value(self, now: float, again_at: float | None) -> dict[str, Any]:
-        """Return plain JSON: ``counts``, rows that are ``left``, the wait, and rows that need a person."""
-        counts = self.report.counts
-        rows = counts.pop("rows")
-        entries = self.report.entries
-        named = [entry for entry in entries if entry.status in NEEDS_ATTENTION]
-        return {
-            "organization_id": self._organization_id,
-            "rows": rows,
-            "counts": {status: number for status, number in counts.items() if number},
-            "left": rows - len(entries),
-            "at": iso(now),
-            "again_at": None if again_at is None else iso(again_at),
-            "why": self.report.waits_for if again_at is not None else "",
-            "needs_person": [entry.to_dict() for entry in named[:MAX_NAMED]],
-        }
-
-
-# Dashboards
+    from airflow_provider_workspace.state.task_state import TaskState
+    from airflow_provider_workspace.state.variables import NoteStore
 
 # The keys that Airflow stores as they are: it cuts others, or refuses them when the dashboard is there.
 KEYS = re.compile(r"[\w.:/ -]{1,250}", re.ASCII)
@@ -289,7 +81,7 @@ class DashboardRegistry:
         identity: DashboardIdentity,
         task: TaskState,
         owner: tuple[str, int],
-        variables: LeaseStore | None = None,
+        variables: NoteStore | None = None,
     ) -> None:
         if key and not KEYS.fullmatch(key):
             raise WorkspaceInputError(
@@ -509,52 +301,7 @@ def variable_keys(organization_id: str, project: str, entry: DashboardEntry) -> 
     return [f"{PREFIX}{readable}_{digest(each, *names)[:8]}" for each in spellings(organization_id)]
 
 
-def organization_reader(
-    client: WorkspaceClient,
-    organization_id: str,
-    store: Callable[[], LeaseStore] | None = VariableStore,
-    owner: tuple[str, int] = ("", 1),
-) -> OrganizationReader:
-    """
-    Return the reader of an organization.
-
-    :param store: makes the store of Variables; ``None`` where none can be read
-    :param owner: the task's try
-    """
-    from airflow_provider_workspace.hooks.files import file_at
-    from airflow_provider_workspace.procedures.organization import OrganizationReader
-
-    settings, variables = client.settings, store and store()
-    leases = LeaseRegistry(variables) if variables else None
-
-    def dashboards(project: str, project_id: object, entry: DashboardEntry, *how: Any) -> DashboardRegistry:
-        identity = DashboardIdentity(settings.base_url, str(project_id), organization_id, entry.name)
-        found = [DashboardRegistry(key, identity, *how) for key in variable_keys(organization_id, project, entry)]
-        return next(filter(DashboardRegistry.is_used, found), found[0])
-
-    def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
-        return dashboards(project, project_id, entry, TaskState({}, dry_run=True), owner, variables).find(client)
-
-    def create_dashboard(project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState) -> None:
-        registry = dashboards(project, create.project_id, entry, memory, owner)
-        dashboard, created = registry.get_or_create(client, create, "fail")
-        log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
-
-    def window_of(export_id: str) -> str:
-        keys = export_keys(settings.base_url, organization_id, export_id)
-        return ", ".join(leases.windows_holding(keys)) if leases else ""
-
-    return OrganizationReader(
-        client,
-        organization_id,
-        store and find_dashboard,
-        create_dashboard,
-        window_of=window_of,
-        file_at=file_at,
-    )
-
-
-def remembered_dashboards(organization_id: str, settings: Settings, store: LeaseStore) -> dict[str, dict[str, str]]:
+def remembered_dashboards(organization_id: str, settings: Settings, store: NoteStore) -> dict[str, dict[str, str]]:
     """Return the Variables that remember dashboards of organization files, by dashboard id, by project id."""
     found: dict[str, dict[str, str]] = {}
     for key in store.list_keys():

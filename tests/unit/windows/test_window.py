@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Run, SweepNote
-from airflow_provider_workspace.state.window import window_state
+from airflow_provider_workspace.windows.leases import Lease, LeaseRegistry, Run, SweepNote
+from airflow_provider_workspace.windows.state import window_state
 
 OPENED, UNTIL = 1_000.0, 4_600.0
 BEGUN = "closing: its closing task has begun"

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.api.outcome import is_refused
 from airflow_provider_workspace.errors import WorkspaceRequestError, WorkspaceStatusError
-from airflow_provider_workspace.state.lease_requests import NotedRequests
-from airflow_provider_workspace.state.leases import Noted, WindowClosedError, describe_unreadable, iso, window_of
-from airflow_provider_workspace.state.window import WORK_ENDED, WindowState, find_states, still_holding, window_state
+from airflow_provider_workspace.state.variables import iso
 from airflow_provider_workspace.version_compat import COMMAND
+from airflow_provider_workspace.windows.lease_requests import NotedRequests
+from airflow_provider_workspace.windows.leases import Noted, WindowClosedError, describe_unreadable, window_of
+from airflow_provider_workspace.windows.state import WORK_ENDED, WindowState, find_states, still_holding, window_state
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.state.leases import Lease, Window
+    from airflow_provider_workspace.windows.leases import Lease, Window
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,6 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from functools import cache
-from hashlib import sha256
 from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
@@ -25,6 +22,7 @@ from airflow_provider_workspace.api.ids import canonical_text, spellings
 from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.state.variables import NoteStore, digest, iso
 from airflow_provider_workspace.version_compat import COMMAND
 
 log = logging.getLogger(__name__)
@@ -70,11 +68,6 @@ class Window:
         """Return its name for people."""
         index = f" [{self.map_index}]" if self.map_index >= 0 else ""
         return f"{self.dag_id} / {self.run_id} / {self.close_task_id}{index}"
-
-
-def iso(time: float) -> str:
-    """Format a time as ISO 8601."""
-    return datetime.fromtimestamp(time, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_time(value: object) -> float:
@@ -236,28 +229,8 @@ class Run:
         return [getattr(state, "value", state) for key, state in (self.tasks or {}).items() if name.fullmatch(key)]
 
 
-class LeaseStore(Protocol):
-    """Stores leases: in Variables, in Airflow's database for the command line, in memory for tests."""
-
-    def list_keys(self) -> list[str]:
-        """Return the keys of all leases."""
-        ...
-
-    def read(self, key: str) -> str | None:
-        """Return a value; ``None`` only if there certainly is none."""
-        ...
-
-    def add(self, key: str, value: str) -> None:
-        """Write a value whose key may be new."""
-        ...
-
-    def write(self, key: str, value: str) -> None:
-        """Replace a value."""
-        ...
-
-    def delete(self, key: str) -> None:
-        """Delete a value; one that is gone is no error."""
-        ...
+class LeaseStore(NoteStore, Protocol):
+    """Stores leases, and knows the runs that hold them."""
 
     def run(self, window: Window, task_ids: Iterable[str]) -> Run:
         """Return the run of a window, with the states of its closing task and of other tasks."""
@@ -416,9 +389,3 @@ def describe_unreadable(key: str, why: str) -> str:
         f"If no closing task of its window is left to repair the Variable '{key}', run '{COMMAND} resume {export_id}' "
         f"first, then delete it: {why.rstrip('.')}."
     )
-
-
-@cache
-def digest(*parts: str) -> str:
-    """Return a digest of some texts for a key."""
-    return sha256("\n".join(parts).encode(errors="surrogatepass")).hexdigest()[:20]

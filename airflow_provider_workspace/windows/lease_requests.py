@@ -24,7 +24,7 @@ from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundEx
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Seen
+    from airflow_provider_workspace.windows.leases import Lease, LeaseRegistry, Seen
 
 log = logging.getLogger(__name__)
 

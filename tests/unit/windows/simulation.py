@@ -14,9 +14,9 @@ from typing import Any
 
 import greenlet
 
-from airflow_provider_workspace.state.leases import Lease, LeaseRegistry, Run, Window
-from airflow_provider_workspace.state.pausing import Pauser
-from airflow_provider_workspace.state.resuming import Closer, sweep
+from airflow_provider_workspace.windows.leases import Lease, LeaseRegistry, Run, Window
+from airflow_provider_workspace.windows.pausing import Pauser
+from airflow_provider_workspace.windows.resuming import Closer, sweep
 
 EXPORT = "0190c0de-0000-4000-8000-0000000000e1"
 CONSISTENCY_TIME = 120.0

@@ -1,24 +1,20 @@
-"""Where leases are kept: Airflow's Variables, as tasks and triggers reach them."""
+"""Notes in Airflow's Variables, as tasks and triggers reach them: each one a Variable of its own."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timezone
+from functools import cache
+from hashlib import sha256
+from typing import Protocol
 
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.state.leases import ACTIVE_RUN_STATES, PREFIX, Run
-from airflow_provider_workspace.version_compat import COMMAND, lists_variables, variable_keys
+from airflow_provider_workspace.version_compat import lists_variables, variable_keys
 
-if TYPE_CHECKING:
-    from airflow_provider_workspace.state.leases import Window
-
-# Before Airflow 3.3 Variables cannot be listed: this one lists the keys of the leases.
-INDEX = "workspace_leases"
-# How often a window checks that its entry stays in the index, and the seconds between two checks.
+# How often a task checks that its entry stays in the index, and the seconds between two checks.
 CHECKS_OF_ENTRY = 2
 SECONDS_BETWEEN_CHECKS = 0.7
 MAX_WRITES = 20
@@ -26,22 +22,46 @@ MAX_WRITES = 20
 MAX_READS = 3
 
 
+class NoteStore(Protocol):
+    """Stores notes: in Variables, in Airflow's database for the command line, in memory for tests."""
+
+    def list_keys(self) -> list[str]:
+        """Return the keys of all notes."""
+        ...
+
+    def read(self, key: str) -> str | None:
+        """Return a value; ``None`` only if there certainly is none."""
+        ...
+
+    def add(self, key: str, value: str) -> None:
+        """Write a value whose key may be new."""
+        ...
+
+    def write(self, key: str, value: str) -> None:
+        """Replace a value."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Delete a value; one that is gone is no error."""
+        ...
+
+
 @dataclass(frozen=True)
 class VariableStore:
     """
-    Stores leases as Variables, for tasks and triggers; also other notes that must not overwrite each other.
+    Stores notes that must not overwrite each other as Variables, for tasks and triggers.
 
     :param prefix: prefix of the keys
     :param index: the Variable that lists the keys before Airflow 3.3
     :param description: description of each Variable in the Airflow UI
     """
 
-    prefix: str = PREFIX
-    index: str = INDEX
-    description: str = f"Lease of a maintenance window: {COMMAND} windows shows it."
+    prefix: str
+    index: str
+    description: str
 
     def list_keys(self) -> list[str]:
-        """Return the keys of all leases."""
+        """Return the keys of all notes."""
         return variable_keys(self.prefix) if lists_variables() else self._index()
 
     def read(self, key: str) -> str | None:
@@ -82,16 +102,6 @@ class VariableStore:
         if not lists_variables():
             self._write_index([entry for entry in self._index() if entry != key])
 
-    def run(self, window: Window, task_ids: Iterable[str]) -> Run:
-        """Return the run of a window, with the states of its closing task and of other tasks."""
-        from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance as Ti
-
-        run: dict[str, Any] = {"dag_id": window.dag_id, "run_ids": [window.run_id]}
-        if Ti.get_dr_count(**run, states=ACTIVE_RUN_STATES) == 0:
-            return Run("over" if Ti.get_dr_count(**run) else "gone")
-        states = Ti.get_task_states(**run, task_ids=[window.close_task_id, *task_ids])
-        return Run(tasks=states.get(window.run_id, {}))
-
     def _index(self) -> list[str]:
         try:
             keys = json.loads(self.read(self.index) or "[]")
@@ -105,7 +115,7 @@ class VariableStore:
         Variable.set(self.index, json.dumps(keys), description=f"Keys of Variables that begin with {self.prefix}")
 
     def _add_to_index(self, key: str) -> None:
-        """Add a key, check that it stays, and add it again if another window overwrites the index."""
+        """Add a key, check that it stays, and add it again if another task overwrites the index."""
         stayed = 0
         for _ in range(MAX_WRITES):
             keys = self._index()
@@ -116,8 +126,17 @@ class VariableStore:
             else:
                 stayed = 0
                 self._write_index([*keys, key])
-            # Jitter, so that windows that open together do not retry together.
+            # Jitter, so that tasks that begin together do not retry together.
             waits.sleep(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
-        raise WorkspaceError(
-            f"Try again: other windows keep overwriting the Variable '{self.index}'. Nothing was sent."
-        )
+        raise WorkspaceError(f"Try again: other tasks keep overwriting the Variable '{self.index}'. Nothing was sent.")
+
+
+def iso(time: float) -> str:
+    """Format a time as ISO 8601."""
+    return datetime.fromtimestamp(time, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@cache
+def digest(*parts: str) -> str:
+    """Return a digest of some texts for a key."""
+    return sha256("\n".join(parts).encode(errors="surrogatepass")).hexdigest()[:20]

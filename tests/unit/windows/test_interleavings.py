@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.state import leases, pausing
-from tests.unit.state.simulation import World, build
+from airflow_provider_workspace.windows import leases, pausing
+from tests.unit.windows.simulation import World, build
 
 
 @pytest.fixture(autouse=True)

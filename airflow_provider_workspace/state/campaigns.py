@@ -1,0 +1,73 @@
+"""The progress of a bulk invite, for the status page."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.hooks.progress import ProgressLog
+from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, NEEDS_ATTENTION, InvitesReport
+from airflow_provider_workspace.state.variables import iso
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# Key of its XCom.
+PROGRESS = "progress"
+# Minimum seconds between two writes.
+SECONDS_BETWEEN_PROGRESS = 5.0
+
+
+class CampaignNote:
+    """
+    A context manager that writes the progress of a bulk invite to an XCom every few seconds, and at the end.
+
+    :param ti: the task instance; ``None`` outside of a task, where nothing is written
+    :ivar report: the results so far
+    """
+
+    def __init__(self, ti: Any, organization_id: str) -> None:
+        self.report = InvitesReport()
+        self._ti = ti
+        self._organization_id = organization_id
+        self._log = ProgressLog("Invites")
+        self._written = float("-inf")
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Write the final progress; a task that defers has written already."""
+        if kind is None or issubclass(kind, WorkspaceError):
+            self.write()
+
+    def progress(self, done: int, total: int) -> None:
+        """Log the progress, and write it unless that was done a few seconds ago."""
+        self._log(done, total)
+        if time.monotonic() - self._written >= SECONDS_BETWEEN_PROGRESS:
+            self.write()
+
+    def write(self, again_at: float | None = None) -> None:
+        """Write the progress; ``again_at`` is the end of a wait in seconds since 1970."""
+        self._written = time.monotonic()
+        if self._ti is not None:
+            self._ti.xcom_push(key=PROGRESS, value=self.value(time.time(), again_at))
+
+    def value(self, now: float, again_at: float | None) -> dict[str, Any]:
+        """Return plain JSON: ``counts``, rows that are ``left``, the wait, and rows that need a person."""
+        counts = self.report.counts
+        rows = counts.pop("rows")
+        entries = self.report.entries
+        named = [entry for entry in entries if entry.status in NEEDS_ATTENTION]
+        return {
+            "organization_id": self._organization_id,
+            "rows": rows,
+            "counts": {status: number for status, number in counts.items() if number},
+            "left": rows - len(entries),
+            "at": iso(now),
+            "again_at": None if again_at is None else iso(again_at),
+            "why": self.report.waits_for if again_at is not None else "",
+            "needs_person": [entry.to_dict() for entry in named[:MAX_NAMED]],
+        }

@@ -1,0 +1,137 @@
+"""What is remembered of a task: a note before an effect, which survives its tries and killed workers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any
+from uuid import uuid4
+
+from airflow_provider_workspace.api.ids import canonical_text
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+KEY = "airflow_provider_workspace"
+# Start of a retry that cannot read the state of the earlier try.
+RETRY_BEGAN = "retry_began"
+# Number of sends in this try.
+SENDS = "sends"
+# The try that sends, of those that were started.
+LATEST_TRY = f"{KEY}.try"
+# How long a try sends before it looks whether another one has begun, in seconds.
+CHECK_SECONDS = 3.0
+
+
+class TaskState:
+    """
+    What is remembered of a task: a value that survives its retries and killed workers.
+
+    Airflow stores it since 3.3. Before, it lasts as long as the try, and a retry does not know what was begun.
+
+    :param carried: plain JSON that the operator keeps across deferrals; holds the value before Airflow 3.3
+    :param dry_run: whether to store nothing
+    """
+
+    def __init__(
+        self,
+        context: Mapping[str, Any],
+        carried: MutableMapping[str, Any] | None = None,
+        *,
+        dry_run: bool = False,
+        clock: Callable[[], float] = time.time,
+        key: str = KEY,
+    ) -> None:
+        self._key = key
+        self._store = None if dry_run else context.get("task_state_store")
+        self._carried = {} if carried is None or dry_run else carried
+        self._clock = clock
+        try_number = int(getattr(context.get("ti"), "try_number", 1))  # int(), because tests pass mocks
+        if self._store is None and not dry_run and try_number > 1:
+            self._carried.setdefault(RETRY_BEGAN, clock())
+
+    def read(self) -> Any:
+        """Return the value of this try or an earlier one; ``None`` if there is none."""
+        return self._carried.get(self._key) if self._store is None else self._store.get(self._key)
+
+    def write(self, value: Any) -> None:
+        """Store plain JSON."""
+        if self._store is None:
+            self._carried[self._key] = value
+        else:
+            self._store.set(self._key, value)
+
+    def forget(self) -> None:
+        """Delete the value."""
+        if self._store is None:
+            self._carried.pop(self._key, None)
+        else:
+            self._store.delete(self._key)
+
+    def begin(self, what: str) -> None:
+        """Note that a request is about to be sent, or may still be in progress."""
+        self.write({"begun": what, "at": self._clock()})
+
+    def take_over(self) -> Callable[..., None] | None:
+        """
+        Note that this try sends from now on; return the check that no other one has begun since, if there is one.
+
+        A worker that was suspended may wake up when Airflow has started another try long ago. The check reads the note
+        again if either clock says that the last look was some seconds ago, and raises ``AirflowFailException``.
+        """
+        store, token, lock, checked = self._store, uuid4().hex, threading.Lock(), _clocks()
+        if store is None:
+            return None
+        store.set(LATEST_TRY, token)
+
+        def check(*_: object) -> None:
+            nonlocal checked
+            with lock:  # of threads that wake up together, each must look
+                clocks = _clocks()
+                if all(abs(now - then) <= CHECK_SECONDS for now, then in zip(clocks, checked, strict=True)):
+                    return
+                # Airflow shows a try that was replaced nothing at all.
+                if store.get(LATEST_TRY) != token:
+                    raise AirflowFailException(
+                        "See the log of the latest try: another try of this task has taken over. Nothing more was sent"
+                    )
+                checked = clocks
+
+        return check
+
+    def count_send(self) -> int:
+        """Count one more send and return the number of sends in this try, deferrals included."""
+        self._carried[SENDS] = self._carried.get(SENDS, 0) + 1
+        sends: int = self._carried[SENDS]
+        return sends
+
+    def has_begun(self, what: str) -> bool:
+        """Return whether this try or an earlier one noted that it sends this."""
+        note = self.read()
+        return isinstance(note, Mapping) and _words(note.get("begun")) == _words(what)
+
+    def age(self, what: str) -> float | None:
+        """
+        Return how many seconds ago this may have been sent last; ``None`` if it certainly was not.
+
+        A retry that cannot read the state of the earlier try counts from its own start. If the clock was set back since
+        then, it counts from now, so that a wait ends.
+        """
+        begun, now = self.has_begun(what), self._clock()
+        at: float | None = self.read()["at"] if begun else self._carried.get(RETRY_BEGAN)
+        if at is None:
+            return None
+        if at > now and begun:
+            self.begin(what)
+        elif at > now:
+            self._carried[RETRY_BEGAN] = now
+        return max(0.0, now - at)
+
+
+def _words(note: object) -> list[str]:
+    """Return the words of a note for comparison; earlier releases noted ids as their authors wrote them."""
+    return [canonical_text(word) for word in str(note).split()]
+
+
+def _clocks() -> tuple[float, float]:
+    """Return both clocks: one stands still while a machine is suspended, the other can be set back."""
+    return time.monotonic(), time.time()

@@ -1,0 +1,1 @@
+"""Maintenance windows: leases on batch exports, pausing, resuming, and what a window is."""

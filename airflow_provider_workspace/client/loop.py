@@ -17,7 +17,7 @@ import httpx
 
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.wire import Body, attempt_error, headers_for, proxy_for, tls_context
+from airflow_provider_workspace.client.exchange import Body, attempt_error, headers_for, proxy_for, tls_context
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation, Request, RequestContext

@@ -85,8 +85,17 @@ def proxy_for(settings: Settings) -> str | None:
     return url
 
 
+def tls_for(url: str | None, settings: Settings) -> ssl.SSLContext | None:
+    """
+    Return the TLS context for a service or a proxy, ``None`` for one without TLS.
+
+    :raises WorkspaceConfigError: if the CA certificates cannot be read
+    """
+    return _tls_context(settings.verify) if (url or "").lower().startswith("https://") else None
+
+
 @cache
-def tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the setting as it is, hashable for the cache
+def _tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the setting as it is, hashable for the cache
     """
     Return the TLS context, which is cached because reading the CA certificates takes 45 ms.
 

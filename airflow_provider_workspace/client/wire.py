@@ -33,7 +33,7 @@ from airflow_provider_workspace.client.exchange import (
     attempt_error,
     headers_for,
     proxy_for,
-    tls_context,
+    tls_for,
 )
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ class ThreadBackend:
         self._headers = CaseInsensitiveDict(headers_for(settings))
         proxy = proxy_for(settings)
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
-        https = settings.base_url.startswith("https://") or (proxy or "").startswith("https://")
-        self._adapter = _Adapter(tls_context(settings.verify) if https else None, settings.max_concurrency)
+        tls = tls_for(settings.base_url, settings) or tls_for(proxy, settings)
+        self._adapter = _Adapter(tls, settings.max_concurrency)
 
     def exchange(self, op: Operation[Any], request: Request, url: str, context: RequestContext) -> Response:
         """
@@ -212,7 +212,8 @@ class _Adapter(HTTPAdapter):
         self.poolmanager.pool_classes_by_scheme = POOLS
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(proxy, **{**kwargs, **self._tls})
+        own_tls = {"proxy_ssl_context": self._tls.get("ssl_context")}
+        manager = super().proxy_manager_for(proxy, **kwargs, **self._tls, **own_tls)
         manager.pool_classes_by_scheme = POOLS
         return manager
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import select
 import socket
 import ssl
 import struct
@@ -211,6 +212,34 @@ def dripping(before: bytes, drops: bytes, pause: float = 0.03) -> Scene:
         for drop in cycle(drops):
             connection.sendall(bytes([drop]))
             time.sleep(pause)
+
+    return Scene(handler=play)
+
+
+def dripping_record(tls: ssl.SSLContext, before: bytes = b"") -> Scene:
+    """Read a request and send ``before`` in TLS, then the bytes of a record that never ends, one at a time."""
+
+    def play(connection: socket.socket) -> None:
+        with tls.wrap_socket(connection.dup(), server_side=True) as wrapped:
+            read_request(wrapped)
+            wrapped.sendall(before)
+            handler = dripping(b"\x17\x03\x03\x40\x00", b" ").handler
+            assert handler
+            handler(connection)
+
+    return Scene(reads=False, handler=play)
+
+
+def tunnel(url: str) -> Scene:
+    """Connect to a server on loopback, as a proxy does, and pass on what comes from either side."""
+
+    def play(connection: socket.socket) -> None:
+        with socket.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as service:
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                for source in select.select([connection, service], [], [])[0]:
+                    other = service if source is connection else connection
+                    other.sendall(more(source))
 
     return Scene(handler=play)
 

@@ -17,7 +17,7 @@ import httpx
 
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.wire import Body, attempt_error, headers_for, proxy_for, tls_context
+from airflow_provider_workspace.client.exchange import Body, attempt_error, headers_for, proxy_for, tls_for
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
@@ -41,11 +41,12 @@ class LoopBackend:
         self._settings = settings
         self._slots = asyncio.Semaphore(settings.max_concurrency)
         self.condition = _LoopCondition()
+        proxy = proxy_for(settings)
         self._http = httpx.AsyncClient(
             headers=headers_for(settings),
             timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
-            verify=tls_context(settings.verify) if settings.base_url.startswith("https://") else False,
-            proxy=proxy_for(settings),
+            verify=tls_for(settings.base_url, settings) or False,
+            proxy=httpx.Proxy(proxy, ssl_context=tls_for(proxy, settings)) if proxy else None,
             trust_env=False,
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # stores no cookies
@@ -146,8 +147,8 @@ def _left_over(response: httpx.Response) -> bytes:
     """Return the bytes after a response; httpx has no public way to read them, so a test checks this path."""
     found: Any = response
     for name in ("stream", "_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state", "trailing_data"):
-        found = getattr(found, name, None)
-    return found[0] if found else b""
+        found = getattr(found, name)
+    return found[0]
 
 
 class _LoopCondition:

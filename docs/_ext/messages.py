@@ -16,7 +16,7 @@ DOCS = Path(__file__).resolve().parents[1]
 PACKAGE = DOCS.parent / "airflow_provider_workspace"
 # Where messages come from, and the page that explains them.
 TOPICS = {
-    "The connection": (r"client/settings|client/wire|hooks/connection", "connection.md"),
+    "The connection": (r"client/settings|client/exchange|client/wire|hooks/connection", "connection.md"),
     "Maintenance windows": (r"windows/|operators/w|triggers/d|task_groups", "guides/maintenance-windows.md"),
     "Organization files": (r"procedures/organization|operators/organization", "guides/organization-file.md"),
     "Members and approvals": (r"procedures/(members|plan)|operators/(members|approval)", "guides/members.md"),

@@ -1,0 +1,253 @@
+"""What the transports of workers and of event loops share: headers, proxy, TLS context, body, and their errors."""
+
+from __future__ import annotations
+
+import http.client
+import io
+import ssl
+import urllib.request
+import zlib
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from airflow_provider_workspace import __version__
+from airflow_provider_workspace.api.outcome import Outcome
+from airflow_provider_workspace.api.request_errors import request_error
+from airflow_provider_workspace.client.settings import is_loopback, is_url
+from airflow_provider_workspace.errors import (
+    WorkspaceConfigError,
+    WorkspaceConnectionError,
+    WorkspaceResponseError,
+    WorkspaceTimeoutError,
+    WorkspaceTransportError,
+)
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation, RequestContext
+    from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.errors import WorkspaceRequestError
+
+# Bytes that are decompressed at once.
+CHUNK_SIZE = 1_000_000
+COMPRESSIONS = ("gzip", "x-gzip", "deflate")
+# TLS errors that a retry may not meet: the connection broke during the handshake.
+TRANSIENT_TLS_ERRORS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
+
+
+class ResponseTooLargeError(Exception):
+    """The response exceeds the maximum size."""
+
+
+class UnreadableBodyError(Exception):
+    """The body does not match its Content-Encoding."""
+
+
+def headers_for(settings: Settings) -> dict[str, str]:
+    """Return the headers of every request."""
+    return {
+        "Authorization": f"Bearer {settings.api_key}",
+        "Accept": "application/json",
+        "Accept-Encoding": "gzip, deflate",
+        "User-Agent": f"airflow-provider-workspace/{__version__}",
+    }
+
+
+def proxy_for(settings: Settings) -> str | None:
+    """
+    Return the proxy of the settings, else that of the environment, else ``None``.
+
+    For a service on this machine the proxy of the environment is ignored.
+
+    :raises WorkspaceConfigError: if the proxy of the environment is not an HTTP proxy or not a valid URL
+    """
+    if settings.proxy is not None:
+        return settings.proxy
+    parts = urlsplit(settings.base_url)
+    if is_loopback(parts.hostname or "") or urllib.request.proxy_bypass(parts.netloc):
+        return None
+    proxies = urllib.request.getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all")
+    if proxy is None:
+        return None
+    scheme, found, _ = proxy.rpartition("://")
+    if found and scheme.lower() not in ("http", "https"):
+        raise WorkspaceConfigError(
+            f"Set an http:// proxy as 'proxy' in the extra of {settings.source}, or name {parts.hostname} in NO_PROXY: "
+            f"the environment names a {scheme}:// proxy, which is not supported."
+        )
+    url = proxy if found else f"http://{proxy}"
+    if not is_url(url):  # not shown: it may hold a password
+        raise WorkspaceConfigError(
+            f"Correct the proxy in the environment, set 'proxy' in the extra of {settings.source}, or name "
+            f"{parts.hostname} in NO_PROXY: the proxy in the environment is not a valid URL."
+        )
+    return url
+
+
+def tls_for(url: str | None, settings: Settings) -> ssl.SSLContext | None:
+    """
+    Return the TLS context for a service or a proxy, ``None`` for one without TLS.
+
+    :raises WorkspaceConfigError: if the CA certificates cannot be read
+    """
+    return _tls_context(settings.verify) if (url or "").lower().startswith("https://") else None
+
+
+@cache
+def _tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the setting as it is, hashable for the cache
+    """
+    Return the TLS context, which is cached because reading the CA certificates takes 45 ms.
+
+    :param verify: true for the default CA certificates (those of ``REQUESTS_CA_BUNDLE``, ``CURL_CA_BUNDLE`` or
+        ``SSL_CERT_FILE`` if set), a file or directory with others, or false to disable verification
+    :raises WorkspaceConfigError: if the CA certificates cannot be read
+    """
+    import os
+
+    import certifi
+
+    if verify is False:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
+    names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+    bundle = verify if isinstance(verify, str) else next(filter(None, map(os.environ.get, names)), certifi.where())
+    try:
+        if os.path.isdir(bundle):  # noqa: PTH112 - one call, no Path needed
+            return ssl.create_default_context(capath=bundle)
+        return ssl.create_default_context(cafile=bundle)
+    except OSError as error:
+        raise WorkspaceConfigError(
+            f"Correct 'verify' in the extra of the connection, or {', '.join(names)} in the environment: the "
+            f"CA certificates in '{bundle}' cannot be read ({error})."
+        ) from error
+
+
+class Body:
+    """
+    Collects and decompresses the chunks of a body.
+
+    :param encoding: Content-Encoding; ``None`` if the response has none
+    :param limit: maximum bytes, before and after decompression
+    :raises UnreadableBodyError: if the encoding is not in Accept-Encoding
+    """
+
+    def __init__(self, encoding: str | None, limit: int) -> None:
+        self._limit = limit
+        self._received = 0
+        self._content = io.BytesIO()
+        name = (encoding or "identity").strip().lower()
+        if name not in ("identity", *COMPRESSIONS):
+            raise UnreadableBodyError(f"unexpected Content-Encoding {name[:40]}")
+        self._compressed = name in COMPRESSIONS
+        self._deflate = name == "deflate"
+        # With these window bits zlib detects gzip and zlib.
+        self._decompressor: Any = zlib.decompressobj(47) if self._compressed else None
+
+    def add(self, chunk: bytes) -> None:
+        """
+        Add a chunk.
+
+        :raises ResponseTooLargeError: if the body exceeds the limit, before the rest is decompressed
+        :raises UnreadableBodyError: if the chunk cannot be decompressed
+        """
+        if self._deflate and not self._received and chunk[0] & 0x0F != 8:
+            self._decompressor = zlib.decompressobj(-15)  # raw deflate without a zlib header
+        self._received += len(chunk)
+        if self._received > self._limit:
+            raise ResponseTooLargeError
+        if self._compressed:
+            self._decompress(chunk)
+        else:
+            self._append(chunk)
+
+    def content(self) -> bytes:
+        """
+        Return the body.
+
+        :raises UnreadableBodyError: if a compressed one is cut off
+        """
+        if self._compressed and self._received:
+            self._decompress(b"")
+            if not self._decompressor.eof:
+                raise UnreadableBodyError("the compressed body is cut off")
+        return self._content.getvalue()
+
+    def _decompress(self, chunk: bytes) -> None:
+        while True:
+            if self._decompressor.eof and chunk:  # another gzip member
+                self._decompressor = zlib.decompressobj(47)
+            try:
+                decompressed = self._decompressor.decompress(chunk, CHUNK_SIZE)
+            except zlib.error as error:
+                raise UnreadableBodyError(f"the body cannot be decompressed ({error})") from None
+            self._append(decompressed)
+            chunk = self._decompressor.unconsumed_tail or self._decompressor.unused_data
+            if not chunk and len(decompressed) < CHUNK_SIZE:
+                return
+
+    def _append(self, chunk: bytes) -> None:
+        if self._content.tell() + len(chunk) > self._limit:
+            raise ResponseTooLargeError
+        self._content.write(chunk)
+
+
+def attempt_error(
+    op: Operation[Any],
+    error: Exception,
+    context: RequestContext,
+    settings: Settings,
+    *,
+    sent: bool,
+    overdue: bool,
+    timeout: bool = False,
+) -> WorkspaceRequestError:
+    """
+    Build the error for a failed attempt.
+
+    :param error: exception of a library; it is not kept, because its frames contain the API key
+    :param sent: whether a byte of the request may have been sent
+    :param overdue: whether the total timeout is over
+    :param timeout: whether the error is a timeout; a ``TimeoutError`` is recognized without it
+    """
+    causes, redacted = _causes(error), context.with_secrets_of(op).redacted
+    timeout = timeout or any(isinstance(cause, TimeoutError) for cause in causes)
+    why, cure = f"{type(causes[-1]).__name__}: {causes[-1]}", ""
+    if isinstance(error, ResponseTooLargeError):
+        cure = f"Raise max_response_bytes in the extra of {context.source} if the service really returns that much."
+        what = f"returned more than {settings.max_response_bytes:,} bytes"
+        return request_error(WorkspaceResponseError, op, what, cure=cure, retryable=False)
+    if not sent:
+        cure = f"Check the host, port and proxy of {context.source}."
+        retryable = not isinstance(error, ValueError | http.client.InvalidURL)  # such a host name or URL is permanent
+        tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
+        if timeout:
+            why = f"no connection within {settings.total_timeout if overdue else settings.connect_timeout:g} s"
+        elif tls is not None and not isinstance(tls, TRANSIENT_TLS_ERRORS):
+            why, retryable = f"TLS failed, {type(tls).__name__}: {tls}", False
+            if isinstance(tls, ssl.SSLCertVerificationError):
+                cure = f"Correct the host of {context.source}, or set 'verify' in its extra to the file of your CA."
+        what = f"was not sent: {redacted(why).rstrip('.: ')}"
+        return request_error(
+            WorkspaceConnectionError, op, what, cure=cure, outcome=Outcome.NOT_SENT, retryable=retryable
+        )
+    if timeout:
+        setting = "total_timeout" if overdue else "read_timeout"
+        why = f"{'not within' if overdue else 'nothing for'} {getattr(settings, setting):g} s"
+        cure = f"Raise {setting} in the extra of {context.source} if the service needs longer."
+    what = f"was sent, but no complete response arrived: {redacted(why).rstrip('.: ')}"
+    return request_error(WorkspaceTimeoutError if timeout else WorkspaceTransportError, op, what, cure=cure)
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """Return an exception and its causes, through the wrappers of the libraries."""
+    found: list[BaseException] = []
+    cause: Any = error
+    while cause is not None:
+        found.append(cause)
+        context = None if cause.__suppress_context__ else cause.__context__
+        parts = (getattr(cause, "reason", None), *cause.args, cause.__cause__, context)
+        cause = next((part for part in parts if isinstance(part, BaseException) and part not in found), None)
+    return found

@@ -125,6 +125,17 @@ def _tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the se
         ) from error
 
 
+def has_received(tls: ssl.SSLObject) -> bool:
+    """Whether a TLS connection that should be idle has received bytes or its end, which a read decrypts."""
+    try:
+        tls.read(1)
+    except ssl.SSLWantReadError:
+        return False
+    except ssl.SSLError:
+        pass
+    return True
+
+
 class Body:
     """
     Collects and decompresses the chunks of a body.

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import greenback
 import httpx
+from anyio.streams.tls import TLSAttribute, TLSStream
 
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.exchange import Body, attempt_error, headers_for, proxy_for, tls_for
+from airflow_provider_workspace.client.exchange import (
+    Body,
+    attempt_error,
+    has_received,
+    headers_for,
+    proxy_for,
+    tls_for,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
@@ -143,12 +151,17 @@ class _Exchange:
             await self.response.extensions["network_stream"].aclose()
 
 
-def _left_over(response: httpx.Response) -> bytes:
-    """Return the bytes after a response; httpx has no public way to read them, so a test checks this path."""
+def _left_over(response: httpx.Response) -> bool:
+    """Whether bytes follow a response; httpx has no public way to tell, so a test checks these attributes."""
     found: Any = response
     for name in ("stream", "_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state", "trailing_data"):
         found = getattr(found, name)
-    return found[0]
+    stream = response.extensions["network_stream"]._stream  # noqa: SLF001
+    while isinstance(stream, TLSStream):  # within the TLS of a proxy there may be that of the service
+        if has_received(stream.extra(TLSAttribute.ssl_object)):  # noqa: S610
+            return True
+        stream = stream.transport_stream
+    return bool(found[0])
 
 
 class _LoopCondition:

@@ -123,11 +123,16 @@ class LoopBackend:
             headers=headers,
             extensions={"trace": exchange.trace},
         )
-        async with asked as exchange.response:
-            response = exchange.response
-            received = Body(response.headers.get("content-encoding"), self._settings.max_response_bytes)
-            async for chunk in response.aiter_raw():
-                received.add(chunk)
+        try:
+            async with asked as exchange.response:
+                response = exchange.response
+                received = Body(response.headers.get("content-encoding"), self._settings.max_response_bytes)
+                async for chunk in response.aiter_raw():
+                    received.add(chunk)
+        except BaseException:
+            if exchange.socket is not None:  # a TLS handshake that is cancelled leaves it open
+                await exchange.socket.aclose()
+            raise
         return Response(response.status_code, response.headers, received.content())
 
 
@@ -137,13 +142,17 @@ class _Exchange:
 
     :ivar sent: whether a byte of the request may have been sent
     :ivar response: the response, once its headers were received
+    :ivar socket: the stream of the connection, if it was made for this exchange
     """
 
     sent = False
+    socket: Any = None
     response: httpx.Response | None = None
 
     async def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Record when the request itself is sent, as opposed to a CONNECT to a proxy."""
+        """Record the connection, and when the request itself is sent, as opposed to a CONNECT to a proxy."""
+        if event == "connection.connect_tcp.complete":
+            self.socket = info["return_value"]
         if event == "http11.send_request_headers.started" and info["request"].method != b"CONNECT":
             self.sent = True
         if event == "http11.receive_response_body.complete" and self.response is not None and _left_over(self.response):

@@ -32,7 +32,6 @@ from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.exchange import (
     Body,
     ResponseTooLargeError,
-    UnreadableBodyError,
     attempt_error,
     has_received,
     headers_for,
@@ -55,7 +54,7 @@ WRITE_SIZE = 16_384
 
 
 # Exceptions of a failed attempt. Not Exception, because Airflow stops tasks with exceptions of its own.
-FAILURES = (OSError, HTTPError, http.client.HTTPException, ValueError, ResponseTooLargeError, UnreadableBodyError)
+FAILURES = (OSError, HTTPError, http.client.HTTPException, ValueError)
 
 
 class Exchange:
@@ -213,19 +212,17 @@ class _Adapter(HTTPAdapter):
     """An adapter with bounded connections and a shared TLS context; by default each pool reads the CA certificates."""
 
     def __init__(self, tls: ssl.SSLContext | None, connections: int) -> None:
-        self._tls: dict[str, Any] = {}
         if tls is not None:
             tls.sslsocket_class = _TlsSocket
-            self._tls = {"ssl_context": tls}
+        self._tls = tls
         super().__init__(pool_maxsize=connections)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **{**kwargs, **self._tls})
+        super().init_poolmanager(*args, **kwargs, ssl_context=self._tls)
         self.poolmanager.pool_classes_by_scheme = POOLS
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        own_tls = {"proxy_ssl_context": self._tls.get("ssl_context")}
-        manager = super().proxy_manager_for(proxy, **kwargs, **self._tls, **own_tls)
+        manager = super().proxy_manager_for(proxy, **kwargs, ssl_context=self._tls, proxy_ssl_context=self._tls)
         manager.pool_classes_by_scheme = POOLS
         return manager
 
@@ -251,10 +248,9 @@ class _BoundedConnection(HTTPConnection):
     def is_connected(self) -> bool:
         """Whether the connection is open and received nothing while it was idle."""
         sock: Any = self.sock
-        pending = isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
-        return (
-            super().is_connected and not pending and not (isinstance(sock, SSLTransport) and has_received(sock.sslobj))
-        )
+        if isinstance(sock, SSLTransport):
+            return super().is_connected and not has_received(sock.sslobj)
+        return super().is_connected and not (isinstance(sock, ssl.SSLSocket) and sock.pending())
 
     def connect(self) -> None:
         """Connect to the service, directly or through a proxy."""
@@ -269,15 +265,13 @@ class _BoundedConnection(HTTPConnection):
         exchange = _exchange.get()
         exchange.begin_step()
         found = socket.getaddrinfo(self._dns_host, self.port, allowed_gai_family(), socket.SOCK_STREAM)
-        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
         while True:
-            host, seconds = addresses[0], exchange.timeout() / len(addresses)
+            seconds, (*_, address) = exchange.timeout() / len(found), found.pop(0)
             try:
-                sock = create_connection((host, self.port), seconds, socket_options=self.socket_options)
+                sock = create_connection((str(address[0]), self.port), seconds, socket_options=self.socket_options)
             except OSError:
-                if not addresses[1:]:
+                if not found:
                     raise
-                addresses.pop(0)
             else:
                 sock.settimeout(exchange.begin_step())  # for the TLS handshake
                 return sock

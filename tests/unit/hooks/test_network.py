@@ -202,25 +202,13 @@ def test_requests_go_through_the_proxy_of_the_connection_or_the_environment(
 
 
 @pytest.mark.parametrize(
-    ("proxy", "message"),
-    [
-        (
-            "socks5h://user:s3cret@p:1",
-            "Set an http:// proxy as 'proxy' in the extra of connection 'workspace_default', or",
-        ),
-        *(
-            (proxy, "Correct the proxy in the environment")
-            for proxy in ("http://user:s3cret@p:x", "http://[p", "p p:1")
-        ),
-    ],
+    "proxy", ["socks5h://user:s3cret@p:1", "http://user:s3cret@p:x", "http://user:s3cret@[p", "p s3cret:1"]
 )
-def test_an_unusable_proxy_of_the_environment_is_refused(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch, proxy: str, message: str
-) -> None:
+def test_an_unusable_proxy_of_the_environment_is_refused(ask: Ask, monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     asked = ask("https://host.example.com", READ)
     assert isinstance(asked.error, WorkspaceConfigError)
-    assert str(asked.error).startswith(message)
+    assert str(asked.error).startswith("Correct the proxy in the environment")
     assert "s3cret" not in str(asked.error)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import socket
@@ -28,6 +29,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceResponseError,
     WorkspaceTimeoutError,
 )
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests import raw_server
 from tests.raw_server import (
@@ -46,7 +48,7 @@ from tests.raw_server import (
 from tests.unit.hooks.conftest import CHANGE, CREATE, DELETE, KEY, LIST, PAUSE, READ
 
 if TYPE_CHECKING:
-    from tests.unit.hooks.conftest import Ask, Question
+    from tests.unit.hooks.conftest import Ask, Question, SetConnection
 
 # Tests of TLS do not verify the certificate.
 pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
@@ -450,6 +452,29 @@ def test_a_connection_with_surplus_bytes_is_not_reused(
         asked = ask(service.url, ("list_members", {"limit": 1}), **settings)
     assert [row.id for row in asked.result] == ["1", "2", "3"]
     assert service.connections == 3
+
+
+def test_other_tasks_run_while_a_large_body_arrives(set_connection: SetConnection) -> None:
+    def play(connection: socket.socket) -> None:
+        connection.sendall(HEAD + b"Content-Length: 20000008\r\n\r\n")
+        for _ in range(20):
+            connection.sendall(b" " * 1_000_000)
+            time.sleep(0.03)
+        connection.sendall(b'{"id":7}')
+
+    async def read() -> int:
+        turns = 0
+        async with WorkspaceAsyncHook() as hook:
+            asked = asyncio.ensure_future(hook.get_dashboard(dashboard_id=7))
+            while not asked.done():
+                await asyncio.sleep(0.01)
+                turns += 1
+            assert (await asked).id == 7
+        return turns
+
+    with RawServer(Scene(handler=play)) as service:
+        set_connection(service.url)
+        assert asyncio.run(read()) > 20
 
 
 # Lists

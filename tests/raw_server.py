@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -193,23 +193,23 @@ def closed_port() -> int:
 
 
 @contextmanager
-def full_backlog() -> Iterator[str]:
+def full_backlog(host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
     """Yield the URL of a host that swallows each SYN: nobody accepts, and the backlog is full."""
     with ExitStack() as stack:
-        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        listener = stack.enter_context(socket.create_server((host, port), backlog=0))
         for _ in range(4):
             filler = stack.enter_context(socket.socket())
             filler.settimeout(0)
             filler.connect_ex(listener.getsockname())
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        yield f"http://{host}:{listener.getsockname()[1]}"
 
 
 def dripping(before: bytes, drops: bytes, pause: float = 0.03) -> Scene:
-    """Send ``before``, then the bytes of ``drops`` one at a time, forever."""
+    """Send ``before``, then the bytes of ``drops`` one at a time, for ten seconds."""
 
     def play(connection: socket.socket) -> None:
         connection.sendall(before)
-        for drop in cycle(drops):
+        for drop in islice(cycle(drops), int(10 / pause)):
             connection.sendall(bytes([drop]))
             time.sleep(pause)
 
@@ -217,7 +217,7 @@ def dripping(before: bytes, drops: bytes, pause: float = 0.03) -> Scene:
 
 
 def dripping_record(tls: ssl.SSLContext, before: bytes = b"") -> Scene:
-    """Read a request and send ``before`` in TLS, then the bytes of a record that never ends, one at a time."""
+    """Read a request and send ``before`` in TLS, then the bytes of a long record, one at a time."""
 
     def play(connection: socket.socket) -> None:
         with tls.wrap_socket(connection.dup(), server_side=True) as wrapped:

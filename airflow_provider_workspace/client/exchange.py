@@ -35,11 +35,11 @@ COMPRESSIONS = ("gzip", "x-gzip", "deflate")
 TRANSIENT_TLS_ERRORS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
 
-class ResponseTooLargeError(Exception):
+class ResponseTooLargeError(ValueError):
     """The response exceeds the maximum size."""
 
 
-class UnreadableBodyError(Exception):
+class UnreadableBodyError(ValueError):
     """The body does not match its Content-Encoding."""
 
 
@@ -59,7 +59,7 @@ def proxy_for(settings: Settings) -> str | None:
 
     For a service on this machine the proxy of the environment is ignored.
 
-    :raises WorkspaceConfigError: if the proxy of the environment is not an HTTP proxy or not a valid URL
+    :raises WorkspaceConfigError: if the proxy of the environment is not a valid http:// or https:// URL
     """
     if settings.proxy is not None:
         return settings.proxy
@@ -70,17 +70,11 @@ def proxy_for(settings: Settings) -> str | None:
     proxy = proxies.get(parts.scheme) or proxies.get("all")
     if proxy is None:
         return None
-    scheme, found, _ = proxy.rpartition("://")
-    if found and scheme.lower() not in ("http", "https"):
-        raise WorkspaceConfigError(
-            f"Set an http:// proxy as 'proxy' in the extra of {settings.source}, or name {parts.hostname} in NO_PROXY: "
-            f"the environment names a {scheme}:// proxy, which is not supported."
-        )
-    url = proxy if found else f"http://{proxy}"
+    url = proxy if "://" in proxy else f"http://{proxy}"
     if not is_url(url):  # not shown: it may hold a password
         raise WorkspaceConfigError(
             f"Correct the proxy in the environment, set 'proxy' in the extra of {settings.source}, or name "
-            f"{parts.hostname} in NO_PROXY: the proxy in the environment is not a valid URL."
+            f"{parts.hostname} in NO_PROXY: the proxy in the environment is not a valid http:// or https:// URL."
         )
     return url
 
@@ -123,6 +117,15 @@ def _tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the se
             f"Correct 'verify' in the extra of the connection, or {', '.join(names)} in the environment: the "
             f"CA certificates in '{bundle}' cannot be read ({error})."
         ) from error
+
+
+def has_received(tls: ssl.SSLObject) -> bool:
+    """Whether a TLS connection that should be idle has received bytes or its end, which a read decrypts."""
+    try:
+        tls.read(1)
+    except ssl.SSLError as error:
+        return not isinstance(error, ssl.SSLWantReadError)
+    return True
 
 
 class Body:
@@ -228,7 +231,7 @@ def attempt_error(
         elif tls is not None and not isinstance(tls, TRANSIENT_TLS_ERRORS):
             why, retryable = f"TLS failed, {type(tls).__name__}: {tls}", False
             if isinstance(tls, ssl.SSLCertVerificationError):
-                cure = f"Correct the host of {context.source}, or set 'verify' in its extra to the file of your CA."
+                cure = f"Correct the host or proxy of {context.source}, or set 'verify' in its extra to your CA file."
         what = f"was not sent: {redacted(why).rstrip('.: ')}"
         return request_error(
             WorkspaceConnectionError, op, what, cure=cure, outcome=Outcome.NOT_SENT, retryable=retryable

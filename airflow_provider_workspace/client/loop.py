@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import greenback
 import httpx
+from anyio.streams.tls import TLSAttribute, TLSStream
 
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.client.exchange import Body, attempt_error, headers_for, proxy_for, tls_for
+from airflow_provider_workspace.client.exchange import (
+    Body,
+    attempt_error,
+    has_received,
+    headers_for,
+    proxy_for,
+    tls_for,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
@@ -115,11 +123,16 @@ class LoopBackend:
             headers=headers,
             extensions={"trace": exchange.trace},
         )
-        async with asked as exchange.response:
-            response = exchange.response
-            received = Body(response.headers.get("content-encoding"), self._settings.max_response_bytes)
-            async for chunk in response.aiter_raw():
-                received.add(chunk)
+        try:
+            async with asked as exchange.response:
+                response = exchange.response
+                received = Body(response.headers.get("content-encoding"), self._settings.max_response_bytes)
+                async for chunk in response.aiter_raw():
+                    received.add(chunk)
+        except BaseException:
+            if exchange.socket is not None:  # a TLS handshake that is cancelled leaves it open
+                await exchange.socket.aclose()
+            raise
         return Response(response.status_code, response.headers, received.content())
 
 
@@ -129,13 +142,17 @@ class _Exchange:
 
     :ivar sent: whether a byte of the request may have been sent
     :ivar response: the response, once its headers were received
+    :ivar socket: the stream of the connection, if it was made for this exchange
     """
 
     sent = False
+    socket: Any = None
     response: httpx.Response | None = None
 
     async def trace(self, event: str, info: dict[str, Any]) -> None:
-        """Record when the request itself is sent, as opposed to a CONNECT to a proxy."""
+        """Record the connection, and when the request itself is sent, as opposed to a CONNECT to a proxy."""
+        if event == "connection.connect_tcp.complete":
+            self.socket = info["return_value"]
         if event == "http11.send_request_headers.started" and info["request"].method != b"CONNECT":
             self.sent = True
         if event == "http11.receive_response_body.complete" and self.response is not None and _left_over(self.response):
@@ -143,12 +160,17 @@ class _Exchange:
             await self.response.extensions["network_stream"].aclose()
 
 
-def _left_over(response: httpx.Response) -> bytes:
-    """Return the bytes after a response; httpx has no public way to read them, so a test checks this path."""
+def _left_over(response: httpx.Response) -> bool:
+    """Whether bytes follow a response; httpx has no public way to tell, so a test checks these attributes."""
     found: Any = response
     for name in ("stream", "_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state", "trailing_data"):
         found = getattr(found, name)
-    return found[0]
+    stream = response.extensions["network_stream"]._stream  # noqa: SLF001
+    while isinstance(stream, TLSStream):  # within the TLS of a proxy there may be that of the service
+        if has_received(stream.extra(TLSAttribute.ssl_object)):  # noqa: S610
+            return True
+        stream = stream.transport_stream
+    return bool(found[0])
 
 
 class _LoopCondition:

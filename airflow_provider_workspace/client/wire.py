@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import http.client
 import io
+import socket
 import ssl
 import threading
 import time
@@ -23,14 +24,16 @@ from requests.structures import CaseInsensitiveDict
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import HTTPError
+from urllib3.util.connection import allowed_gai_family, create_connection
+from urllib3.util.ssltransport import SSLTransport
 
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.exchange import (
     Body,
     ResponseTooLargeError,
-    UnreadableBodyError,
     attempt_error,
+    has_received,
     headers_for,
     proxy_for,
     tls_for,
@@ -51,7 +54,7 @@ WRITE_SIZE = 16_384
 
 
 # Exceptions of a failed attempt. Not Exception, because Airflow stops tasks with exceptions of its own.
-FAILURES = (OSError, HTTPError, http.client.HTTPException, ValueError, ResponseTooLargeError, UnreadableBodyError)
+FAILURES = (OSError, HTTPError, http.client.HTTPException, ValueError)
 
 
 class Exchange:
@@ -61,12 +64,14 @@ class Exchange:
     :param settings: timeouts and the maximum response size
     :ivar deadline: end of the total timeout by the monotonic clock
     :ivar sent: whether a byte of the request may have been sent
+    :ivar connect_by: end of a step of connecting by the monotonic clock; ``None`` once connected
     """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.deadline = time.monotonic() + settings.total_timeout
         self.sent = False
+        self.connect_by: float | None = None
         self._received = 0
 
     @property
@@ -74,16 +79,27 @@ class Exchange:
         """Whether the total timeout is over."""
         return time.monotonic() >= self.deadline
 
+    def begin_step(self) -> float:
+        """
+        Begin a step of connecting, such as a TLS handshake, and return its timeout in seconds.
+
+        :raises TimeoutError: if the total timeout is over
+        """
+        self.connect_by = time.monotonic() + self.settings.connect_timeout
+        return self.timeout()
+
     def timeout(self) -> float:
         """
         Return the timeout in seconds for the next read or write.
 
-        :raises TimeoutError: if the total timeout is over
+        :raises TimeoutError: if the total timeout, or the connect timeout of the step, is over
         """
-        left = self.deadline - time.monotonic()
+        now = time.monotonic()
+        patience = self.settings.read_timeout if self.connect_by is None else self.connect_by - now
+        left = min(self.deadline - now, patience)
         if left <= 0:
             raise TimeoutError
-        return min(left, self.settings.read_timeout)
+        return left
 
     def count(self, received: int) -> None:
         """
@@ -166,23 +182,15 @@ class ThreadBackend:
         return ThreadPoolExecutor(self._settings.max_concurrency, thread_name_prefix="workspace")
 
     def _send(self, exchange: Exchange, method: str, url: str, body: bytes | None) -> Response:
-        seconds = min(self._settings.connect_timeout, self._settings.total_timeout)
-        verify = self._settings.verify is not False
+        request, verify = _prepare(method, url, self._headers, body), self._settings.verify is not False
         token = _exchange.set(exchange)
         try:
-            response = self._adapter.send(
-                _prepare(method, url, self._headers, body),
-                stream=True,
-                timeout=(seconds, self._settings.read_timeout),
-                verify=verify,
-                proxies=self._proxies,
-            )
+            with self._adapter.send(request, stream=True, verify=verify, proxies=self._proxies) as response:
+                received = Body(response.headers.get("Content-Encoding"), self._settings.max_response_bytes)
+                for chunk in response.raw.stream(READ_SIZE, decode_content=False):
+                    received.add(chunk)
         finally:
             _exchange.reset(token)
-        with response:
-            received = Body(response.headers.get("Content-Encoding"), self._settings.max_response_bytes)
-            for chunk in response.raw.stream(READ_SIZE, decode_content=False):
-                received.add(chunk)
         return Response(response.status_code, response.headers, received.content())
 
 
@@ -204,21 +212,31 @@ class _Adapter(HTTPAdapter):
     """An adapter with bounded connections and a shared TLS context; by default each pool reads the CA certificates."""
 
     def __init__(self, tls: ssl.SSLContext | None, connections: int) -> None:
-        self._tls: dict[str, Any] = {} if tls is None else {"ssl_context": tls}
+        if tls is not None:
+            tls.sslsocket_class = _TlsSocket
+        self._tls = tls
         super().__init__(pool_maxsize=connections)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **{**kwargs, **self._tls})
+        super().init_poolmanager(*args, **kwargs, ssl_context=self._tls)
         self.poolmanager.pool_classes_by_scheme = POOLS
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        own_tls = {"proxy_ssl_context": self._tls.get("ssl_context")}
-        manager = super().proxy_manager_for(proxy, **kwargs, **self._tls, **own_tls)
+        manager = super().proxy_manager_for(proxy, **kwargs, ssl_context=self._tls, proxy_ssl_context=self._tls)
         manager.pool_classes_by_scheme = POOLS
         return manager
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
         """Do nothing; the TLS context has the CA certificates."""
+
+
+class _TlsSocket(ssl.SSLSocket):
+    """A socket with TLS, in which there may be more TLS: urllib3 reads a record of that in any number of parts."""
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        """Receive such a part before the deadline."""
+        self.settimeout(_exchange.get().timeout())
+        return super().recv(buflen, flags)
 
 
 class _BoundedConnection(HTTPConnection):
@@ -229,8 +247,10 @@ class _BoundedConnection(HTTPConnection):
     @property
     def is_connected(self) -> bool:
         """Whether the connection is open and received nothing while it was idle."""
-        pending = isinstance(self.sock, ssl.SSLSocket) and self.sock.pending() > 0
-        return super().is_connected and not pending
+        sock: Any = self.sock
+        if isinstance(sock, SSLTransport):
+            return super().is_connected and not has_received(sock.sslobj)
+        return super().is_connected and not (isinstance(sock, ssl.SSLSocket) and sock.pending())
 
     def connect(self) -> None:
         """Connect to the service, directly or through a proxy."""
@@ -238,7 +258,29 @@ class _BoundedConnection(HTTPConnection):
         try:
             super().connect()
         finally:
-            self._connecting = False
+            self._connecting, _exchange.get().connect_by = False, None
+
+    def _new_conn(self) -> socket.socket:
+        """Connect to the first address that answers; those still to try share the rest of the connect timeout."""
+        exchange = _exchange.get()
+        exchange.begin_step()
+        found = socket.getaddrinfo(self._dns_host, self.port, allowed_gai_family(), socket.SOCK_STREAM)
+        while True:
+            seconds, (*_, address) = exchange.timeout() / len(found), found.pop(0)
+            try:
+                sock = create_connection((str(address[0]), self.port), seconds, socket_options=self.socket_options)
+            except OSError:
+                if not found:
+                    raise
+            else:
+                sock.settimeout(exchange.begin_step())  # for the TLS handshake
+                return sock
+
+    def _tunnel(self) -> None:
+        """Ask the proxy for a tunnel, within the read timeout; then the TLS handshake begins."""
+        _exchange.get().connect_by = None
+        super()._tunnel()
+        cast("socket.socket", self.sock).settimeout(_exchange.get().begin_step())
 
     def send(self, data: Any) -> None:
         """Send a part of the request before the deadline."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import socket
 import ssl
-from typing import TYPE_CHECKING
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,7 +23,9 @@ from tests.raw_server import (
     answer,
     closed_port,
     dripping,
+    full_backlog,
     read_request,
+    tunnel,
 )
 from tests.unit.hooks.conftest import CREATE, READ
 
@@ -55,6 +59,27 @@ def test_a_refused_connection_is_retried(ask: Ask, question: Question, place: st
     assert (asked.error.outcome, asked.error.attempts, len(asked.waits)) == ("not_sent", 3, 2)
     assert "Check the host, port and proxy of connection 'workspace_default'." in str(asked.error)
     assert [line.split()[1] for line in asked.audit] == ["outcome=not_sent"] * (question is not READ)
+
+
+@pytest.mark.parametrize("good", [True, False], ids=["then a good one", "and no other"])
+def test_dead_addresses_share_the_connect_timeout(ask: Ask, monkeypatch: pytest.MonkeyPatch, *, good: bool) -> None:
+    dead = [f"127.0.0.{number}" for number in range(2, 6)]
+    resolve = socket.getaddrinfo
+
+    def resolve_many(host: str | bytes, *how: Any, **named: Any) -> list[Any]:
+        hosts = [*dead, *["127.0.0.1"] * good] if host in ("many.invalid", b"many.invalid") else [host]
+        return [found for host in hosts for found in resolve(host, *how, **named)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve_many)
+    with RawServer(FOUND) as service, ExitStack() as stack:
+        port = int(service.url.rpartition(":")[2])
+        for host in dead:
+            stack.enter_context(full_backlog(host, port))
+        began = time.monotonic()
+        asked = ask(f"http://many.invalid:{port}", READ, connect_timeout=2, max_attempts=1)
+        seconds = time.monotonic() - began
+    assert asked.error is None if good else "was not sent: no connection within 2 s" in str(asked.error)
+    assert 0.5 < seconds < 2.5
 
 
 # What a server does before TLS is there, or a proxy in place of a tunnel, and whether it is tried again.
@@ -110,10 +135,26 @@ def test_plain_bytes_after_a_request_in_tls_have_outcome_unknown(ask: Ask, serve
 # Proxies
 
 
-def test_a_request_lost_behind_a_proxy_has_outcome_unknown(ask: Ask) -> None:
-    with RawServer(CLOSED_AFTER_READING) as proxy:
-        asked = ask("http://host.invalid", CREATE, proxy=proxy.url)
-    assert (asked.error.outcome, proxy.connections) == ("unknown", 1)
+@pytest.mark.parametrize("of_service", [False, True], ids=["http", "https"])
+@pytest.mark.parametrize("of_proxy", [False, True], ids=["http proxy", "https proxy"])
+def test_a_proxy_and_a_service_may_have_tls_and_its_ca_each(
+    ask: Ask, server_tls: ssl.SSLContext, certificate: Path, *, of_service: bool, of_proxy: bool
+) -> None:
+    with (
+        RawServer(FOUND, FOUND, CLOSED_AFTER_READING, tls=server_tls if of_service else None) as service,
+        RawServer(
+            *([tunnel(service.url)] if of_service else service.scenes), tls=server_tls if of_proxy else None
+        ) as proxy,
+    ):
+        for verify in (str(certificate), False):
+            assert ask(service.url, READ, proxy=proxy.url, verify=verify).result.id == 7
+        lost = ask(service.url, CREATE, proxy=proxy.url, verify=str(certificate))
+        unknown = ask(service.url, CREATE, proxy=proxy.url) if of_service or of_proxy else None
+    assert (lost.error.outcome, lost.error.attempts) == ("unknown", 1)
+    if unknown:
+        assert (unknown.error.outcome, unknown.error.retryable) == ("not_sent", False)
+        assert "or set 'verify' in its extra" in str(unknown.error)
+    assert len((service if of_service else proxy).requests) == 3
 
 
 OWN, OTHER = "{proxy}", "http://127.0.0.1:9"
@@ -161,25 +202,13 @@ def test_requests_go_through_the_proxy_of_the_connection_or_the_environment(
 
 
 @pytest.mark.parametrize(
-    ("proxy", "message"),
-    [
-        (
-            "socks5h://user:s3cret@p:1",
-            "Set an http:// proxy as 'proxy' in the extra of connection 'workspace_default', or",
-        ),
-        *(
-            (proxy, "Correct the proxy in the environment")
-            for proxy in ("http://user:s3cret@p:x", "http://[p", "p p:1")
-        ),
-    ],
+    "proxy", ["socks5h://user:s3cret@p:1", "http://user:s3cret@p:x", "http://user:s3cret@[p", "p s3cret:1"]
 )
-def test_an_unusable_proxy_of_the_environment_is_refused(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch, proxy: str, message: str
-) -> None:
+def test_an_unusable_proxy_of_the_environment_is_refused(ask: Ask, monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
     monkeypatch.setenv("HTTPS_PROXY", proxy)
     asked = ask("https://host.example.com", READ)
     assert isinstance(asked.error, WorkspaceConfigError)
-    assert str(asked.error).startswith(message)
+    assert str(asked.error).startswith("Correct the proxy in the environment")
     assert "s3cret" not in str(asked.error)
 
 

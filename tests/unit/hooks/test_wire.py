@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import socket
@@ -28,6 +29,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceResponseError,
     WorkspaceTimeoutError,
 )
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests import raw_server
 from tests.raw_server import (
@@ -37,14 +39,16 @@ from tests.raw_server import (
     Scene,
     answer,
     dripping,
+    dripping_record,
     endless,
     read_request,
     redirect,
+    tunnel,
 )
 from tests.unit.hooks.conftest import CHANGE, CREATE, DELETE, KEY, LIST, PAUSE, READ
 
 if TYPE_CHECKING:
-    from tests.unit.hooks.conftest import Ask, Question
+    from tests.unit.hooks.conftest import Ask, Question, SetConnection
 
 # Tests of TLS do not verify the certificate.
 pytestmark = pytest.mark.filterwarnings("ignore:Unverified HTTPS request")
@@ -259,7 +263,7 @@ DRIPPING = {
 
 @pytest.mark.parametrize(
     ("name", "tls"),
-    [*((name, False) for name in DRIPPING), ("head", True), ("body", True), ("chunks", True), ("gzip", True)],
+    [*((name, False) for name in DRIPPING), ("chunks", True), ("gzip", True)],
 )
 def test_a_slow_drip_ends_at_the_total_timeout(ask: Ask, server_tls: ssl.SSLContext, name: str, *, tls: bool) -> None:
     total = 0.6 if tls else 0.25
@@ -273,6 +277,42 @@ def test_a_slow_drip_ends_at_the_total_timeout(ask: Ask, server_tls: ssl.SSLCont
     assert "Raise total_timeout in the extra of " in str(asked.error)
     assert f"no complete response arrived: not within {total:g} s (" in str(asked.error)
     assert total - 0.05 < seconds < total + 5
+
+
+HANDSHAKE = Scene(reads=False, handler=dripping(b"\x16\x03\x03\x40\x00", b" ").handler)
+
+
+@pytest.mark.parametrize(
+    ("where", "limit"),
+    [
+        ("handshake", "connect_timeout"),
+        ("handshake", "total_timeout"),
+        ("head", "total_timeout"),
+        ("body", "total_timeout"),
+    ],
+)
+@pytest.mark.parametrize("proxy", ["no", "http", "https"])
+def test_tls_that_drips_ends_at_a_timeout(
+    ask: Ask, server_tls: ssl.SSLContext, proxy: str, where: str, limit: str
+) -> None:
+    scene = (
+        HANDSHAKE if where == "handshake" else dripping_record(server_tls, HEAD + b"\r\n" if where == "body" else b"")
+    )
+    with (
+        RawServer(scene) as service,
+        RawServer(tunnel(service.url), tls=server_tls if proxy == "https" else None) as to,
+    ):
+        settings = {limit: 0.6, "max_attempts": 1, "verify": False} | ({} if proxy == "no" else {"proxy": to.url})
+        began = time.monotonic()
+        asked = ask(service.url.replace("http:", "https:"), CREATE, **settings)
+        seconds = time.monotonic() - began
+    if where == "handshake":
+        assert asked.error.outcome == "not_sent"
+        assert "no connection within 0.6 s" in str(asked.error)
+    else:
+        assert asked.error.outcome == "unknown"
+        assert "no complete response arrived: not within 0.6 s (" in str(asked.error)
+    assert 0.55 < seconds < 0.6 + 5
 
 
 ENDLESS = {
@@ -369,9 +409,12 @@ def responses(replies: Callable[[int], bytes], late: float = 0.0) -> Scene:
 
     def play(connection: socket.socket) -> None:
         for number in range(1, 9):
+            # Without a pause, the parts (each a record, in TLS) arrive together.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, late == 0)
             for part in replies(number).split(b"|"):
                 connection.sendall(part)
                 time.sleep(late)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 0)
             read_request(connection)
 
     return Scene(handler=play)
@@ -395,13 +438,43 @@ def test_provisional_responses_are_skipped(ask: Ask, provisional: bytes) -> None
         assert service.connections == 1
 
 
-@pytest.mark.parametrize("surplus", [reply(99), b"{}"], ids=["response", "junk"])
-def test_a_connection_with_surplus_bytes_is_not_reused(ask: Ask, surplus: bytes) -> None:
+@pytest.mark.parametrize("surplus", [reply(99), b"{}", b"|" + reply(99)], ids=["response", "junk", "TLS record"])
+@pytest.mark.parametrize("proxy", ["no", "http", "https"])
+def test_a_connection_with_surplus_bytes_is_not_reused(
+    ask: Ask, server_tls: ssl.SSLContext, surplus: bytes, proxy: str
+) -> None:
     pages = [responses(lambda _, number=number: reply(number) + surplus) for number in (1, 2, 3)]  # type: ignore[misc]
-    with RawServer(*pages) as service:
-        asked = ask(service.url, ("list_members", {"limit": 1}))
+    with (
+        RawServer(*pages, tls=None if proxy == "no" else server_tls) as service,
+        RawServer(tunnel(service.url), tls=server_tls if proxy == "https" else None) as to,
+    ):
+        settings = {} if proxy == "no" else {"proxy": to.url, "verify": False}
+        asked = ask(service.url, ("list_members", {"limit": 1}), **settings)
     assert [row.id for row in asked.result] == ["1", "2", "3"]
     assert service.connections == 3
+
+
+def test_other_tasks_run_while_a_large_body_arrives(set_connection: SetConnection) -> None:
+    def play(connection: socket.socket) -> None:
+        connection.sendall(HEAD + b"Content-Length: 20000008\r\n\r\n")
+        for _ in range(20):
+            connection.sendall(b" " * 1_000_000)
+            time.sleep(0.03)
+        connection.sendall(b'{"id":7}')
+
+    async def read() -> int:
+        turns = 0
+        async with WorkspaceAsyncHook() as hook:
+            asked = asyncio.ensure_future(hook.get_dashboard(dashboard_id=7))
+            while not asked.done():
+                await asyncio.sleep(0.01)
+                turns += 1
+            assert (await asked).id == 7
+        return turns
+
+    with RawServer(Scene(handler=play)) as service:
+        set_connection(service.url)
+        assert asyncio.run(read()) > 20
 
 
 # Lists

@@ -109,6 +109,8 @@ def test_the_samples_of_own_endpoints_run_against_a_service(
 
 
 @pytest.mark.needs_airflow("3.2", "the module of exceptions that the page imports")
+@pytest.mark.per_airflow
+@pytest.mark.slow
 def test_the_documented_project_passes(airflow_cli: AirflowCli, tmp_path: Path) -> None:
     """Without complete Dag runs, which tests/e2e/test_wheel.py has."""
     for _, _, code in FILES:

@@ -41,6 +41,8 @@ def test_a_connection_in_the_readme_is_valid(text: str) -> None:
     assert settings.project_id == "1"
 
 
+@pytest.mark.per_airflow
+@pytest.mark.slow
 def test_the_test_in_the_readme_passes(airflow_cli: AirflowCli, tmp_path: Path) -> None:
     (code,) = [code for language, code in BLOCKS if language == "py"]
     (tmp_path / "test_readme.py").write_text(code)

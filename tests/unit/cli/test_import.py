@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.per_airflow,
     pytest.mark.needs_airflow("3.2", "commands of providers"),
     pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
 ]
@@ -66,7 +68,6 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
     return install(monkeypatch)
 
 
-@pytest.mark.per_airflow
 def test_the_plan_of_an_imported_file_is_empty_for_hard_texts(
     airflow_cli: AirflowCli,
     migrated_database: Path,

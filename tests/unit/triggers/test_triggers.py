@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 ADA = "ada@example.com"
-INTERVAL = 0.1
+INTERVAL = 0.05
 
 
 @pytest.fixture(autouse=True)

@@ -17,8 +17,8 @@ from airflow_provider_workspace.api.operations import OPERATIONS
 from airflow_provider_workspace.operators.send import WorkspaceSendOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
+from tests.classes import OPERATORS, SENSORS, TRIGGERS
 from tests.dag_bag import DagBag
-from tests.meta.test_operators import OPERATORS, SENSORS, TRIGGERS
 from tests.raw_server import RawServer, answer
 from tests.variables import install
 

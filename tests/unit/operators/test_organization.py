@@ -27,8 +27,7 @@ from airflow_provider_workspace.version_compat import AirflowFailException, Task
 from tests.audit import effects
 from tests.interruptions import Interruptions
 from tests.leases import digest
-from tests.task_instance import Killed, TaskStore
-from tests.unit.operators.test_approval import Question, Task
+from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.windows import Airflow, Window
 
 if TYPE_CHECKING:

@@ -125,6 +125,11 @@ CASES: list[tuple[Any, ...]] = [
         *("a forbidden row", 8, [(BULK, "refuse_address", {"email": "p1@example.com", "status": 403})]),
         *({"invited": 7, "failed": 1}, [4, 1, 1, 2, 4], 0, ""),
     ),
+    (  # Somebody was invited, so that a 403 is no sign of the key.
+        *("a first success that only the list shows", 8),
+        [(BULK, "reset_after", {}), (BULK, "refuse_address", {"email": "p7@example.com", "status": 403})],
+        *({"invited": 7, "failed": 1}, [4, 4, 2, 2, 1, 1], 0.5, ""),
+    ),
     (
         *("partly applied", 4, [(BULK, "say", {"rows": 2, "status": 400, "body": {}})]),
         *({"invited": 4}, [4, 1, 1], 0, ""),

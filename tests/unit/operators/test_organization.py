@@ -20,7 +20,6 @@ from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
-from airflow_provider_workspace.procedures.organization import PARTS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import STEPS
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
@@ -147,7 +146,7 @@ def test_applying_a_plan_is_idempotent(sandbox: SandboxServer, run: Run, parts: 
     }
     assert names(plan, "wait") == ["collaborator ada@example.com of Northwind / Sign-ups"]
     applied = run.apply(*parts, approved=plan)
-    assert list(applied.get(None, applied)) == list(STEPS if len(parts) > 1 else PARTS)
+    assert list(applied.get(None, applied)) == list(STEPS)
     assert Counter(effects(sandbox)) == EFFECTS
     assert run.pushed["progress"]["counts"] == {"invited": 1}
     again = run.plan(fail_on_difference=True)

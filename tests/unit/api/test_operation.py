@@ -81,11 +81,8 @@ EXPORT = {"organization_id": "o", "batch_export_id": UUID_TEXT}
             )
             for value in ("x", "-7", -7, None, True)
         ),
-        (
-            ops.GetDashboard,
-            {"project_id": True, "dashboard_id": 1},
-            "field 'project_id': expected an id, a number or text that can be printed, not something of type bool",
-        ),
+        (ops.GetDashboard, {"project_id": True, "dashboard_id": 1},
+         "field 'project_id': expected an id, a number or text that can be printed, not something of type bool"),
         *(
             (
                 ops.DeleteMember,
@@ -96,21 +93,14 @@ EXPORT = {"organization_id": "o", "batch_export_id": UUID_TEXT}
         ),
         (ops.GetDashboard, {"project_id": "1", "dashboard_id": "9" * 5000}, "field 'dashboard_id': Exceeds the limit"),
         (ops.GetDashboard, {"project_id": "1"}, "field 'dashboard_id' is required"),
-        (
-            ops.CreateProject,
-            {"organization_id": "o", "week_start_day": True},
-            "field 'week_start_day': expected a",
-        ),
+        (ops.CreateProject, {"organization_id": "o", "week_start_day": True}, "field 'week_start_day': expected a"),
         (ops.PauseBatchExport, EXPORT | {"batch_export_id": "x"}, "field 'batch_export_id': expected a UUID, not 'x'"),
         (ops.PauseBatchExport, EXPORT | {"model": "x"}, "field 'model': Input should be 'events' or 'persons'"),
         (ops.CreateDashboard, {"project_id": "1", "nmae": "x"}, "unknown field 'nmae' (did you mean 'name'?)"),
-        (
-            ops.CreateDashboard,
-            {"project_id": "1", "colour": "x"},
-            "unknown field 'colour' (known fields: delete_insights, ",
-        ),
+        (ops.CreateDashboard, {"project_id": "1", "colour": "x"},
+         "unknown field 'colour' (known fields: delete_insights, "),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_field_is_named_before_sending(
     operation: type[Operation[Any]], fields: dict[str, Any], complaint: str
 ) -> None:
@@ -227,14 +217,8 @@ LIST = ("GET", "/found/", {"repeatable": True})
 @pytest.mark.parametrize(
     ("method", "path", "row", "result", "fields", "says"),
     [
-        (
-            "POST",
-            "/found/",
-            {"repeatable": True},
-            None,
-            {},
-            "a POST needs effect='create' or 'change' or 'remove' or 'r",
-        ),
+        ("POST", "/found/", {"repeatable": True}, None, {},
+         "a POST needs effect='create' or 'change' or 'remove' or 'r"),
         *(
             (method, "/found/", {"repeatable": True, "effect": effect}, None, {}, f"effect={needs}, not '{effect}'")
             for method, effect, needs in (
@@ -260,10 +244,8 @@ LIST = ("GET", "/found/", {"repeatable": True})
         ),
         ("POST", "/found/", {"repeatable": False, "effect": "create", "recover": "none"}, None, {}, "and look_for="),
         ("POST", "/found/", {**CREATE, "look_for": "Look."}, None, {}, "a repeatable one (True) needs"),
-        (
-            *("get", "/found/", {"repeatable": True}, None, {}),
-            "the method is 'get'; expected GET or POST or PUT or PATCH or DELETE",
-        ),
+        (*("get", "/found/", {"repeatable": True}, None, {}),
+         "the method is 'get'; expected GET or POST or PUT or PATCH or DELETE"),
         ("POST", "/found", CREATE, None, {}, "the path is '/found'; expected one below /api that begins and ends with"),
         ("POST", "/api/found/", CREATE, None, {}, "the path is '/api/found/'; expected one below /api"),
         *(
@@ -288,22 +270,12 @@ LIST = ("GET", "/found/", {"repeatable": True})
             )
             for type_ in (str | None, Annotated[str, Field(default="x")])
         ),
-        (
-            "GET",
-            "/found/{a}/",
-            {"repeatable": True},
-            Found,
-            {"a": ALIAS},
-            "the path names 'a': add it to the fields of the",
-        ),
-        (
-            *("POST", "/found/{b}/{a}/", CREATE, None, {"c": int}),
-            "the path names 'a', 'b': add it to the fields of the class",
-        ),
-        (
-            *("DELETE", "/found/{a}/", {"repeatable": True}, None, {"a": str, "b": int}),
-            "a DELETE sends its path alone: remove 'b'",
-        ),
+        ("GET", "/found/{a}/", {"repeatable": True}, Found, {"a": ALIAS},
+         "the path names 'a': add it to the fields of the"),
+        (*("POST", "/found/{b}/{a}/", CREATE, None, {"c": int}),
+         "the path names 'a', 'b': add it to the fields of the class"),
+        (*("DELETE", "/found/{a}/", {"repeatable": True}, None, {"a": str, "b": int}),
+         "a DELETE sends its path alone: remove 'b'"),
         ("POST", "/found/", CREATE, None, {"rows": int}, "name the field otherwise, with Field(alias='rows')"),
         *(
             (*LIST, result, {"offset": Offset}, "the result must be None, or a class below Resource: X, X | None, list")
@@ -311,7 +283,7 @@ LIST = ("GET", "/found/", {"repeatable": True})
         ),
         (*LIST, Page[Found], {"limit": Limit}, "a Page needs the field 'offset: Offset = None', for the pages that"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Field name")  # pydantic, which only warns
 def test_a_wrong_declaration_is_refused(
     method: str, path: str, row: dict[str, Any], result: Any, fields: dict[str, Any], says: str
@@ -356,16 +328,13 @@ class Search(Operation[Found]):
     ("cls", "fields", "target"),
     [
         (Search, {"id__in": [1, 2], "deep": True}, "?id__in=1&id__in=2&deep=true"),
-        (
-            Search,
-            {"deep": False, "id__in": None, "other": ["a b", 1.5, False]},
-            "?deep=false&other=a+b&other=1.5&other=false",
-        ),
+        (Search, {"deep": False, "id__in": None, "other": ["a b", 1.5, False]},
+         "?deep=false&other=a+b&other=1.5&other=false"),
         (Remove, {"path": "a/b"}, "a%2Fb/"),
         (Remove, {"path": UUID(int=7)}, "00000000-0000-0000-0000-000000000007/"),
         (Remove, {"path": True}, "true/"),
     ],
-)
+)  # fmt: skip
 def test_paths_and_queries_are_written_as_services_read_them(cls: Any, fields: dict[str, Any], target: str) -> None:
     assert cls(**fields).request().target == f"/api/found/{target}"
 

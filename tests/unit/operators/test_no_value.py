@@ -94,48 +94,24 @@ def test_the_word_none_is_never_sent(sandbox: SandboxServer, cls: type[Any]) -> 
 
 ADA = "a@example.com"
 SENT: list[tuple[str, type[Any], dict[str, Any], Any]] = [
-    (
-        "optional fields are left out",
-        invites.WorkspaceCreateInviteOperator,
-        {"target_email": ADA, "first_name": NONE, "message": f" {NONE} ", "level": NONE, "send_email": NONE},
-        {"target_email": ADA},
-    ),
-    (
-        "entries of settings are left out",
-        projects.WorkspaceCreateProjectOperator,
-        {
-            "name": "Northwind",
-            "app_urls": NONE,
-            "is_demo": NONE,
-            "settings": {"timezone": NONE, "test_account_filters": [{"key": "a", "label": NONE}]},
-        },
-        {"name": "Northwind", "test_account_filters": [{"key": "a"}]},
-    ),
-    (
-        "cells and defaults are left out",
-        invites.WorkspaceCreateInvitesOperator,
-        {"invites": [{"email": ADA, "first_name": NONE}], "defaults": {"message": NONE, "level": 1}},
-        [{"target_email": ADA, "level": 1}],
-    ),
-    (
-        "so are those of JSON text",
-        invites.WorkspaceCreateInvitesOperator,
-        {"invites": f'[{{"email": "{ADA}", "message": "{NONE}"}}]', "defaults": f'{{"first_name": "{NONE}"}}'},
-        [{"target_email": ADA}],
-    ),
-    (
-        "an empty text is a value",
-        dashboards.WorkspaceUpdateDashboardOperator,
-        {"dashboard_id": SEED.dashboard_id, "description": "{{ params.nothing or '' }}"},
-        {"description": ""},
-    ),
-    (
-        "one of two ids is enough",
-        members.WorkspaceDeleteMemberOperator,
-        {"user_uuid": NONE, "user_email": "noah.newton@example.com"},
-        None,
-    ),
-]
+    ("optional fields are left out", invites.WorkspaceCreateInviteOperator,
+     {"target_email": ADA, "first_name": NONE, "message": f" {NONE} ", "level": NONE, "send_email": NONE},
+     {"target_email": ADA}),
+    ("entries of settings are left out", projects.WorkspaceCreateProjectOperator,
+     {"name": "Northwind", "app_urls": NONE, "is_demo": NONE,
+     "settings": {"timezone": NONE, "test_account_filters": [{"key": "a", "label": NONE}]}},
+     {"name": "Northwind", "test_account_filters": [{"key": "a"}]}),
+    ("cells and defaults are left out", invites.WorkspaceCreateInvitesOperator,
+     {"invites": [{"email": ADA, "first_name": NONE}], "defaults": {"message": NONE, "level": 1}},
+     [{"target_email": ADA, "level": 1}]),
+    ("so are those of JSON text", invites.WorkspaceCreateInvitesOperator,
+     {"invites": f'[{{"email": "{ADA}", "message": "{NONE}"}}]', "defaults": f'{{"first_name": "{NONE}"}}'},
+     [{"target_email": ADA}]),
+    ("an empty text is a value", dashboards.WorkspaceUpdateDashboardOperator,
+     {"dashboard_id": SEED.dashboard_id, "description": "{{ params.nothing or '' }}"}, {"description": ""}),
+    ("one of two ids is enough", members.WorkspaceDeleteMemberOperator,
+     {"user_uuid": NONE, "user_email": "noah.newton@example.com"}, None),
+]  # fmt: skip
 
 
 @native
@@ -157,16 +133,13 @@ ROSTER = {"protected": [], "roster": [ADA]}
         (dashboards.WorkspaceCreateDashboardOperator, {"name": "Sales", "tags": ["a", NONE]}, "tags"),
         (members.WorkspaceListMembersOperator, {"where": {"user.email": NONE}}, "where"),
         (members.WorkspaceListMembersOperator, {"where": {"user.email": [ADA, NONE]}}, "where"),
-        (
-            organization.WorkspacePlanOrganizationOperator,
-            {"file": {"projects": [{"name": "Sales", "timezone": NONE}]}},
-            "file",
-        ),
+        (organization.WorkspacePlanOrganizationOperator, {"file": {"projects": [{"name": "Sales", "timezone": NONE}]}},
+         "file"),
         (organization.WorkspaceApplyOrganizationOperator, {"file": {"max_removals": NONE}, "part": "members"}, "file"),
         (members.WorkspaceSyncMembersOperator, {**ROSTER, "protected": ["ada@example.com", NONE]}, "protected"),
         (invites.WorkspaceCreateInvitesOperator, {"invites": [ADA, NONE]}, "row"),
     ],
-)
+)  # fmt: skip
 def test_items_filters_and_files_without_a_value_are_refused(
     sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any], name: str, *, native: bool
 ) -> None:

@@ -314,12 +314,8 @@ CORRECT = (
         ({"projects": [{"name": "Southwind"}]}, "projects", {"approved": {}}, r"(?s)Plan again.*\+ project Southwind"),
         ({"members": GRANTED}, "members", {"approved": {}}, r"(?s)Plan again.*private_project_access: \[\{"),
         ({}, "projects", {"approved": "None"}, "Check the task that approved comes from"),
-        (
-            {},
-            "projects",
-            {"approved": {"planned_for": "another one"}},
-            "the approved plan is for another one, and this",
-        ),
+        ({}, "projects", {"approved": {"planned_for": "another one"}},
+         "the approved plan is for another one, and this"),
         (FILE, "dashboards", {}, "Apply the parts before 'dashboards' first"),
         (FILE, "project", {}, "part is 'project'; expected 'projects' or"),
         (" ", "projects", {}, "Check the task that file comes from"),
@@ -332,7 +328,7 @@ CORRECT = (
         ),
         (f"{COLLABORATORS}members: {{roster: team.csv}}\n", "members", {}, CORRECT),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_file_or_approval_is_refused(
     sandbox: SandboxServer, run: Run, tmp_path: Path, file: Any, part: str, arguments: dict[str, Any], error: str
 ) -> None:

@@ -60,21 +60,15 @@ INVALID: list[tuple[Any, str]] = [
     ("ivo@example.com\x00", "the address contains an invisible character (U+0000)"),
     ("ivo\n@example.com", "the address contains an invisible character (U+000A)"),
     ("ivo\ue000@example.com", "the address contains an invisible character (U+E000)"),
-    (
-        "ivo\ud800@example.com",
-        "field 'target_email': Input should be a valid string, unable to parse raw data as a unicode string",
-    ),
+    ("ivo\ud800@example.com",
+     "field 'target_email': Input should be a valid string, unable to parse raw data as a unicode string"),
     *((empty, REQUIRED) for empty in ("", None, "\u00a0\u200b", {"email": " ", "first_name": "Ivo"})),
     *((number, "field 'target_email': Input should be a valid string") for number in (7, {"email": 7})),
-    (
-        {"email": "ivo@example.com", "level": "boss"},
-        "field 'level': expected a whole number, or member (1) or admin (8) or owner (15)",
-    ),
+    ({"email": "ivo@example.com", "level": "boss"},
+     "field 'level': expected a whole number, or member (1) or admin (8) or owner (15)"),
     ({"email": "ivo@example.com", "first_name": float("nan")}, "field 'first_name': Input should be a valid string"),
-    (
-        {"email": "ivo@example.com", "private_project_access": "all"},
-        "field 'private_project_access': Input should be a valid list",
-    ),
+    ({"email": "ivo@example.com", "private_project_access": "all"},
+     "field 'private_project_access': Input should be a valid list"),
     *(
         (
             {"email": "ivo@example.com", name: cell},
@@ -86,7 +80,7 @@ INVALID: list[tuple[Any, str]] = [
             ("private_project_access", [{"id": float("inf")}]),
         )
     ),
-]
+]  # fmt: skip
 
 
 def test_each_row_is_valid_or_its_reason_is_in_the_report() -> None:

@@ -69,14 +69,8 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, dict[str, int], dict[s
     ([ADA], invite(is_expired=True), "create", {}, {"level": 8}, ""),
     ([ADA], invite(), "differs", {"level": 1}, {"level": 8}, "open invite"),
     ([ADA], invite(level=8), "", {}, {}, ""),
-    (
-        [ADA],
-        invite(level=15),
-        "differs",
-        {"level": 15},
-        {"level": 8},
-        "as an owner (owner_level=15), whom a sync never changes: withdraw it by hand",
-    ),
+    ([ADA], invite(level=15), "differs", {"level": 15}, {"level": 8},
+     "as an owner (owner_level=15), whom a sync never changes: withdraw it by hand"),
     ([ADA], member(), "change", {"level": 1}, {"level": 8}, ""),
     ([ADA], member(level=15), "differs", {"level": 15}, {"level": 8}, "owner"),
     ([ADA], member(level=None), "unknown", {}, {"level": 8}, "level"),
@@ -92,7 +86,7 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, dict[str, int], dict[s
     (OTHER, member(level=None), "unknown", {}, {}, "level"),
     (OTHER, invite(), "remove", {"level": 1}, {}, "not on the roster"),
     (OTHER, invite(id=None), "unknown", {"level": 1}, {}, "its address or id"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rows", "there", "action", "before", "after", "why"), CASES)
@@ -146,14 +140,11 @@ def test_plan_for_one_address(
         (["weiß@example.com", "ﬁona@example.com"], [member("weiss@example.com")], {}, ["remove", "create", "create"]),
         (["STRAẞE@example.com"], [member("straße@example.com")], {}, []),
         # Removals first; equal rows are one person
-        (
-            [ADA, {**ADA, "email": "ada@example.com"}, *OTHER, "new@example.com"],
-            [member(), member("old@example.com"), invite("x@x.org")],
-            {},
-            ["remove", "remove", "change", "create", "create", "skip"],
-        ),
+        ([ADA, {**ADA, "email": "ada@example.com"}, *OTHER, "new@example.com"],
+         [member(), member("old@example.com"), invite("x@x.org")], {},
+         ["remove", "remove", "change", "create", "create", "skip"]),
     ],
-)
+)  # fmt: skip
 def test_actions_of_a_plan(
     rows: list[Any], records: list[Member | Invite], options: dict[str, Any], found: list[str]
 ) -> None:

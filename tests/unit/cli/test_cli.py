@@ -275,10 +275,7 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     held = lease(run_id="gone", owner="data-team", seen="paused", state_of="beside_dags.read", **place, **times)
     key, value = variable(held)
     unreadable, _ = variable(held | {"batch_export_id": other})
-    broken = {
-        unreadable: "{",
-        "workspace_lease.early": json.dumps(held | {"since": "0001-01-01T00:00:00+14:00"}),
-    }
+    broken = {unreadable: "{", "workspace_lease.early": json.dumps(held | {"since": "0001-01-01T00:00:00+14:00"})}
     values = {key: value, **broken, SWEEP: swept(held, "open", at=1_790_000_060)}
     airflow_cli.migrated_home(tmp_path, migrated_database, values)
     monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")

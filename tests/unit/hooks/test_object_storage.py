@@ -249,7 +249,7 @@ def test_the_report_file_of_a_sync_has_all_changes(tmp_path: Path, sandbox: Sand
         "max_removals": 4,
     }
     assert set(sync(dry_run=True, **arguments)) == {
-        *("pending", "differences", "counts", "planned_for", "needs_attention", "report_path"),
+        *("pending", "differences", "counts", "planned_for", "needs_attention", "report_path")
     }
     assert {row["status"] for row in rows_of(tmp_path / "report.csv")} == {"planned", "skipped"}
 

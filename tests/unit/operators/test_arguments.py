@@ -18,10 +18,7 @@ from airflow_provider_workspace.operators.dashboards import (
     WorkspaceGetDashboardOperator,
     WorkspaceGetDashboardSharingOperator,
 )
-from airflow_provider_workspace.operators.domains import (
-    WorkspaceCreateDomainOperator,
-    WorkspaceGetDomainOperator,
-)
+from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator, WorkspaceGetDomainOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
 from airflow_provider_workspace.operators.members import (
     WorkspaceDeleteMemberOperator,

@@ -87,11 +87,7 @@ def test_dry_run_returns_the_plan_of_the_run_and_needs_no_write_scope(sandbox: S
 
 def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: SandboxServer) -> None:
     others = ["adam.admin@example.com", "noah.newton@example.com"]
-    assert done(sync(["mina.member@example.com"], protected=others)) == {
-        "remove": 2,
-        "differs": 1,
-        "skip": 2,
-    }
+    assert done(sync(["mina.member@example.com"], protected=others)) == {"remove": 2, "differs": 1, "skip": 2}
     WorkspaceUpdateMemberOperator(task_id="promote", user_uuid=SEED.absent_uuid, level="owner").execute({})
     both = "without member olive.owner@example.com, member noah.newton@example.com, nobody has the highest level"
     for way in (

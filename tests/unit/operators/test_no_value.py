@@ -12,14 +12,7 @@ from jinja2 import StrictUndefined, Undefined
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators import (
-    dashboards,
-    invites,
-    members,
-    organization,
-    projects,
-    window_closing,
-)
+from airflow_provider_workspace.operators import dashboards, invites, members, organization, projects, window_closing
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.audit import effects, writes

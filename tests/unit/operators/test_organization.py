@@ -586,7 +586,7 @@ def test_an_approval_covers_the_board_and_project_of_a_collaborator(
         "projects": [
             {"name": name, "dashboards": [{**boards[0], "collaborators": people}]}
             for name, people in {"C": ["grace.analyst@example.com"], "D": []}.items()
-        ],
+        ]
     }
     approved = run.plan()
     assert approved["table"].count("its id is known after apply") == 3

@@ -16,9 +16,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
-from airflow_provider_workspace.operators.organization import (
-    WorkspaceApplyOrganizationOperator,
-)
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, writes
 

@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = [
-    pytest.mark.parametrize("sandbox", ["live"], indirect=True),
-    pytest.mark.usefixtures("no_waits"),
-]
+pytestmark = [pytest.mark.parametrize("sandbox", ["live"], indirect=True), pytest.mark.usefixtures("no_waits")]
 FIRST, SECOND, THIRD = SEED.batch_export_ids[:3]
 LIST = "tests.endpoints.ListBatchExports"
 

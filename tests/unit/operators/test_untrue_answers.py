@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 
-from airflow_provider_workspace.errors import (
-    WorkspaceNotAppliedError,
-    WorkspaceNotFoundError,
-)
+from airflow_provider_workspace.errors import WorkspaceNotAppliedError, WorkspaceNotFoundError
 from airflow_provider_workspace.operators import dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException

@@ -91,12 +91,7 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, dict[str, int], dict[s
 
 @pytest.mark.parametrize(("rows", "there", "action", "before", "after", "why"), CASES)
 def test_plan_for_one_address(
-    rows: list[Any],
-    there: Member | Invite | None,
-    action: str,
-    before: dict[str, int],
-    after: dict[str, int],
-    why: str,
+    rows: list[Any], there: Member | Invite | None, action: str, before: dict[str, int], after: dict[str, int], why: str
 ) -> None:
     planned = plan(rows, *([there] if there else []), member("lin@example.com", 1))
     about = [change for change in planned.changes if change.name.casefold().endswith(" ada@example.com")]

@@ -22,10 +22,7 @@ from airflow_provider_workspace.hooks import workspace_async
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
-from airflow_provider_workspace.triggers.workspace import (
-    WorkspaceArrivalTrigger,
-    WorkspaceWaitTrigger,
-)
+from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger, WorkspaceWaitTrigger
 from airflow_provider_workspace.version_compat import watchers_have_queues
 from tests.events import first_event, until
 from tests.robustness.fast_forward import FastForward
@@ -464,10 +461,7 @@ def test_a_watcher_uses_its_queue_or_is_refused() -> None:
     assert "queue" not in WorkspaceArrivalTrigger(what="member").serialize()[1]
 
 
-@pytest.mark.parametrize(
-    "trigger",
-    [waiting(), WorkspaceDeadlineTrigger(end_at=12.5)],
-)
+@pytest.mark.parametrize("trigger", [waiting(), WorkspaceDeadlineTrigger(end_at=12.5)])
 def test_triggers_inherit_the_queue_of_their_task(trigger: BaseTrigger) -> None:
     """Airflow reads one attribute in 3.3 and another one since 3.4."""
     assert getattr(trigger, "supports_triggerer_queue", True)

@@ -35,7 +35,6 @@ def prepared() -> Iterator[Surroundings]:
         yield all_of_it
 
 
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 @pytest.mark.parametrize(("operation", "way", "fault_name"), WRITTEN)
 def test_no_fault_applies_a_write_twice(prepared: Surroundings, operation: str, way: str, fault_name: str) -> None:
     sandbox, kinds, strays = prepared
@@ -50,7 +49,6 @@ def test_no_fault_applies_a_write_twice(prepared: Surroundings, operation: str, 
     assert not strays
 
 
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 @pytest.mark.parametrize("operation", [name for name in CASES if BY_NAME[name].status == 204])
 def test_a_delete_without_effect_fails_its_operator(prepared: Surroundings, operation: str) -> None:
     sandbox, kinds, _ = prepared
@@ -74,7 +72,6 @@ TRIED = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 @pytest.mark.parametrize(("way", "operation", "fault_name"), TRIED)
 def test_no_list_is_short_without_an_error(prepared: Surroundings, way: str, operation: str, fault_name: str) -> None:
     """And nothing is written because of a row that is missing."""

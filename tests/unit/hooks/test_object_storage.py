@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 
 COLUMNS = ("row", "email", "status")
 REPORT = {"counts": {"rows": 2}, "rows": [

@@ -23,7 +23,7 @@ from airflow_provider_workspace.operators.organization import (
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import STEPS
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
-from tests.audit import effects
+from tests.audit import effects, say
 from tests.interruptions import Interruptions
 from tests.leases import digest
 from tests.task_instance import Killed, Question, Task, TaskStore
@@ -635,7 +635,7 @@ def test_what_the_service_does_not_show_is_sent_and_never_taken_as_equal(sandbox
     run.apply("domains", approved=approved)
     with WorkspaceHook() as hook:
         rows = [row.to_dict() for row in hook.list_domains()]
-    hide(sandbox, "list_domains", {"results": [{key: row[key] for key in ("id", "domain")} for row in rows]})
+    say(sandbox, "list_domains", *({key: row[key] for key in ("id", "domain")} for row in rows))
     applied = run.apply("verification", approved=approved)["verification"]
     assert applied["table"].startswith("0 created, 0 changed, 0 removed, 1 cannot be known\n  ! domain northwind.")
     assert "sso_enforcement: saml, sent each time: the service does not show sso_enforcement" in applied["table"]
@@ -643,13 +643,6 @@ def test_what_the_service_does_not_show_is_sent_and_never_taken_as_equal(sandbox
     assert effects(sandbox) == ["create_domain", "update_domain"]
     sandbox.inject("say", "retrieve_project", body={"id": 1, "name": "Default project"}, times=None)
     drifts(run, "2 differences, of which 2 cannot be known.*! project Default project .*does not show timezone")
-
-
-def hide(sandbox: SandboxServer, operation: str, rows: Any) -> None:
-    """Let a list have other rows."""
-    sandbox.clear_faults()
-    body = rows if isinstance(rows, list) else {"count": len(rows["results"]), "next": None, **rows}
-    sandbox.inject("say", operation, body=body, times=None)
 
 
 def drifts(run: Run, said: str) -> None:
@@ -670,7 +663,7 @@ def test_a_collaborator_who_cannot_be_known_is_drift(sandbox: SandboxServer, var
         rows = [row.to_dict() for row in hook.list_dashboard_collaborators(project_id=1, dashboard_id=1)]
     # A collaborator who is no member, and whose address is not shown.
     rows.append({**rows[0], "id": "x", "user": None, "user_uuid": SEED.research_uuid})
-    hide(sandbox, "list_dashboard_collaborators", rows)
+    sandbox.inject("say", "list_dashboard_collaborators", body=rows, times=None)
     drifts(run, rf"1 differences, of which 1 cannot be known\..*\n  ! collaborator {SEED.research_uuid} of Default")
     entry["collaborators"] += ["guest@example.com"]  # type: ignore[operator]
     del run.file["complete"]
@@ -682,10 +675,11 @@ def test_a_collaborator_who_cannot_be_known_is_drift(sandbox: SandboxServer, var
 def test_a_domain_is_removed_by_its_name_only(sandbox: SandboxServer) -> None:
     run = Run(sandbox, {"domains": [{"domain": "bücher.example.com", "verified": False}], "complete": ["domains"]})
     own = {"id": SEED.domain_id, "domain": "xn--bcher-kva.example.com"}
-    hide(sandbox, "list_domains", {"results": [own, {"id": SEED.absent_uuid}]})
+    say(sandbox, "list_domains", own, {"id": SEED.absent_uuid})
     assert run.plan()["changes"] == []
     odd = {"id": SEED.absent_uuid, "domain": "x.example.com\n  + all well\x1b[2J"}
-    hide(sandbox, "list_domains", {"results": [own, odd]})
+    sandbox.clear_faults()
+    say(sandbox, "list_domains", own, odd)
     (change,) = (removed := run.plan())["changes"]
     assert change["action"] == "remove"
     assert len(removed["table"].splitlines()) == 2
@@ -710,7 +704,7 @@ def test_collaborators_are_matched_by_user_id(
     variables.values["overview"] = '{"project_id": "1", "dashboard_id": 1}'
     entry = {"name": "Weekly overview", "variable_key": "overview", "collaborators": ["grace.analyst@example.com"]}
     file = {"projects": [{"name": "Default project", "dashboards": [entry]}], "complete": ["collaborators"]}
-    hide(sandbox, "list_dashboard_collaborators", rows)
+    sandbox.inject("say", "list_dashboard_collaborators", body=rows, times=None)
     changes = Run(sandbox, file).plan()["changes"]
     assert [(change["action"], change["name"].split()[1]) for change in changes] == [
         ("remove", email) for email in removed
@@ -729,7 +723,7 @@ def test_a_member_who_cannot_be_known_is_drift(sandbox: SandboxServer) -> None:
         rows = {row.user.uuid: row.to_dict() for row in hook.list_members() if row.user}
     rows[SEED.member_uuid]["level"] = None
     rows[SEED.absent_uuid]["user"]["email"] = None
-    hide(sandbox, "list_members", {"results": [*rows.values()]})
+    say(sandbox, "list_members", *rows.values())
     people.remove("noah.newton@example.com")
     drifts(run, "2 differences, of which 2 cannot be known")
     del run.file["complete"]

@@ -25,6 +25,7 @@ from airflow_provider_workspace.version_compat import (
     AirflowSkipException,
     TaskDeferred,
 )
+from tests.audit import say
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -39,12 +40,6 @@ ADA = "ada@example.com"
 @pytest.fixture(autouse=True)
 def connected(connect: Connect) -> None:
     connect(max_attempts=1, consistency_time=0)
-
-
-def say(sandbox: SandboxServer, operation: str, *rows: dict[str, Any], count: int | None = None) -> None:
-    """Let a list have these rows."""
-    body = {"count": len(rows) if count is None else count, "next": None, "results": list(rows)}
-    sandbox.inject("say", operation, body=body, times=None)
 
 
 def say_people(sandbox: SandboxServer, invites: dict[str, bool], members: list[str], **options: Any) -> None:

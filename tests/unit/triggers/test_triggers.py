@@ -24,7 +24,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger, WorkspaceWaitTrigger
 from airflow_provider_workspace.version_compat import watchers_have_queues
-from tests.events import first_event, until
+from tests.events import Silent, first_event, until
 from tests.robustness.fast_forward import FastForward
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ async def share(waits: int) -> list[Any]:
     from airflow.triggers.shared_stream import SharedStreamManager
 
     triggers = [waiting() for _ in range(waits)]
-    manager = SharedStreamManager(log=_Quiet())  # type: ignore[arg-type]
+    manager = SharedStreamManager(log=Silent())  # type: ignore[arg-type]
 
     async def one(number: int, trigger: BaseEventTrigger) -> Any:
         key = trigger.shared_stream_key()
@@ -266,13 +266,6 @@ async def share(waits: int) -> list[Any]:
         return await asyncio.gather(*(one(number, trigger) for number, trigger in enumerate(triggers)))
     finally:
         await manager.stop_all()
-
-
-class _Quiet:
-    """A logger for the manager."""
-
-    def __getattr__(self, _: str) -> Any:
-        return lambda *_args, **_kwargs: None
 
 
 @pytest.mark.needs_airflow("3.3", "shared trigger streams")

@@ -76,12 +76,10 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
         ({"fail_on_reject": "yes"}, {"chosen_options": ["Reject"]}, AirflowFailException, "ruth rejected plan"),
         ({}, {"error": "", "error_type": "timeout"}, AirflowFailException, "Clear the task .*nobody answered in time"),
         ({}, {"error": "broken", "error_type": "unknown"}, AirflowFailException, "broken"),
-        *(
-            ({}, {"chosen_options": odd}, AirflowFailException, r"expected \['Approve .*'\] or \['Reject'\]")
-            for odd in ([], None, "IT", ["IT", "Reject"], ["IT", "IT"], [7])
-        ),
+        *(({}, {"chosen_options": odd}, AirflowFailException, r"expected \['Approve .*'\] or \['Reject'\]")
+         for odd in ([], None, "IT", ["IT", "Reject"], ["IT", "IT"], [7])),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_sent_without_an_approval(
     sandbox: SandboxServer,
     task: Task,
@@ -116,14 +114,12 @@ def set_level(user_uuid: str) -> None:
     ("roster", "promoted", "stale"),
     [
         ([*INVITED[:3], "mia@example.com"], None, r"\+ invite mia@example\.com"),
-        *(
-            ([*INVITED[:3], {**INVITED[3], **changed}], None, r"\+ invite ada@example\.com")
-            for changed in ({"first_name": "Eve"}, {"message": ""}, {"private_project_access": [{"id": 2}]})
-        ),
+        *(([*INVITED[:3], {**INVITED[3], **changed}], None, r"\+ invite ada@example\.com")
+         for changed in ({"first_name": "Eve"}, {"message": ""}, {"private_project_access": [{"id": 2}]})),
         (INVITED, SEED.member_uuid, r"~ member mina\.member@example\.com +level: 15 -> 8"),
         (INVITED, SEED.absent_uuid, r"- member noah\.newton@example\.com +level: 15, not on the roster"),
     ],
-)
+)  # fmt: skip
 def test_an_approval_covers_each_field_and_what_it_starts_from(
     sandbox: SandboxServer, task: Task, roster: list[Any], promoted: str | None, stale: str
 ) -> None:
@@ -293,12 +289,10 @@ def test_a_long_plan_is_whole_in_the_log_and_in_its_file(
         ("a plan", "not 'a plan'"),
         ([], "not something of type list"),
         ({"changes": []}, "not a mapping without these"),
-        *(
-            ({"changes": changes, "planned_for": ""}, "not a mapping without these")
-            for changes in (None, {}, [None], [{"action": "remove"}], [{"digest": ["x"]}])
-        ),
+        *(({"changes": changes, "planned_for": ""}, "not a mapping without these")
+         for changes in (None, {}, [None], [{"action": "remove"}], [{"digest": ["x"]}])),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("part", [None, "members"])
 def test_an_approved_plan_of_another_form_is_refused(
     sandbox: SandboxServer, approved: Any, found: str, part: Any

@@ -106,11 +106,8 @@ def test_plan_for_one_address(
     ("rows", "records", "options", "found"),
     [
         # People without an address
-        *(
-            (OTHER, [record], {"protected": protected}, ["create", "unknown"])
-            for record in (member(None), member(user=None), invite(None))
-            for protected in ((), ("ada@example.com",))
-        ),
+        *((OTHER, [record], {"protected": protected}, ["create", "unknown"])
+         for record in (member(None), member(user=None), invite(None)) for protected in ((), ("ada@example.com",))),
         # Protected people
         *(
             (rows, [there, member("lin@example.com")], {"protected": (" ADA@example.com",)}, found)

@@ -120,13 +120,11 @@ def test_a_list_from_another_task_is_read(value: Any) -> None:
         ('"ada@example.com"', None, "invites must be a list"),
         (None, ["a.csv"], "path must be the name of a file, not something of type list"),
         (None, 5, "path must be the name of a file, not something of type int"),
-        *(
-            (None, path, r"Nothing was sent\.$")
-            for path in ("x\x00.csv", "x\ud800.csv", "a/" * 3000 + ".csv", ".csv", "")
-        ),
+        *((None, path, r"Nothing was sent\.$")
+         for path in ("x\x00.csv", "x\ud800.csv", "a/" * 3000 + ".csv", ".csv", "")),
         ('[{"email": "a", "email": "b"}]', None, "invites: the key 'email' is repeated in one object"),
     ],
-)
+)  # fmt: skip
 def test_value_errors_name_the_row(invites: Any, path: Any, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=f"(?i){says}"):
         list(read_roster(invites, path))

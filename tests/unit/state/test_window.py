@@ -65,10 +65,8 @@ OPEN: dict[str, Any] = {}
         # The closing task.
         *((OPEN, OPEN, {"close": state}, 2000, False, "open") for state in ("scheduled", "queued")),
         *((OPEN, OPEN, {"close": state}, 2000, False, BEGUN) for state in ("running", "up_for_retry", "deferred")),
-        *(
-            (OPEN, OPEN, {"close": state}, 2000, False, f"abandoned: its closing task is {state}")
-            for state in ("success", "failed", "skipped", "upstream_failed", "removed")
-        ),
+        *((OPEN, OPEN, {"close": state}, 2000, False, f"abandoned: its closing task is {state}")
+         for state in ("success", "failed", "skipped", "upstream_failed", "removed")),
         (OPEN, OPEN, {"close": SimpleNamespace(value="removed")}, 2000, False,
          "abandoned: its closing task is removed"),
         (OPEN, OPEN, {"close": "no task"}, 2000, False, "abandoned: its closing task is gone"),

@@ -60,7 +60,7 @@ async def watch(interval: float, seconds: float, conn_id: str = "workspace_defau
 
 @pytest.mark.parametrize(
     ("load", "interval", "seconds", "most", "late"),
-    [(Load(0.7), 0.1, 0.5, range(11, 21), 1), (Load(0.05), 0.6, 0.3, range(1, 21), 0)],
+    [(Load(0.7), 0.1, 0.5, range(11, 21), 1), (Load(0.05), 1.5, 0.3, range(1, 21), 0)],
 )
 def test_polls_have_a_limit_of_their_own_and_say_once_that_they_are_late(
     connect: Connect,

@@ -169,7 +169,6 @@ columns = st.lists(
     st.sampled_from(["email", "target_email", "first_name", "level", "message", "private_project_access"]),
     min_size=1, max_size=4,
 )  # fmt: skip
-ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "cp437")
 
 
 def attempt(path: Path) -> list[Any] | None:

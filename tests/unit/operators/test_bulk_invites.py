@@ -20,7 +20,7 @@ from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOpe
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.interruptions import Interruptions, kill
-from tests.task_instance import TaskStore
+from tests.task_instance import Killed, TaskStore
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -310,6 +310,17 @@ def before_bulk_request(number: int, patch: pytest.MonkeyPatch, act: Callable[[]
     for _ in range(number - 1):
         interruptions.before("/bulk/", lambda: None)
     interruptions.before("/bulk/", act)
+
+
+def test_a_killed_task_starts_no_other_request(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed at the first of sixteen requests that were handed out at once."""
+    connect(max_concurrency=2, bulk_invite_limit=4)
+    before_bulk_request(16, monkeypatch)
+    with pytest.raises(Killed), WorkspaceHook() as hook:
+        hook.create_invites(EVERYBODY)
+    assert sum(entry["operation"] == BULK for entry in sandbox.requests()) < 25
 
 
 INVITERS: dict[str, Callable[[], Any]] = {

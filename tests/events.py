@@ -20,3 +20,10 @@ async def until(true: Callable[[], bool]) -> None:
     end = time.monotonic() + 30
     while not true() and time.monotonic() < end:  # noqa: ASYNC110 - nothing signals the condition
         await asyncio.sleep(0.01)
+
+
+class Silent:
+    """A logger for Airflow's manager of shared streams."""
+
+    def __getattr__(self, _: str) -> Any:
+        return lambda *_args, **_kwargs: None

@@ -174,9 +174,7 @@ async def moving_rows(context: FaultContext, rows: Rows = 1) -> Response:
 
 
 async def said_otherwise(
-    context: FaultContext,
-    how: Literal["not_done", "other_answer", "normalized"] = "not_done",
-    rows: Rows = 2,
+    context: FaultContext, how: Literal["not_done", "other_answer", "normalized"] = "not_done", rows: Rows = 2
 ) -> Response:
     """Return success, but apply the request partly or differently, or return other values."""
     body, operation = context.body, context.operation

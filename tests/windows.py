@@ -123,9 +123,10 @@ class Window:
         check(self.context("rebuild"))
 
 
-def opened(*export_ids: str, **arguments: Any) -> Window:
-    """Return a window whose exports are paused."""
+def opened(*export_ids: str, map_index: int = -1, **arguments: Any) -> Window:
+    """Return a window whose exports are paused; ``map_index`` is its index in a mapped task group."""
     window = Window(*export_ids, **arguments)
+    window.map_index = map_index
     window.open()
     window.pause()
     return window

@@ -132,7 +132,6 @@ def test_a_list_is_read_page_by_page(
     )
 
 
-@pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 @pytest.mark.parametrize(
     "expected",
     [item for item in WITH_A_BODY if item.operation != "VerifyDomain"],  # the interface does not say what its body does

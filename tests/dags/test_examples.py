@@ -1,4 +1,4 @@
-"""Every example Dag runs with ``airflow dags test`` and makes only the documented changes."""
+"""Every example Dag, and Dags for what no example shows, run with ``airflow dags test`` and change what they should."""
 
 from __future__ import annotations
 
@@ -18,42 +18,85 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.audit import effects
 from tests.dag_bag import DagBag
+from tests.dags.examples import EFFECTS, EXAMPLES, ONBOARDED, folder_of
 from tests.dags.human import api_server, approving
 from tests.windows import Airflow, Window
 
 if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "example_dags"
-ONBOARDED = {
-    "create_project": 1,
-    "create_domain": 1,
-    "verify_domain": 1,
-    "update_domain": 1,
-    "create_invite": 150,
-    "create_dashboard": 3,
-    "add_dashboard_collaborator": 3,
-}
-EFFECTS: dict[str, dict[str, int]] = {
-    "onboard_organization": ONBOARDED,
-    "check_organization": {},
-    "maintenance_window": {"pause_batch_export": 2, "unpause_batch_export": 2},
-    "event_driven_onboarding": {},
-    "access_audit": {},
-    "onboard_organizations": {"create_project": 2, "create_invite": 3},
-    "fixed_window": {"pause_batch_export": 2, "unpause_batch_export": 2},
-    "overlapping_windows": {"pause_batch_export": 1, "unpause_batch_export": 1},
-    "own_endpoint": {"pause_batch_export": 3, "unpause_batch_export": 3},
-    "resume_abandoned_exports": {},
-    "offboard_members": {"delete_member": 1},
-    "sync_members": {"delete_member": 1, "update_member": 1, "create_invite": 1},
-    "people_from_warehouse": {"delete_member": 1, "update_member": 1, "create_invite": 1, "delete_invite": 1},
-}
 WITH_APPROVAL = ("offboard_members", "sync_members")
+# A window, an approval, an organization and invites; the others, and the Dags below but one, are slow.
+ALWAYS = ("maintenance_window", "offboard_members", "onboard_organizations", "people_from_warehouse")
 # The example that `make test-all` runs on every Python version.
 EVERYWHERE = "maintenance_window"
 # Examples with a test of their own, in which one follows the other.
 TOGETHER = ("onboard_organization", "check_organization")
+# Each window waits for its own drain and hold.
+MAPPED_WINDOWS = """
+from airflow.sdk import dag, task, task_group
+
+from airflow_provider_workspace.task_groups import maintenance_window
+
+
+@dag(schedule=None)
+def mapped_windows():
+    @task_group
+    def around(exports):
+        with maintenance_window(batch_export_ids=exports, drain=0.1, hold=0.1, max_length=600):
+
+            @task
+            def work(): ...
+
+            work()
+
+    around.expand(exports=[["0190c0de-0000-4000-8000-0000000000e1"], ["0190c0de-0000-4000-8000-0000000000e2"]])
+
+
+mapped_windows()
+"""
+# Each drift check fails if a name was rendered: the workspace has a project of the name as it is.
+TEXT_IS_DATA = """
+from contextlib import closing
+
+from airflow.sdk import dag, task
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
+from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
+from airflow_provider_workspace.task_groups import workspace_organization
+
+NAME = "{{ '{{' }} conn.workspace_default.password }}"
+
+
+@dag(schedule=None, params={"zone": "UTC"})
+def text_is_data():
+    @task
+    def described():
+        with closing(WorkspaceHook()) as hook:
+            return {"projects": [{"name": project.name} for project in hook.list_projects()]}
+
+    @task
+    def several(one):
+        return [one]
+
+    create = WorkspaceCreateProjectOperator(task_id="create", name=NAME)
+    file = described()
+    create >> file
+    WorkspacePlanOrganizationOperator(task_id="of_an_xcom", file=file, fail_on_difference=True)
+    WorkspacePlanOrganizationOperator.partial(task_id="mapped", fail_on_difference=True).expand(file=several(file))
+    workspace_organization(file=several(file), dry_run=True)
+    in_the_dag_file = {"projects": [{"name": "Default project", "timezone": "{{ params.zone }}"}]}
+    file >> WorkspacePlanOrganizationOperator(task_id="of_the_dag", file=in_the_dag_file, fail_on_difference=True)
+
+
+text_is_data()
+"""
+# Per Dag: its file, what it changes, and how often its log says that nothing differs.
+OWN: dict[str, tuple[str, dict[str, int], int]] = {
+    "mapped_windows": (MAPPED_WINDOWS, {"pause_batch_export": 2, "unpause_batch_export": 2}, 0),
+    "text_is_data": (TEXT_IS_DATA, {"create_project": 1}, 4),
+}
 
 RunDag = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -111,20 +154,12 @@ def run_dag(request: pytest.FixtureRequest, server: SandboxServer, airflow_cli: 
     return run
 
 
-def folder_of(home: Path, dag_id: str) -> Path:
-    """Return a folder with one example, because Airflow parses the whole folder twice in each run."""
-    folder = home / dag_id
-    if not folder.exists():
-        folder.mkdir()
-        for name in (f"{dag_id}.py", "data"):
-            (folder / name).symlink_to(EXAMPLES / name)
-    return folder
-
-
 def marks(dag_id: str) -> Iterator[pytest.MarkDecorator]:
     """Return the marks of an example."""
     if dag_id != EVERYWHERE:
         yield pytest.mark.per_airflow
+    if dag_id not in ALWAYS:
+        yield pytest.mark.slow
     if dag_id in WITH_APPROVAL:
         yield pytest.mark.needs_airflow("3.3", "a human's answer to `airflow dags test`")
 
@@ -150,6 +185,22 @@ def test_example_makes_the_documented_changes_and_no_others(
     assert server.seed.admin_key not in log
 
 
+@pytest.mark.per_airflow
+@pytest.mark.parametrize("dag_id", ["mapped_windows", pytest.param("text_is_data", marks=pytest.mark.slow)])
+def test_a_dag_file_runs(server: SandboxServer, run_dag: RunDag, home: Path, dag_id: str) -> None:
+    code, changes, equal = OWN[dag_id]
+    (home / dag_id).mkdir()
+    (home / dag_id / f"{dag_id}.py").write_text(code)
+    server.reset()
+    run = run_dag(dag_id)
+    said = run.stdout + run.stderr
+    assert run.returncode == 0, said
+    assert Counter(effects(server)) == changes
+    assert not [row for row in server.batch_exports() if row["paused"]]
+    assert said.count("0 to create, 0 to change, 0 to remove") >= equal
+    assert "text" not in dag_id or "{{ conn.workspace_default.password }}" in str(server.effects("create_project"))
+
+
 @pytest.fixture(scope="module")
 def examples() -> dict[str, DAG]:
     bag = DagBag(EXAMPLES)
@@ -172,6 +223,7 @@ def test_every_dag_param_and_task_of_the_examples_is_documented(examples: dict[s
         assert task.doc_md, f"{task.task_id} needs a doc_md"
 
 
+@pytest.mark.slow
 @pytest.mark.per_airflow
 def test_onboarding_is_idempotent_and_drift_is_detected(server: SandboxServer, run_dag: RunDag) -> None:
     server.reset()
@@ -186,6 +238,7 @@ def test_onboarding_is_idempotent_and_drift_is_detected(server: SandboxServer, r
         assert Counter(effects(server)) == ONBOARDED
 
 
+@pytest.mark.slow
 @pytest.mark.per_airflow
 def test_a_lease_of_a_run_that_is_over_is_abandoned_and_resumed(
     server: SandboxServer, run_dag: RunDag, airflow_cli: AirflowCli, home: Path, monkeypatch: pytest.MonkeyPatch

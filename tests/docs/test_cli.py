@@ -21,9 +21,12 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", (ROOT / "docs" / "cli.md").read_tex
 SHELL = [text for language, text in BLOCKS if language == "shell"]
 SAID = " ".join(text for language, text in BLOCKS if language == "text")
 
+slow = [pytest.mark.slow, pytest.mark.per_airflow]
 pytestmark = pytest.mark.needs_airflow("3.2", "commands of providers")
 
 
+@pytest.mark.slow
+@pytest.mark.per_airflow
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 def test_commands_print_what_the_page_shows(
     airflow_cli: AirflowCli, tmp_path: Path, sandbox: SandboxServer, connect: Connect
@@ -47,8 +50,10 @@ WORKFLOW = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 @pytest.mark.parametrize(
     ("people", "installs", "code", "comment"),
     [
-        (ALL, True, 0, "| create | <code>invite zoe@example.com</code> |"),
-        ("mina\n", True, 1, "**Error** in <code>members.csv</code>: <code>Correct the invalid rows"),
+        pytest.param(ALL, True, 0, "| create | <code>invite zoe@example.com</code> |", marks=slow),
+        pytest.param(
+            "mina\n", True, 1, "**Error** in <code>members.csv</code>: <code>Correct the invalid rows", marks=slow
+        ),
         (ALL, False, 1, "There is no plan"),
     ],
 )

@@ -17,8 +17,8 @@ from airflow_provider_workspace.api.operations import OPERATIONS
 from airflow_provider_workspace.operators.send import WorkspaceSendOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
+from tests.classes import OPERATORS, SENSORS, TRIGGERS
 from tests.dag_bag import DagBag
-from tests.meta.test_operators import OPERATORS, SENSORS, TRIGGERS
 from tests.raw_server import RawServer, answer
 from tests.variables import install
 
@@ -109,6 +109,8 @@ def test_the_samples_of_own_endpoints_run_against_a_service(
 
 
 @pytest.mark.needs_airflow("3.2", "the module of exceptions that the page imports")
+@pytest.mark.per_airflow
+@pytest.mark.slow
 def test_the_documented_project_passes(airflow_cli: AirflowCli, tmp_path: Path) -> None:
     """Without complete Dag runs, which tests/e2e/test_wheel.py has."""
     for _, _, code in FILES:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from airflow.sdk import Connection
 
-from airflow_provider_workspace.client.settings import read_connection
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from tests.dag_bag import DagBag
 
 if TYPE_CHECKING:
@@ -34,13 +33,16 @@ CONNECTIONS = re.findall(r"AIRFLOW_CONN_WORKSPACE_DEFAULT='(.*?)'", README, re.D
 
 
 @pytest.mark.parametrize("text", CONNECTIONS)
-def test_a_connection_in_the_readme_is_valid(text: str) -> None:
+def test_a_connection_in_the_readme_is_valid(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     connection = json.loads(text)
     connection["password"] = connection["password"].strip("<>").replace(" ", "-")
-    settings = read_connection(Connection.from_json(json.dumps(connection), "readme"), "readme")
-    assert settings.project_id == "1"
+    monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
+    with WorkspaceHook() as hook:
+        assert hook.project_or_default() == "1"
 
 
+@pytest.mark.per_airflow
+@pytest.mark.slow
 def test_the_test_in_the_readme_passes(airflow_cli: AirflowCli, tmp_path: Path) -> None:
     (code,) = [code for language, code in BLOCKS if language == "py"]
     (tmp_path / "test_readme.py").write_text(code)

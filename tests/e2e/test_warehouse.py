@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.audit import effects
-from tests.dags.test_examples import EFFECTS, EXAMPLES, folder_of
+from tests.dags.examples import EFFECTS, EXAMPLES, folder_of
 from tests.e2e.services import postgres
 
 if TYPE_CHECKING:

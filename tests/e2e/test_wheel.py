@@ -22,8 +22,8 @@ import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.audit import effects
+from tests.dags.examples import ONBOARDED
 from tests.dags.human import approving
-from tests.dags.test_examples import ONBOARDED
 from tests.e2e.services import free_port
 
 pytestmark = pytest.mark.e2e

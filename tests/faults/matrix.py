@@ -33,14 +33,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.clock import waits_that
-from tests.contract.parts import (
-    BY_NAME,
-    example_of,
-    ids_of,
-    operator_of,
-    route_of,
-    send_by,
-)
+from tests.contract.parts import BY_NAME, example_of, ids_of, operator_of, route_of, send_by
 from tests.contract.reference import EXPECTED, Expected
 from tests.fault_kinds import TEST_FAULTS
 from tests.hook_calls import CALLS
@@ -312,13 +305,7 @@ def how(requests: list[dict[str, Any]], name: str) -> str:
 
 
 def find_mistake(
-    cell: Cell,
-    error: BaseException | None,
-    hits: int,
-    read: tuple[int | None, Any],
-    fault: Fault,
-    *,
-    is_delete: bool,
+    cell: Cell, error: BaseException | None, hits: int, read: tuple[int | None, Any], fault: Fault, *, is_delete: bool
 ) -> str:
     """Return the violated promise; empty if there is none."""
     rows, answer = read

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.meta.test_operators import modules
+from tests.classes import modules
 
 PACKAGE = "airflow_provider_workspace"
 TASKS = [*modules("operators"), *modules("sensors"), *modules("triggers"), f"{PACKAGE}.task_groups", f"{PACKAGE}.links"]

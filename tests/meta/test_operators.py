@@ -12,36 +12,12 @@ from typing import Any
 import airflow
 import jsonschema
 import pytest
-from airflow.sdk import BaseOperator
-from airflow.triggers.base import BaseTrigger
 
-from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.links import WorkspaceLink
-from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
+from tests.classes import INFO, TASKS, TRIGGERS, modules
 
 ROOT = Path(__file__).resolve().parents[2]
-INFO = get_provider_info()
 SCHEMA = json.loads((Path(airflow.__file__).parent / "provider.yaml.schema.json").read_text())
-
-
-def modules(kind: str) -> list[str]:
-    return [name for entry in INFO[kind] for name in entry["python-modules"]]
-
-
-def classes(kind: str, base: type) -> list[type[Any]]:
-    found = []
-    for name in modules(kind):
-        module = importlib.import_module(name)
-        found += [cls for cls in vars(module).values() if inspect.isclass(cls) and cls.__module__ == name]
-    return [cls for cls in found if issubclass(cls, base)]
-
-
-OPERATORS = classes("operators", BaseOperator)
-SENSORS = [cls for cls in classes("sensors", BaseOperator) if cls is not WorkspaceSensor]
-TRIGGERS = classes("triggers", BaseTrigger)
-# Base classes in the same modules.
-BASES = ("WorkspaceWindowOperator", "WorkspaceOrganizationOperator")
-TASKS = [cls for cls in (*OPERATORS, *SENSORS) if cls.__name__ not in BASES]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ class _Jumping(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
             return ready
         if self.loop.threads:
             return super().select(0.05)
-        ready = super().select(self.loop.patience)
+        # Nothing can arrive where only the pipe of the loop itself is watched.
+        ready = super().select(self.loop.patience if len(self.get_map()) > 1 else 0)
         if not ready and timeout is not None:
             self.loop.now += timeout
         return ready

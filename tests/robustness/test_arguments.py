@@ -13,8 +13,9 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import airflow.sdk
 import pytest
@@ -41,16 +42,13 @@ from airflow_provider_workspace.version_compat import (
     AirflowSkipException,
     TaskDeferred,
 )
-from tests.contract.parts import IDS, arguments
+from tests.classes import SENSORS, TASKS, TRIGGERS, own_arguments, parameters
+from tests.contract.parts import arguments
 from tests.contract.reference import EXPECTED
 from tests.hook_calls import CALLS
-from tests.meta.test_operators import SENSORS, TASKS, TRIGGERS
 from tests.robustness.values import Made, anything, build
+from tests.task_instance import task_instance
 from tests.variables import install, install_runs
-
-if TYPE_CHECKING:
-    from tests.conftest import Call
-
 
 # A path value is one segment, even if the service decodes it.
 PATHS = [re.compile(f"{row.method} {re.sub('{.*?}', '[^/?#]+', row.path).rstrip('/')}/") for row in EXPECTED]
@@ -139,63 +137,9 @@ def hook_arguments(method: str) -> dict[str, Any]:
     return {name: ids[name] for name in ids if name in taken} | arguments(METHODS[method])
 
 
-# Valid arguments without a default, or whose default sends nothing.
-GOOD: dict[str, Any] = {
-    **IDS,
-    "workspace_conn_id": "workspace_default",
-    "target_email": "new@example.com",
-    "level": 1,
-    "name": "Sales",
-    **{name: ["ada@example.com"] for name in ("emails", "invites", "members")},
-    "domain": "example.org",
-    "max_rows": 100,
-    "batch_export_ids": list(SEED.batch_export_ids[:1]),
-    "close_task_id": "window.close",
-    "opened_at": 0.0,
-    "length": 60.0,
-    "end_at": 0.0,
-    "operation": "airflow_provider_workspace.api.operations.GetDomain",
-    "condition": "domain_verified",
-    "arguments": {"domain_id": SEED.domain_id},
-    "what": "project",
-    "file": {"projects": [{"name": "Sales"}]},
-    "part": "projects",
-    "protected": ["keep@example.com"],
-}
-
-
-def own_arguments(cls: type[Any]) -> dict[str, Any]:
-    """Return valid arguments of an operator, sensor or trigger: required ones and optional ones."""
-    found: dict[str, Any] = {}
-    for name, parameter in parameters(cls).items():
-        found[name] = GOOD.get(name, None if parameter.default is inspect.Parameter.empty else parameter.default)
-    if cls in SENSORS:
-        found |= {"deferrable": True, "poke_interval": 60.0, "timeout": 600.0}
-    return found
-
-
-def parameters(cls: type[Any]) -> dict[str, inspect.Parameter]:
-    """Return the arguments that the package defines."""
-    found: dict[str, inspect.Parameter] = {}
-    for base in cls.__mro__:
-        if base.__module__.startswith("airflow_provider_workspace") and "__init__" in vars(base):
-            own = dict(inspect.signature(base.__init__).parameters)
-            found = {**own, **found}
-            if "kwargs" not in own:
-                break
-    return {name: parameter for name, parameter in found.items() if name not in ("self", "kwargs")}
-
-
 def leave(_: float) -> None:
     """Do not wait for the next poke."""
     raise StillWaitingError
-
-
-def task_instance() -> Any:
-    """Return what a task may ask of its task instance."""
-    ids = {"dag_id": "dag", "run_id": "run", "task_id": "task", "map_index": -1, "try_number": 1}
-    methods = {name: lambda **_: None for name in ("xcom_pull", "xcom_push")}
-    return SimpleNamespace(**ids, **methods, get_task_states=lambda **_: {})
 
 
 def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
@@ -263,8 +207,13 @@ def targets() -> dict[str, Run]:
 
         return call
 
-    def method_call(call: Call, method: str) -> Run:
-        return lambda data: call(method, **build(data.draw(spoiled(hook_arguments(method)))))
+    def method_call(method: str) -> Run:
+        def call(data: st.DataObject) -> None:
+            CALLS[data.draw(st.sampled_from(sorted(CALLS)))](
+                method, **build(data.draw(spoiled(hook_arguments(method))))
+            )
+
+        return call
 
     def hook_call(data: st.DataObject) -> None:
         hook = build(data.draw(spoiled({"organization_id": SEED.organization_id, "project_id": SEED.project_id})))
@@ -273,7 +222,7 @@ def targets() -> dict[str, Run]:
 
     return {
         "the hook": hook_call,
-        **{method: method_call([*CALLS.values()][number % 2], method) for number, method in enumerate(METHODS)},
+        **{method: method_call(method) for method in METHODS},
         **{f"run {cls.__name__}": spoil(run_task, cls) for cls in TASKS},
         **{f"build {cls.__name__}": shallow(cls) for cls in TASKS},
         # Only tasks of the package give the deadline's trigger its arguments: it has no values of users to refuse.
@@ -295,22 +244,14 @@ def test_any_argument_is_sent_or_a_workspace_error(server: SandboxServer, name: 
     call()
 
 
-NUMBERS = [
-    (cls, name)
-    for cls in (*TASKS, *TRIGGERS)
-    if cls is not WorkspaceDeadlineTrigger  # only tasks of the package set its arguments
-    for name, parameter in parameters(cls).items()
-    if re.search(r"\b(int|float|timedelta)\b", str(parameter.annotation))
-]
-
-
-@pytest.mark.parametrize(("cls", "name"), NUMBERS, ids=lambda value: getattr(value, "__name__", value))
-def test_invalid_numbers_are_refused(server: SandboxServer, cls: Any, name: str) -> None:
+@pytest.mark.parametrize("cls", [cls for cls in (*TASKS, *TRIGGERS) if cls is not WorkspaceDeadlineTrigger])
+def test_invalid_numbers_are_refused(server: SandboxServer, cls: Any) -> None:
     run = run_trigger if cls in TRIGGERS else run_task
-    wrong: list[Any] = [math.nan, math.inf, -math.inf, True, [1]]
-    wrong += [] if name.endswith("_id") else ["nan", "inf"]  # an id may be any text
-    wrong += [10**400, -(10**400)]
-    for value in wrong:
+    wrong = (math.nan, math.inf, -math.inf, True, [1], "nan", "inf", 10**400, -(10**400))
+    for (name, parameter), value in product(parameters(cls).items(), wrong):
+        is_number = re.search(r"\b(int|float|timedelta)\b", str(parameter.annotation))
+        if not is_number or (name.endswith("_id") and isinstance(value, str)):
+            continue  # an id may be any text
         with pytest.raises((WorkspaceInputError, AirflowFailException), match=f"(?s){name}.*Nothing was sent\\."):
             run(cls, own_arguments(cls) | {name: value})
     assert [entry for entry in requests(server) if entry["method"] != "GET"] == []

@@ -21,6 +21,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import Listener, bind
 from airflow_provider_workspace.sandbox.service import Service, Settings
 from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
+from tests.events import Silent
 from tests.fault_kinds import TEST_FAULTS
 from tests.robustness.fast_forward import FastForward
 
@@ -179,13 +180,6 @@ async def scenario(chance: random.Random, loop: FastForward, patch: pytest.Monke
 def open_files() -> int:
     """Return the number of open files and sockets of this process."""
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
-class Silent:
-    """A logger for the manager."""
-
-    def __getattr__(self, _: str) -> Any:
-        return lambda *_args, **_kwargs: None
 
 
 def trigger_of(chance: random.Random, loop: FastForward) -> WorkspaceWaitTrigger:

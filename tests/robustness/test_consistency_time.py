@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Clock, Connect
 
-pytestmark = [
-    pytest.mark.parametrize("sandbox", ["live"], indirect=True),
-    pytest.mark.usefixtures("clock"),
-]
+pytestmark = [pytest.mark.parametrize("sandbox", ["live"], indirect=True), pytest.mark.usefixtures("clock")]
 
 KINDS: dict[str, tuple[type[Any], dict[str, Any], str]] = {
     "create_project": (WorkspaceCreateProjectOperator, {"name": "Northwind"}, "list_projects"),

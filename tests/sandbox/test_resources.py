@@ -9,14 +9,7 @@ import pytest
 
 from airflow_provider_workspace.sandbox.seed import SEED
 from tests.audit import effects
-from tests.sandbox.paths import (
-    DOMAINS,
-    EXPORT,
-    EXPORTS,
-    INVITES,
-    MEMBERS,
-    PROJECTS,
-)
+from tests.sandbox.paths import DOMAINS, EXPORT, EXPORTS, INVITES, MEMBERS, PROJECTS
 
 if TYPE_CHECKING:
     import httpx

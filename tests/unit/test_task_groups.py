@@ -163,21 +163,17 @@ def test_default_args_name_the_connection_of_groups() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        *(
-            ({name: value}, f"{name} must be a timedelta or a number of seconds")
-            for name in ("hold", "drain", "max_length")
-            for value in (math.nan, 1e300, -1, timedelta(days=-1), True, "soon", [])
-        ),
-        *(
-            ({"max_length": timedelta(hours=1), **lengths}, "Set max_length above drain and hold together")
-            for lengths in ({"drain": 3600}, {"hold": "4000"}, {"drain": 1800, "hold": 1800})
-        ),
+        *(({name: value}, f"{name} must be a timedelta or a number of seconds")
+         for name in ("hold", "drain", "max_length") for value in (math.nan, 1e300, -1, timedelta(days=-1), True,
+          "soon", [])),
+        *(({"max_length": timedelta(hours=1), **lengths}, "Set max_length above drain and hold together")
+         for lengths in ({"drain": 3600}, {"hold": "4000"}, {"drain": 1800, "hold": 1800})),
         ({"on_overdue": []}, "on_overdue needs max_length"),
         # Templates are known when the window opens.
         ({"drain": "{% if params.x %}60{% endif %}", "max_length": "{# later #}{{ 9 }}"}, "create tasks inside"),
         ({}, "create tasks inside the with statement, or set hold"),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_window_is_an_import_error(arguments: dict[str, Any], error: str) -> None:
     with (
         DAG("wrong", schedule=None),

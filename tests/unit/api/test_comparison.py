@@ -105,21 +105,15 @@ def test_equivalent_values_are_no_difference(op: Operation[Any], got: dict[str, 
         (update(tags=["a"]), {"tags": None}, 'tags is null and not ["a"]'),
         (update(tags=[{"a": 1}]), {"tags": [{"a": 2}]}, 'tags is [{"a": 2}] and not [{"a": 1}]'),
         (update(name="Sales"), {"name": "sales"}, 'name is "sales" and not "Sales"'),
-        (
-            update(name="x" * 70, pinned=True),
-            {"name": "", "pinned": False},
-            f'name is "" and not "{"x" * 59}…, pinned is false and not true',
-        ),
-        (
-            project(modifiers={"a": 1, "token": "s3cret"}),
-            {"modifiers": {"a": 2, "token": "s3cret"}},
-            'modifiers is {"a": 2} and not {"a": 1}',
-        ),
+        (update(name="x" * 70, pinned=True), {"name": "", "pinned": False},
+         f'name is "" and not "{"x" * 59}…, pinned is false and not true'),
+        (project(modifiers={"a": 1, "token": "s3cret"}), {"modifiers": {"a": 2, "token": "s3cret"}},
+         'modifiers is {"a": 2} and not {"a": 1}'),
         (ops.PauseBatchExport(**EXPORT), {"paused": False}, "paused is false and not true"),
         (ops.UnpauseBatchExport(**EXPORT), {"paused": True}, "paused is true and not false"),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_differences_name_the_field_and_both_values(op: Operation[Any], got: dict[str, Any], told: str) -> None:
     """The message contains no secret."""
     assert describe_differences(differences(op, parse(op, {"id": 7} | got))) == told

@@ -147,17 +147,13 @@ SHAPE = "JSON of another shape"
         *((Page[Member], body, SHAPE) for body in (b"{}", b'{"results": [1]}', b'{"results": null}')),
         *((list[Invite], body, SHAPE + " (Input should be") for body in (b'["i1"]', b"true")),
         *((Page[DashboardCollaborator], body, SHAPE) for body in (b'{"detail": "no"}', b"null")),
-        *(
-            (Page[Invite], body, SHAPE)
-            for body in (b'{"count": 3, "results": null}', b'{"results": null, "error": "x"}')
-        ),
+        *((Page[Invite], body, SHAPE)
+         for body in (b'{"count": 3, "results": null}', b'{"results": null, "error": "x"}')),
         *((DashboardSharing, body, SHAPE) for body in (b"[1]", b'["on"]', b'"on"', b'{"results": [null]}')),
-        *(
-            (None, body, f"an HTML or XML page ({len(body)} bytes) where nothing or")
-            for body in (HTML, BOM_UTF8 + HTML)
-        ),
+        *((None, body, f"an HTML or XML page ({len(body)} bytes) where nothing or")
+         for body in (HTML, BOM_UTF8 + HTML)),
     ],
-)
+)  # fmt: skip
 def test_an_unreadable_body_is_an_error(answer: Any, body: bytes, found: str) -> None:
     with pytest.raises(UnreadableResponseError) as error:
         decode(answer, body)

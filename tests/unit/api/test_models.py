@@ -72,19 +72,13 @@ def test_credentials_in_a_url_are_hidden(text: str) -> None:
     [
         (DashboardSharing(enabled=True, access_token="s3cret"), "DashboardSharing(enabled=True)"),
         (Project(name="Shop", api_token="s3cret", live_events_token=None), "Project(name='Shop')"),
-        (
-            DashboardCollaborator.model_validate({"user": {"id": 3}, "invite_token": "s3cret"}),
-            "DashboardCollaborator(user=User(id=3))",
-        ),
-        (
-            UpdateDomain(
-                organization_id="o", domain_id="0190c0de-0000-4000-8000-0000000000d1", saml_x509_cert="s3cret"
-            ),
-            "UpdateDomain(organization_id='o', domain_id='0190c0de-0000-4000-8000-0000000000d1')",
-        ),
+        (DashboardCollaborator.model_validate({"user": {"id": 3}, "invite_token": "s3cret"}),
+         "DashboardCollaborator(user=User(id=3))"),
+        (UpdateDomain(organization_id="o", domain_id="0190c0de-0000-4000-8000-0000000000d1", saml_x509_cert="s3cret"),
+         "UpdateDomain(organization_id='o', domain_id='0190c0de-0000-4000-8000-0000000000d1')"),
     ],
     ids=lambda record: type(record).__name__,
-)
+)  # fmt: skip
 def test_fields_that_are_secrets_are_hidden(record: Any, shown: str) -> None:
     assert list(record.secrets()) == ["s3cret"]
     assert repr(record) == shown

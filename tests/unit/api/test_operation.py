@@ -73,44 +73,24 @@ EXPORT = {"organization_id": "o", "batch_export_id": UUID_TEXT}
 @pytest.mark.parametrize(
     ("operation", "fields", "complaint"),
     [
-        *(
-            (
-                ops.GetDashboard,
-                {"project_id": "1", "dashboard_id": value},
-                "field 'dashboard_id': expected a whole number",
-            )
-            for value in ("x", "-7", -7, None, True)
-        ),
-        (
-            ops.GetDashboard,
-            {"project_id": True, "dashboard_id": 1},
-            "field 'project_id': expected an id, a number or text that can be printed, not something of type bool",
-        ),
-        *(
-            (
-                ops.DeleteMember,
-                {"organization_id": "o", "user_uuid": value},
-                "field 'user_uuid': expected an id, a number",
-            )
-            for value in ("", " ", "\t", "a\nb", "\ud800", None, 1.5)
-        ),
+        *((ops.GetDashboard, {"project_id": "1", "dashboard_id": value},
+         "field 'dashboard_id': expected a whole number")
+         for value in ("x", "-7", -7, None, True)),
+        (ops.GetDashboard, {"project_id": True, "dashboard_id": 1},
+         "field 'project_id': expected an id, a number or text that can be printed, not something of type bool"),
+        *((ops.DeleteMember, {"organization_id": "o", "user_uuid": value},
+         "field 'user_uuid': expected an id, a number")
+         for value in ("", " ", "\t", "a\nb", "\ud800", None, 1.5)),
         (ops.GetDashboard, {"project_id": "1", "dashboard_id": "9" * 5000}, "field 'dashboard_id': Exceeds the limit"),
         (ops.GetDashboard, {"project_id": "1"}, "field 'dashboard_id' is required"),
-        (
-            ops.CreateProject,
-            {"organization_id": "o", "week_start_day": True},
-            "field 'week_start_day': expected a",
-        ),
+        (ops.CreateProject, {"organization_id": "o", "week_start_day": True}, "field 'week_start_day': expected a"),
         (ops.PauseBatchExport, EXPORT | {"batch_export_id": "x"}, "field 'batch_export_id': expected a UUID, not 'x'"),
         (ops.PauseBatchExport, EXPORT | {"model": "x"}, "field 'model': Input should be 'events' or 'persons'"),
         (ops.CreateDashboard, {"project_id": "1", "nmae": "x"}, "unknown field 'nmae' (did you mean 'name'?)"),
-        (
-            ops.CreateDashboard,
-            {"project_id": "1", "colour": "x"},
-            "unknown field 'colour' (known fields: delete_insights, ",
-        ),
+        (ops.CreateDashboard, {"project_id": "1", "colour": "x"},
+         "unknown field 'colour' (known fields: delete_insights, "),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_field_is_named_before_sending(
     operation: type[Operation[Any]], fields: dict[str, Any], complaint: str
 ) -> None:
@@ -227,14 +207,8 @@ LIST = ("GET", "/found/", {"repeatable": True})
 @pytest.mark.parametrize(
     ("method", "path", "row", "result", "fields", "says"),
     [
-        (
-            "POST",
-            "/found/",
-            {"repeatable": True},
-            None,
-            {},
-            "a POST needs effect='create' or 'change' or 'remove' or 'r",
-        ),
+        ("POST", "/found/", {"repeatable": True}, None, {},
+         "a POST needs effect='create' or 'change' or 'remove' or 'r"),
         *(
             (method, "/found/", {"repeatable": True, "effect": effect}, None, {}, f"effect={needs}, not '{effect}'")
             for method, effect, needs in (
@@ -243,75 +217,34 @@ LIST = ("GET", "/found/", {"repeatable": True})
                 *((method, "read", "'create' or 'change' or 'remove'") for method in ("DELETE", "PATCH", "PUT")),
             )
         ),
-        *(
-            (
-                "POST",
-                "/found/",
-                {"effect": "create", **row},
-                Found,
-                {},
-                "needs recover='look-up' or 'none', and look_for='…'",
-            )
-            for row in (
-                {"repeatable": False},
-                {"repeatable": False, "recover": "nonee", "look_for": "Look."},
-                {"repeatable": "no"},
-            )
-        ),
+        *(("POST", "/found/", {"effect": "create", **row}, Found, {},
+         "needs recover='look-up' or 'none', and look_for='…'")
+         for row in ({"repeatable": False}, {"repeatable": False, "recover": "nonee", "look_for": "Look."},
+          {"repeatable": "no"})),
         ("POST", "/found/", {"repeatable": False, "effect": "create", "recover": "none"}, None, {}, "and look_for="),
         ("POST", "/found/", {**CREATE, "look_for": "Look."}, None, {}, "a repeatable one (True) needs"),
-        (
-            *("get", "/found/", {"repeatable": True}, None, {}),
-            "the method is 'get'; expected GET or POST or PUT or PATCH or DELETE",
-        ),
+        (*("get", "/found/", {"repeatable": True}, None, {}),
+         "the method is 'get'; expected GET or POST or PUT or PATCH or DELETE"),
         ("POST", "/found", CREATE, None, {}, "the path is '/found'; expected one below /api that begins and ends with"),
         ("POST", "/api/found/", CREATE, None, {}, "the path is '/api/found/'; expected one below /api"),
-        *(
-            (
-                "POST",
-                f"/found/{name}/",
-                CREATE,
-                None,
-                {"id": str},
-                f"the path is '/found/{name}/'; expected one below /api",
-            )
-            for name in ("{id!r}", "{id:>5}", "{}", "{id.x}", "{{id}}", "{id", "?id=5&a=")
-        ),
-        *(
-            (
-                "GET",
-                "/found/{id}/",
-                {"repeatable": True},
-                Found,
-                {"id": type_},
-                "the path names 'id': it must be required",
-            )
-            for type_ in (str | None, Annotated[str, Field(default="x")])
-        ),
-        (
-            "GET",
-            "/found/{a}/",
-            {"repeatable": True},
-            Found,
-            {"a": ALIAS},
-            "the path names 'a': add it to the fields of the",
-        ),
-        (
-            *("POST", "/found/{b}/{a}/", CREATE, None, {"c": int}),
-            "the path names 'a', 'b': add it to the fields of the class",
-        ),
-        (
-            *("DELETE", "/found/{a}/", {"repeatable": True}, None, {"a": str, "b": int}),
-            "a DELETE sends its path alone: remove 'b'",
-        ),
+        *(("POST", f"/found/{name}/", CREATE, None, {"id": str},
+         f"the path is '/found/{name}/'; expected one below /api")
+         for name in ("{id!r}", "{id:>5}", "{}", "{id.x}", "{{id}}", "{id", "?id=5&a=")),
+        *(("GET", "/found/{id}/", {"repeatable": True}, Found, {"id": type_},
+         "the path names 'id': it must be required")
+         for type_ in (str | None, Annotated[str, Field(default="x")])),
+        ("GET", "/found/{a}/", {"repeatable": True}, Found, {"a": ALIAS},
+         "the path names 'a': add it to the fields of the"),
+        (*("POST", "/found/{b}/{a}/", CREATE, None, {"c": int}),
+         "the path names 'a', 'b': add it to the fields of the class"),
+        (*("DELETE", "/found/{a}/", {"repeatable": True}, None, {"a": str, "b": int}),
+         "a DELETE sends its path alone: remove 'b'"),
         ("POST", "/found/", CREATE, None, {"rows": int}, "name the field otherwise, with Field(alias='rows')"),
-        *(
-            (*LIST, result, {"offset": Offset}, "the result must be None, or a class below Resource: X, X | None, list")
-            for result in (dict, dict[str, Any], list[dict[str, Any]], Page, Page[Any], Any, str | None)
-        ),
+        *((*LIST, result, {"offset": Offset}, "the result must be None, or a class below Resource: X, X | None, list")
+         for result in (dict, dict[str, Any], list[dict[str, Any]], Page, Page[Any], Any, str | None)),
         (*LIST, Page[Found], {"limit": Limit}, "a Page needs the field 'offset: Offset = None', for the pages that"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Field name")  # pydantic, which only warns
 def test_a_wrong_declaration_is_refused(
     method: str, path: str, row: dict[str, Any], result: Any, fields: dict[str, Any], says: str
@@ -356,16 +289,13 @@ class Search(Operation[Found]):
     ("cls", "fields", "target"),
     [
         (Search, {"id__in": [1, 2], "deep": True}, "?id__in=1&id__in=2&deep=true"),
-        (
-            Search,
-            {"deep": False, "id__in": None, "other": ["a b", 1.5, False]},
-            "?deep=false&other=a+b&other=1.5&other=false",
-        ),
+        (Search, {"deep": False, "id__in": None, "other": ["a b", 1.5, False]},
+         "?deep=false&other=a+b&other=1.5&other=false"),
         (Remove, {"path": "a/b"}, "a%2Fb/"),
         (Remove, {"path": UUID(int=7)}, "00000000-0000-0000-0000-000000000007/"),
         (Remove, {"path": True}, "true/"),
     ],
-)
+)  # fmt: skip
 def test_paths_and_queries_are_written_as_services_read_them(cls: Any, fields: dict[str, Any], target: str) -> None:
     assert cls(**fields).request().target == f"/api/found/{target}"
 
@@ -373,10 +303,8 @@ def test_paths_and_queries_are_written_as_services_read_them(cls: Any, fields: d
 @pytest.mark.parametrize(
     ("cls", "fields", "says"),
     [
-        *(
-            (Search, {"other": value}, "other must be a text, a number, true or f")
-            for value in ([], {"a": 1}, [[1]], [None])
-        ),
+        *((Search, {"other": value}, "other must be a text, a number, true or f")
+         for value in ([], {"a": 1}, [[1]], [None])),
         (Search, {"other": "half an emoji \ud83d"}, "other holds lone surrogates"),
         *((Remove, {"path": value}, "path must be a text, a number, true or false") for value in (None, ["a"], {})),
         (Search, {"deep": "maybe", "id__in": "x"}, "field 'id__in': Input should be a valid list; field 'deep': Input"),
@@ -384,7 +312,7 @@ def test_paths_and_queries_are_written_as_services_read_them(cls: Any, fields: d
         (Search, {"id__in": [1], "ids": [2]}, "unknown field 'id__in'"),
         (Remove, {}, "field 'path' is required"),
     ],
-)
+)  # fmt: skip
 def test_what_a_path_or_a_query_cannot_say_is_refused(cls: Any, fields: dict[str, Any], says: str) -> None:
     with pytest.raises(WorkspaceInputError) as error:
         cls(**fields).request()

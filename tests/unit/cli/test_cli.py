@@ -40,6 +40,8 @@ def airflow(airflow_cli: AirflowCli, tmp_path: Path) -> Airflow:
     return partial(airflow_cli.run, home=tmp_path)
 
 
+@pytest.mark.per_airflow
+@pytest.mark.slow
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 def test_ping_reports_success_or_the_reason(airflow: Airflow, sandbox: SandboxServer, connect: Connect) -> None:
     connect()
@@ -52,6 +54,8 @@ def test_ping_reports_success_or_the_reason(airflow: Airflow, sandbox: SandboxSe
         assert (run.returncode, reason in run.stderr, "Traceback" in run.stderr) == (1, True, False)
 
 
+@pytest.mark.per_airflow
+@pytest.mark.slow
 def test_plan_sends_only_reads(airflow: Airflow, sandbox: SandboxServer, connect: Connect, tmp_path: Path) -> None:
     connect()
     roster = tmp_path / "members.csv"
@@ -213,6 +217,8 @@ def test_a_long_plan_is_cut_off_for_a_comment(
     assert re.search(r"</code> \|  \|\n\nThe rest is cut off", said)
 
 
+@pytest.mark.per_airflow
+@pytest.mark.slow
 def test_a_closed_pipe_ends_the_command_quietly() -> None:
     code = (
         "from airflow_provider_workspace.cli import commands; "
@@ -269,10 +275,7 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     held = lease(run_id="gone", owner="data-team", seen="paused", state_of="beside_dags.read", **place, **times)
     key, value = variable(held)
     unreadable, _ = variable(held | {"batch_export_id": other})
-    broken = {
-        unreadable: "{",
-        "workspace_lease.early": json.dumps(held | {"since": "0001-01-01T00:00:00+14:00"}),
-    }
+    broken = {unreadable: "{", "workspace_lease.early": json.dumps(held | {"since": "0001-01-01T00:00:00+14:00"})}
     values = {key: value, **broken, SWEEP: swept(held, "open", at=1_790_000_060)}
     airflow_cli.migrated_home(tmp_path, migrated_database, values)
     monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
@@ -309,6 +312,8 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr
 
 
+@pytest.mark.per_airflow
+@pytest.mark.slow
 def test_the_plan_of_an_organization_file_has_its_changes_or_names_the_line(
     airflow: Airflow,
     airflow_cli: AirflowCli,

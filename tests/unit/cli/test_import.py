@@ -19,6 +19,7 @@ from airflow_provider_workspace.operators.organization import (
     WorkspacePlanOrganizationOperator,
 )
 from airflow_provider_workspace.sandbox.seed import SEED
+from tests.audit import say
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.per_airflow,
     pytest.mark.needs_airflow("3.2", "commands of providers"),
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
 ]
 AIRFLOW = Path(sys.executable).with_name("airflow")
 SECRET = "{{ conn.workspace_default.password }}"
@@ -66,7 +68,6 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
     return install(monkeypatch)
 
 
-@pytest.mark.per_airflow
 def test_the_plan_of_an_imported_file_is_empty_for_hard_texts(
     airflow_cli: AirflowCli,
     migrated_database: Path,
@@ -168,7 +169,7 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
     ada: Any = {"id": "i", "target_email": "ADA@example.com", "level": 1}
     member: Any = {"id": "m", "user": {"email": "ada@example.com"}, "level": 8}
     for operation, rows in (("list_invites", [ada]), ("list_members", [member, {"id": "nobody"}])):
-        sandbox.inject("say", operation, body={"count": len(rows), "next": None, "results": rows}, times=None)
+        say(sandbox, operation, *rows)
     found = yaml.safe_load(imported(airflow_cli, migrated_database, tmp_path, variables))
     assert found["members"]["people"] == [{"email": "ada@example.com", "level": "admin"}]
     assert [project["name"] for project in found["projects"]] == ["Default project", "North"]

@@ -106,8 +106,8 @@ def test_concurrency_drops_to_one_after_429_and_recovers(
     read_at_once: Callable[[int], list[Any]], set_connection: SetConnection
 ) -> None:
     load = Load()
-    refused, beside = load.scene(answer(429), 0.3), load.scene(FOUND, 0.7)
-    slow, quick = load.scene(FOUND, 0.9), load.scene(FOUND, 0.05)
+    refused, beside = load.scene(answer(429), 0.15), load.scene(FOUND, 0.35)
+    slow, quick = load.scene(FOUND, 0.45), load.scene(FOUND, 0.03)
     # The first call is refused and asks again, slowly, while those beside it end.
     with RawServer(refused, beside, beside, beside, slow, quick) as service:
         set_connection(service.url, max_concurrency=4)
@@ -201,7 +201,7 @@ def test_a_cancelled_write_ends_within_a_second_and_keeps_its_audit_line(
             before = asyncio.ensure_future(hook.get_dashboard(dashboard_id=7) if phase == "turn" else asyncio.sleep(0))
             await asyncio.sleep(0.05)
             writing = asyncio.ensure_future(hook.create_dashboard(name="Sales"))
-            await asyncio.sleep(0.4)
+            await asyncio.sleep(0.2)
             assert not writing.done()
             cancelled_at = time.monotonic()
             for call in (writing, before):

@@ -97,6 +97,7 @@ def test_bulk_invites_are_sent_concurrently(
 def test_a_refusal_stops_the_remaining_requests(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect()
     sandbox.inject("status_before", "create_invites", status=401, times=None, after=1)
-    with pytest.raises(WorkspaceError, match="401"):
+    with pytest.raises(WorkspaceError, match="401") as failed:
         call("create_invites", people(200))
+    assert sum("401" in entry.reason for entry in failed.value.report.entries) >= 20, "what was refused has its reason"
     assert 2 <= len(writes(sandbox)) <= 5, "one that succeeds, then at most four at once"

@@ -12,16 +12,8 @@ import pytest
 from airflow.sdk._shared.secrets_masker import redact
 
 from airflow_provider_workspace.api.models import Resource
-from airflow_provider_workspace.errors import (
-    WorkspaceConfigError,
-    WorkspaceInputError,
-    WorkspacePermissionError,
-)
-from airflow_provider_workspace.hooks.workspace import (
-    RECORDS,
-    WorkspaceAsyncHook,
-    WorkspaceHook,
-)
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspacePermissionError
+from airflow_provider_workspace.hooks.workspace import RECORDS, WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 
 if TYPE_CHECKING:

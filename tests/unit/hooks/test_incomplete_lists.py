@@ -22,10 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner"),
-    pytest.mark.usefixtures("no_waits"),
-]
+pytestmark = pytest.mark.usefixtures("no_waits")
 
 
 @pytest.fixture

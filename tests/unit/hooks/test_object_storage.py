@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*execute cannot be called outside of the Task Runner")
 
 COLUMNS = ("row", "email", "status")
 REPORT = {"counts": {"rows": 2}, "rows": [
@@ -249,7 +248,7 @@ def test_the_report_file_of_a_sync_has_all_changes(tmp_path: Path, sandbox: Sand
         "max_removals": 4,
     }
     assert set(sync(dry_run=True, **arguments)) == {
-        *("pending", "differences", "counts", "planned_for", "needs_attention", "report_path"),
+        *("pending", "differences", "counts", "planned_for", "needs_attention", "report_path")
     }
     assert {row["status"] for row in rows_of(tmp_path / "report.csv")} == {"planned", "skipped"}
 

@@ -213,15 +213,12 @@ def test_a_key_that_is_no_header_value_is_refused(refused: Any) -> None:
         ("bulk_invite_body", ["list", ["array"], 7], "'array' or 'object'"),
         ("verify", [1, ["x"]], "true, false, or the path of a CA file"),
         ("verify", ["/no/such/file"], "true, false, or the path of a CA file that exists on this machine"),
-        (
-            "proxy",
-            ["proxy:3128", "socks5://p:1", "http://p:x", "http://[p", "http://p p", "http://:1", 7, {"a": 1}],
-            "a URL that begins with http:// or https://",
-        ),
+        ("proxy", ["proxy:3128", "socks5://p:1", "http://p:x", "http://[p", "http://p p", "http://:1", 7, {"a": 1}],
+         "a URL that begins with http:// or https://"),
         ("web_url", ["app.example.com", 7, {"dashboard": "https://x"}], "a URL that begins with http:// or https://"),
         ("allow_http", ["yes", 1, ["x"]], "true or false"),
     ],
-)
+)  # fmt: skip
 def test_extras_of_the_wrong_type_are_refused(refused: Any, key: str, values: list[Any], expected: str) -> None:
     for value in values:
         for connection in (as_json(extra={key: value}), as_uri(extra={key: value})):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from datetime import datetime, timedelta, timezone
-from types import SimpleNamespace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +19,7 @@ from airflow_provider_workspace.operators.organization import WorkspaceApplyOrga
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 from tests.audit import effects
-from tests.task_instance import TaskStore
+from tests.task_instance import Question, Task
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,66 +30,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 
 ROSTER = [{"email": "adam.admin@example.com"}, {"email": "mina.member@example.com", "level": 8}, "ada@example.com"]
-
-
-class Question:
-    """
-    The question that Airflow stores for a task instance.
-
-    :param refreshes: whether a later question replaces the first
-    """
-
-    def __init__(self, *, refreshes: bool) -> None:
-        self.refreshes = refreshes
-        self.asked: list[Any] = []
-
-    def send(self, message: Any) -> Any:
-        if type(message).__name__ == "CreateHITLDetailPayload":
-            self.asked.append(message)
-            return self.now
-        return None
-
-    @property
-    def now(self) -> Any:
-        return self.asked[-1 if self.refreshes else 0]
-
-
-class Task:
-    """A task instance: its question and what Airflow keeps between its tries."""
-
-    def __init__(self, question: Question, *, store: bool = True) -> None:
-        self.question = question
-        self.pushed: dict[str, Any] = {}
-        self.ti = SimpleNamespace(id=SEED.owner_uuid, max_tries=2, try_number=1, xcom_push=self.push)
-        self.context: Any = {"ti": self.ti, **({"task_state_store": TaskStore()} if store else {})}
-        self.resume: Any = None
-
-    def push(self, key: str, value: Any) -> None:
-        self.pushed[key] = value
-
-    def ask(self, operator: Any) -> str:
-        """Run the task until it asks, and return the option that approves."""
-        with pytest.raises(BaseException, match=r"^$") as left:
-            operator.execute(self.context)
-        self.resume = left.value
-        assert type(left.value).__name__ in ("TaskAwaitingInput", "TaskDeferred")
-        assert self.resume.method_name == "execute_approved"
-        approve, reject = self.question.now.options
-        assert reject == "Reject"
-        return str(approve)
-
-    def answer(self, operator: Any, option: str, **event: Any) -> Any:
-        """Resume the task after an answer, as in a new process."""
-        given = {
-            "chosen_options": [option],
-            "params_input": {},
-            "responded_at": datetime(2026, 11, 22, tzinfo=timezone.utc),
-            "responded_by_user": {"id": "1", "name": "ruth"},
-        }
-        return operator.execute_approved(self.context, event=event or given, **self.resume.kwargs)
-
-    def clear(self) -> None:
-        self.ti.max_tries += 1 + 2
 
 
 @pytest.fixture(params=[False, True], ids=["kept, store", "refreshed, no store"])
@@ -137,12 +76,10 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
         ({"fail_on_reject": "yes"}, {"chosen_options": ["Reject"]}, AirflowFailException, "ruth rejected plan"),
         ({}, {"error": "", "error_type": "timeout"}, AirflowFailException, "Clear the task .*nobody answered in time"),
         ({}, {"error": "broken", "error_type": "unknown"}, AirflowFailException, "broken"),
-        *(
-            ({}, {"chosen_options": odd}, AirflowFailException, r"expected \['Approve .*'\] or \['Reject'\]")
-            for odd in ([], None, "IT", ["IT", "Reject"], ["IT", "IT"], [7])
-        ),
+        *(({}, {"chosen_options": odd}, AirflowFailException, r"expected \['Approve .*'\] or \['Reject'\]")
+         for odd in ([], None, "IT", ["IT", "Reject"], ["IT", "IT"], [7])),
     ],
-)
+)  # fmt: skip
 def test_nothing_is_sent_without_an_approval(
     sandbox: SandboxServer,
     task: Task,
@@ -177,14 +114,12 @@ def set_level(user_uuid: str) -> None:
     ("roster", "promoted", "stale"),
     [
         ([*INVITED[:3], "mia@example.com"], None, r"\+ invite mia@example\.com"),
-        *(
-            ([*INVITED[:3], {**INVITED[3], **changed}], None, r"\+ invite ada@example\.com")
-            for changed in ({"first_name": "Eve"}, {"message": ""}, {"private_project_access": [{"id": 2}]})
-        ),
+        *(([*INVITED[:3], {**INVITED[3], **changed}], None, r"\+ invite ada@example\.com")
+         for changed in ({"first_name": "Eve"}, {"message": ""}, {"private_project_access": [{"id": 2}]})),
         (INVITED, SEED.member_uuid, r"~ member mina\.member@example\.com +level: 15 -> 8"),
         (INVITED, SEED.absent_uuid, r"- member noah\.newton@example\.com +level: 15, not on the roster"),
     ],
-)
+)  # fmt: skip
 def test_an_approval_covers_each_field_and_what_it_starts_from(
     sandbox: SandboxServer, task: Task, roster: list[Any], promoted: str | None, stale: str
 ) -> None:
@@ -354,12 +289,10 @@ def test_a_long_plan_is_whole_in_the_log_and_in_its_file(
         ("a plan", "not 'a plan'"),
         ([], "not something of type list"),
         ({"changes": []}, "not a mapping without these"),
-        *(
-            ({"changes": changes, "planned_for": ""}, "not a mapping without these")
-            for changes in (None, {}, [None], [{"action": "remove"}], [{"digest": ["x"]}])
-        ),
+        *(({"changes": changes, "planned_for": ""}, "not a mapping without these")
+         for changes in (None, {}, [None], [{"action": "remove"}], [{"digest": ["x"]}])),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("part", [None, "members"])
 def test_an_approved_plan_of_another_form_is_refused(
     sandbox: SandboxServer, approved: Any, found: str, part: Any

@@ -18,10 +18,7 @@ from airflow_provider_workspace.operators.dashboards import (
     WorkspaceGetDashboardOperator,
     WorkspaceGetDashboardSharingOperator,
 )
-from airflow_provider_workspace.operators.domains import (
-    WorkspaceCreateDomainOperator,
-    WorkspaceGetDomainOperator,
-)
+from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator, WorkspaceGetDomainOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator
 from airflow_provider_workspace.operators.members import (
     WorkspaceDeleteMemberOperator,
@@ -43,12 +40,8 @@ CYCLE: dict[str, Any] = {}
 CYCLE["again"] = CYCLE
 # Operator, argument, values that it refuses, part of the error.
 INVALID: list[tuple[type[Any], str, list[Any], str]] = [
-    (
-        WorkspaceGetDomainOperator,
-        "domain_id",
-        ["None"],
-        "Check the task that domain_id comes from: its template found no value and rendered to 'None'",
-    ),
+    (WorkspaceGetDomainOperator, "domain_id", ["None"],
+     "Check the task that domain_id comes from: its template found no value and rendered to 'None'"),
     (WorkspaceGetDomainOperator, "domain_id", ["not-a-uuid"], "expected a UUID"),
     (WorkspaceCreateProjectOperator, "name", [" "], "Check the task that name comes from: its template found no"),
     (WorkspaceCreateProjectOperator, "name", [5], "name must be a string"),
@@ -56,28 +49,15 @@ INVALID: list[tuple[type[Any], str, list[Any], str]] = [
     (WorkspaceCreateInviteOperator, "target_email", [["a@example.com"]], "target_email must be a string"),
     (WorkspaceCreateInviteOperator, "target_email", ["ada@@example.com"], "exactly one @"),
     (WorkspaceCreateDomainOperator, "domain", [UUID(int=7)], "domain must be a string"),
-    (
-        WorkspaceGetProjectOperator,
-        "project_id",
-        ["\x00"],
-        r"project_id: expected an id, .* can be printed, not '\\x00'",
-    ),
+    (WorkspaceGetProjectOperator, "project_id", ["\x00"],
+     r"project_id: expected an id, .* can be printed, not '\\x00'"),
     (WorkspaceGetProjectOperator, "organization_id", ["a\nb"], r"organization_id: expected an id, .*, not 'a\\nb'"),
     (WorkspaceGetProjectOperator, "project_id", ["x"], "expected a whole number"),
     (WorkspaceCreateProjectOperator, "settings", [CYCLE], "settings is nested too deeply"),
     (WorkspaceCreateProjectOperator, "settings", [{"timezoen": "UTC"}], "did you mean 'timezone'"),
-    (
-        WorkspaceCreateProjectOperator,
-        "settings",
-        ["name", "{'name': 1}", "[1]", 5, ["name"], {5: 6}, "[" * 100_000],
-        "settings must be a mapping of field",
-    ),
-    (
-        WorkspacePauseBatchExportOperator,
-        "body",
-        [{"batch_export_id": "x"}],
-        "Pass batch_export_id=…: body holds",
-    ),
+    (WorkspaceCreateProjectOperator, "settings", ["name", "{'name': 1}", "[1]", 5, ["name"], {5: 6}, "[" * 100_000],
+     "settings must be a mapping of field"),
+    (WorkspacePauseBatchExportOperator, "body", [{"batch_export_id": "x"}], "Pass batch_export_id=…: body holds"),
     (WorkspacePauseBatchExportOperator, "body", [{"self": 1}], "body holds 'self'"),
     (WorkspaceListMembersOperator, "fields", [5, [5], [None], {"a": 1}, b"ab"], "fields must be a list of texts"),
     (WorkspaceListMembersOperator, "fields", ["", ["level", " "], ("None",)], "Check the task that fields comes from"),
@@ -91,7 +71,7 @@ INVALID: list[tuple[type[Any], str, list[Any], str]] = [
             (WorkspaceDomainVerifiedSensor, "ask_verification"),
         )
     ),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("cls", "name", "values", "says"), INVALID)

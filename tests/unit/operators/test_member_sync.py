@@ -87,11 +87,7 @@ def test_dry_run_returns_the_plan_of_the_run_and_needs_no_write_scope(sandbox: S
 
 def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: SandboxServer) -> None:
     others = ["adam.admin@example.com", "noah.newton@example.com"]
-    assert done(sync(["mina.member@example.com"], protected=others)) == {
-        "remove": 2,
-        "differs": 1,
-        "skip": 2,
-    }
+    assert done(sync(["mina.member@example.com"], protected=others)) == {"remove": 2, "differs": 1, "skip": 2}
     WorkspaceUpdateMemberOperator(task_id="promote", user_uuid=SEED.absent_uuid, level="owner").execute({})
     both = "without member olive.owner@example.com, member noah.newton@example.com, nobody has the highest level"
     for way in (
@@ -114,33 +110,18 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
         ("roster", [["ada"]], r"row 1 \(ada\): the address needs exactly one @"),
         ("roster", [["ada@example.com", {"email": "lin@example.com", "level": "high"}]], "row 2"),
         ("protected", ["olive.owner@example.com", "{{ nobody }}"], "protected is a text"),
-        (
-            "roster",
-            [[*ROSTER, {"email": "Ann@example.com", "first_name": "Ann \ud83d"}]],
-            r"row 5 \(Ann@example.com\): field 'first_name': a value is not JSON",
-        ),
-        (
-            "roster",
-            [[*ROSTER, "ADA@example.com"]],
-            r"\(2\): row 4 \(ada@.*: contradicts row 5 about the same person: first_name is .Ada. and not null, level",
-        ),
-        (
-            "roster",
-            [[*ROSTER, {"email": "a@example.com", "Department": "Sales"}]],
-            "row 5: unknown column 'Department'",
-        ),
+        ("roster", [[*ROSTER, {"email": "Ann@example.com", "first_name": "Ann \ud83d"}]],
+         r"row 5 \(Ann@example.com\): field 'first_name': a value is not JSON"),
+        ("roster", [[*ROSTER, "ADA@example.com"]],
+         r"\(2\): row 4 \(ada@.*: contradicts row 5 about the same person: first_name is .Ada. and not null, level"),
+        ("roster", [[*ROSTER, {"email": "a@example.com", "Department": "Sales"}]],
+         "row 5: unknown column 'Department'"),
         ("on_invalid", ["skip"], "Leave out on_invalid='skip': the person of a row that a roster skips is removed"),
         ("protected", [["ada"], [""], [None], [{"email": None}], [("",)]], "Correct protected: "),
-        (
-            "protected",
-            [[{"mail": "ada@example.com"}]],
-            "Correct the columns of protected: row 1: unknown column 'mail'",
-        ),
-        (
-            "max_removals",
-            [1, "1", "1 or 100%", "30%"],
-            "allows 1 here: 2 would be removed and 0 get a lower level in http",
-        ),
+        ("protected", [[{"mail": "ada@example.com"}]],
+         "Correct the columns of protected: row 1: unknown column 'mail'"),
+        ("max_removals", [1, "1", "1 or 100%", "30%"],
+         "allows 1 here: 2 would be removed and 0 get a lower level in http"),
         ("max_removals", [-1, "half", "0%", "101%", "30% or 10", 2.5, True], "expected a whole number, a share"),
         ("owner_level", ["boss"], "owner_level: expected a whole number.*found 'boss'"),
         ("defaults", ["level=8"], "defaults must be a mapping"),
@@ -149,7 +130,7 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
         ("leavers", [["ada"]], r"of leavers \(1\): row 1 \(ada\): the address needs exactly one @"),
         ("leavers", [[7]], "row 1 .no address.: field 'target_email': Input should be a valid string"),
     ],
-)
+)  # fmt: skip
 def test_implausible_changes_are_refused(sandbox: SandboxServer, name: str, values: list[Any], message: str) -> None:
     for value in values:
         with pytest.raises(AirflowFailException, match=message):
@@ -164,16 +145,12 @@ EVERYBODY = [*ROSTER[2:], "noah.newton@example.com", "liv.invited@example.com"]
     ("arguments", "taken"),
     [
         ({"roster": ["noah.newton@example.com"]}, "4 would be removed and 0 get a lower level"),
-        (
-            {"roster": [*EVERYBODY[:-1], *(dict(row, level=1) for row in ROSTER[:2])]},
-            "1 would be removed and 2 get a lower level",
-        ),
-        (
-            {"leavers": ["noah.newton@example.com", "liv.invited@example.com"]},
-            "2 would be removed and 0 get a lower level",
-        ),
+        ({"roster": [*EVERYBODY[:-1], *(dict(row, level=1) for row in ROSTER[:2])]},
+         "1 would be removed and 2 get a lower level"),
+        ({"leavers": ["noah.newton@example.com", "liv.invited@example.com"]},
+         "2 would be removed and 0 get a lower level"),
     ],
-)
+)  # fmt: skip
 def test_by_default_a_list_that_was_cut_takes_nothing(
     sandbox: SandboxServer, arguments: dict[str, Any], taken: str
 ) -> None:
@@ -209,31 +186,17 @@ def test_one_change_is_always_allowed_by_a_share_and_ten_by_default(sandbox: San
 @pytest.mark.parametrize(
     ("operation", "kind", "options", "says", "status"),
     [
-        (
-            "delete_member",
-            "status_before",
-            {"status": 403},
-            "refused 1 changes. remove member noah.newton@example.com",
-            "refused",
-        ),
-        (
-            "delete_member",
-            "said_otherwise",
-            {},
-            "remove member noah.newton@example.com. Check it",
-            "refused",
-        ),
-        (
-            *("update_member", "said_otherwise", {"times": None}),
-            r"change member .*: the response shows .* level is 1 and not 8",
-            "refused",
-        ),
+        ("delete_member", "status_before", {"status": 403}, "refused 1 changes. remove member noah.newton@example.com",
+         "refused"),
+        ("delete_member", "said_otherwise", {}, "remove member noah.newton@example.com. Check it", "refused"),
+        (*("update_member", "said_otherwise", {"times": None}),
+         r"change member .*: the response shows .* level is 1 and not 8", "refused"),
         ("update_member", "say", {"rows": 0, "body": {}}, "change member .* Check it in the workspace", "refused"),
         ("update_member", "proxy_error", {"status": 404, "body": "json"}, "Not done: change .* Check it", "refused"),
         ("update_member", "status_before", {"status": 409}, "refused 1 changes. change member", "refused"),
         ("create_invites", "refuse_address", {"email": "ada@example.com"}, "no such mailbox", "failed"),
     ],
-)
+)  # fmt: skip
 def test_a_change_that_is_not_done_is_named_in_error_and_report_and_stops_no_other(
     sandbox: SandboxServer,
     connect: Connect,

@@ -47,11 +47,8 @@ NEW_INVITE = {"target_email": "ada@Example.com", "level": "1", "send_email": Fal
 CHANGES: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
     (projects.WorkspaceCreateProjectOperator, {"name": "Northwind"}, {"name": "Northwind"}),
     (projects.WorkspaceCreateProjectOperator, {"name": " Blanks around "}, {}),
-    (
-        projects.WorkspaceCreateProjectOperator,
-        {"name": "Set", "timezone": "UTC", "settings": {"week_start_day": 1}},
-        {"name": "Set", "timezone": "UTC", "week_start_day": 1},
-    ),
+    (projects.WorkspaceCreateProjectOperator, {"name": "Set", "timezone": "UTC", "settings": {"week_start_day": 1}},
+     {"name": "Set", "timezone": "UTC", "week_start_day": 1}),
     (domains.WorkspaceCreateDomainOperator, {"domain": " New.Example.com. "}, {"domain": "new.example.com"}),
     (domains.WorkspaceUpdateDomainOperator, {**DOMAIN, "sso_enforcement": "saml"}, {"sso_enforcement": "saml"}),
     (domains.WorkspaceDeleteDomainOperator, DOMAIN, {"deleted": True}),
@@ -65,7 +62,7 @@ CHANGES: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
     (dashboards.WorkspaceAddDashboardCollaboratorOperator, {"dashboard_id": 1, **MEMBER, "level": 37}, {"level": 37}),
     (dashboards.WorkspaceRemoveDashboardCollaboratorOperator, ON_DASHBOARD, {"deleted": True}),
     (batch_exports.WorkspacePauseBatchExportOperator, {"batch_export_id": EXPORT}, {"paused": True}),
-]
+]  # fmt: skip
 NO_CHANGES: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
     (projects.WorkspaceCreateProjectOperator, {"name": "Default project"}, {"id": 1}),
     (projects.WorkspaceGetProjectOperator, {"project_id": "1"}, {"id": 1}),
@@ -81,12 +78,9 @@ NO_CHANGES: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
     (invites.WorkspaceDeleteInviteOperator, {"invite_id": SEED.absent_uuid}, {"deleted": False}),
     (members.WorkspaceDeleteMemberOperator, {"user_uuid": SEED.domain_id}, {"deleted": False}),
     (dashboards.WorkspaceDeleteDashboardOperator, {"dashboard_id": 99}, {"deleted": False}),
-    (
-        dashboards.WorkspaceRemoveDashboardCollaboratorOperator,
-        {"dashboard_id": 1, "user_uuid": SEED.owner_uuid},
-        {"deleted": False},
-    ),
-]
+    (dashboards.WorkspaceRemoveDashboardCollaboratorOperator, {"dashboard_id": 1, "user_uuid": SEED.owner_uuid},
+     {"deleted": False}),
+]  # fmt: skip
 # The interface cannot show whether they were applied.
 NOT_LOOKED_UP = [operator_of(item) for item in EXPECTED if operation_of(item).endpoint.recover == "none"]
 
@@ -137,12 +131,10 @@ def test_the_contexts_of_other_peoples_tests_are_accepted(sandbox: SandboxServer
         (projects.WorkspaceCreateProjectOperator, {"name": "Default project"}),
         (domains.WorkspaceCreateDomainOperator, {"domain": "example.com"}),
         (dashboards.WorkspaceAddDashboardCollaboratorOperator, ON_DASHBOARD),
-        (
-            dashboards.WorkspaceAddDashboardCollaboratorOperator,
-            {"dashboard_id": "01", "user_uuid": SEED.analyst_uuid.replace("-", "").upper()},
-        ),
+        (dashboards.WorkspaceAddDashboardCollaboratorOperator,
+         {"dashboard_id": "01", "user_uuid": SEED.analyst_uuid.replace("-", "").upper()}),
     ],
-)
+)  # fmt: skip
 def test_if_exists_fail_refuses_an_existing_record(
     sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
@@ -174,21 +166,13 @@ NOT_BY_KEY = "This action does not support Personal API Key access"
         ("sandbox-no-scopes", projects.WorkspaceGetProjectOperator, {"project_id": 1}, "the scope project:read"),
         (None, projects.WorkspaceGetProjectOperator, {"project_id": 99}, "WorkspaceNotFoundError"),
         (None, members.WorkspaceUpdateMemberOperator, {**MEMBER, "level": "boss"}, "field 'level'"),
-        (
-            SEED.reader_key,
-            invites.WorkspaceCreateInvitesOperator,
-            {"invites": ["ada@example.com"]},
-            "organization_member:write",
-        ),
-        (
-            NOT_BY_KEY,
-            domains.WorkspaceVerifyDomainOperator,
-            DOMAIN,
-            f"Use .*ask_verification=False instead.*personal API key.*{NOT_BY_KEY}",
-        ),
+        (SEED.reader_key, invites.WorkspaceCreateInvitesOperator, {"invites": ["ada@example.com"]},
+         "organization_member:write"),
+        (NOT_BY_KEY, domains.WorkspaceVerifyDomainOperator, DOMAIN,
+         f"Use .*ask_verification=False instead.*personal API key.*{NOT_BY_KEY}"),
         ("No.", domains.WorkspaceVerifyDomainOperator, DOMAIN, r"WorkspacePermissionError: .*VerifyDomain .* 403: No"),
     ],
-)
+)  # fmt: skip
 def test_permanent_errors_fail_without_retry(
     sandbox: SandboxServer, connect: Connect, key: str | None, cls: type[Any], arguments: dict[str, Any], says: str
 ) -> None:

@@ -20,15 +20,13 @@ from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
-from airflow_provider_workspace.procedures.organization import PARTS
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import STEPS
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
-from tests.audit import effects
+from tests.audit import effects, say
 from tests.interruptions import Interruptions
 from tests.leases import digest
-from tests.task_instance import Killed, TaskStore
-from tests.unit.operators.test_approval import Question, Task
+from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.windows import Airflow, Window
 
 if TYPE_CHECKING:
@@ -148,7 +146,7 @@ def test_applying_a_plan_is_idempotent(sandbox: SandboxServer, run: Run, parts: 
     }
     assert names(plan, "wait") == ["collaborator ada@example.com of Northwind / Sign-ups"]
     applied = run.apply(*parts, approved=plan)
-    assert list(applied.get(None, applied)) == list(STEPS if len(parts) > 1 else PARTS)
+    assert list(applied.get(None, applied)) == list(STEPS)
     assert Counter(effects(sandbox)) == EFFECTS
     assert run.pushed["progress"]["counts"] == {"invited": 1}
     again = run.plan(fail_on_difference=True)
@@ -316,12 +314,8 @@ CORRECT = (
         ({"projects": [{"name": "Southwind"}]}, "projects", {"approved": {}}, r"(?s)Plan again.*\+ project Southwind"),
         ({"members": GRANTED}, "members", {"approved": {}}, r"(?s)Plan again.*private_project_access: \[\{"),
         ({}, "projects", {"approved": "None"}, "Check the task that approved comes from"),
-        (
-            {},
-            "projects",
-            {"approved": {"planned_for": "another one"}},
-            "the approved plan is for another one, and this",
-        ),
+        ({}, "projects", {"approved": {"planned_for": "another one"}},
+         "the approved plan is for another one, and this"),
         (FILE, "dashboards", {}, "Apply the parts before 'dashboards' first"),
         (FILE, "project", {}, "part is 'project'; expected 'projects' or"),
         (" ", "projects", {}, "Check the task that file comes from"),
@@ -334,7 +328,7 @@ CORRECT = (
         ),
         (f"{COLLABORATORS}members: {{roster: team.csv}}\n", "members", {}, CORRECT),
     ],
-)
+)  # fmt: skip
 def test_an_invalid_file_or_approval_is_refused(
     sandbox: SandboxServer, run: Run, tmp_path: Path, file: Any, part: str, arguments: dict[str, Any], error: str
 ) -> None:
@@ -592,7 +586,7 @@ def test_an_approval_covers_the_board_and_project_of_a_collaborator(
         "projects": [
             {"name": name, "dashboards": [{**boards[0], "collaborators": people}]}
             for name, people in {"C": ["grace.analyst@example.com"], "D": []}.items()
-        ],
+        ]
     }
     approved = run.plan()
     assert approved["table"].count("its id is known after apply") == 3
@@ -641,7 +635,7 @@ def test_what_the_service_does_not_show_is_sent_and_never_taken_as_equal(sandbox
     run.apply("domains", approved=approved)
     with WorkspaceHook() as hook:
         rows = [row.to_dict() for row in hook.list_domains()]
-    hide(sandbox, "list_domains", {"results": [{key: row[key] for key in ("id", "domain")} for row in rows]})
+    say(sandbox, "list_domains", *({key: row[key] for key in ("id", "domain")} for row in rows))
     applied = run.apply("verification", approved=approved)["verification"]
     assert applied["table"].startswith("0 created, 0 changed, 0 removed, 1 cannot be known\n  ! domain northwind.")
     assert "sso_enforcement: saml, sent each time: the service does not show sso_enforcement" in applied["table"]
@@ -649,13 +643,6 @@ def test_what_the_service_does_not_show_is_sent_and_never_taken_as_equal(sandbox
     assert effects(sandbox) == ["create_domain", "update_domain"]
     sandbox.inject("say", "retrieve_project", body={"id": 1, "name": "Default project"}, times=None)
     drifts(run, "2 differences, of which 2 cannot be known.*! project Default project .*does not show timezone")
-
-
-def hide(sandbox: SandboxServer, operation: str, rows: Any) -> None:
-    """Let a list have other rows."""
-    sandbox.clear_faults()
-    body = rows if isinstance(rows, list) else {"count": len(rows["results"]), "next": None, **rows}
-    sandbox.inject("say", operation, body=body, times=None)
 
 
 def drifts(run: Run, said: str) -> None:
@@ -676,7 +663,7 @@ def test_a_collaborator_who_cannot_be_known_is_drift(sandbox: SandboxServer, var
         rows = [row.to_dict() for row in hook.list_dashboard_collaborators(project_id=1, dashboard_id=1)]
     # A collaborator who is no member, and whose address is not shown.
     rows.append({**rows[0], "id": "x", "user": None, "user_uuid": SEED.research_uuid})
-    hide(sandbox, "list_dashboard_collaborators", rows)
+    sandbox.inject("say", "list_dashboard_collaborators", body=rows, times=None)
     drifts(run, rf"1 differences, of which 1 cannot be known\..*\n  ! collaborator {SEED.research_uuid} of Default")
     entry["collaborators"] += ["guest@example.com"]  # type: ignore[operator]
     del run.file["complete"]
@@ -688,10 +675,11 @@ def test_a_collaborator_who_cannot_be_known_is_drift(sandbox: SandboxServer, var
 def test_a_domain_is_removed_by_its_name_only(sandbox: SandboxServer) -> None:
     run = Run(sandbox, {"domains": [{"domain": "bücher.example.com", "verified": False}], "complete": ["domains"]})
     own = {"id": SEED.domain_id, "domain": "xn--bcher-kva.example.com"}
-    hide(sandbox, "list_domains", {"results": [own, {"id": SEED.absent_uuid}]})
+    say(sandbox, "list_domains", own, {"id": SEED.absent_uuid})
     assert run.plan()["changes"] == []
     odd = {"id": SEED.absent_uuid, "domain": "x.example.com\n  + all well\x1b[2J"}
-    hide(sandbox, "list_domains", {"results": [own, odd]})
+    sandbox.clear_faults()
+    say(sandbox, "list_domains", own, odd)
     (change,) = (removed := run.plan())["changes"]
     assert change["action"] == "remove"
     assert len(removed["table"].splitlines()) == 2
@@ -716,7 +704,7 @@ def test_collaborators_are_matched_by_user_id(
     variables.values["overview"] = '{"project_id": "1", "dashboard_id": 1}'
     entry = {"name": "Weekly overview", "variable_key": "overview", "collaborators": ["grace.analyst@example.com"]}
     file = {"projects": [{"name": "Default project", "dashboards": [entry]}], "complete": ["collaborators"]}
-    hide(sandbox, "list_dashboard_collaborators", rows)
+    sandbox.inject("say", "list_dashboard_collaborators", body=rows, times=None)
     changes = Run(sandbox, file).plan()["changes"]
     assert [(change["action"], change["name"].split()[1]) for change in changes] == [
         ("remove", email) for email in removed
@@ -735,7 +723,7 @@ def test_a_member_who_cannot_be_known_is_drift(sandbox: SandboxServer) -> None:
         rows = {row.user.uuid: row.to_dict() for row in hook.list_members() if row.user}
     rows[SEED.member_uuid]["level"] = None
     rows[SEED.absent_uuid]["user"]["email"] = None
-    hide(sandbox, "list_members", {"results": [*rows.values()]})
+    say(sandbox, "list_members", *rows.values())
     people.remove("noah.newton@example.com")
     drifts(run, "2 differences, of which 2 cannot be known")
     del run.file["complete"]

@@ -17,7 +17,7 @@ from airflow_provider_workspace.operators.organization import (
 )
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects
-from tests.meta.test_operators import OPERATORS
+from tests.classes import OPERATORS
 from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:

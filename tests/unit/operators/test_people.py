@@ -11,7 +11,7 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators import dashboards, members, organization
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.audit import effects
+from tests.audit import effects, say
 from tests.task_instance import TaskStore
 
 if TYPE_CHECKING:
@@ -79,9 +79,8 @@ def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(san
 def test_somebody_whose_address_is_not_shown_is_removed_by_id(sandbox: SandboxServer) -> None:
     nameless = {"id": SEED.domain_id, "level": 1, "user": {"uuid": SEED.member_uuid}}
     owner = {"id": SEED.domain_id, "level": 15, "user": {"uuid": SEED.owner_uuid}}
-    body = {"count": 2, "next": None, "results": [nameless, owner]}
     delete = members.WorkspaceDeleteMemberOperator
-    sandbox.inject("say", "list_members", body=body, times=2)
+    say(sandbox, "list_members", nameless, owner, times=2)
     with pytest.raises(AirflowFailException, match=r"Leave out protected if .*the service does not show their address"):
         run(delete, user_uuid=SEED.member_uuid, protected=["olive.owner@example.com"])
     assert run(delete, user_uuid=SEED.member_uuid)["deleted"]
@@ -109,11 +108,6 @@ def test_an_invalid_user_uuid_is_refused_before_sending(sandbox: SandboxServer, 
     with pytest.raises(AirflowFailException, match=r"user\.uuid in the list of members"):
         run(members.WorkspaceDeleteMemberOperator, user_uuid=given)
     assert sandbox.requests() == []
-
-
-def say(sandbox: SandboxServer, operation: str, *rows: dict[str, Any]) -> None:
-    """Let a list have these rows."""
-    sandbox.inject("say", operation, body={"count": len(rows), "next": None, "results": rows}, times=None)
 
 
 def user(number: int, email: str | None = None, **more: Any) -> dict[str, Any]:

@@ -16,9 +16,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
-from airflow_provider_workspace.operators.organization import (
-    WorkspaceApplyOrganizationOperator,
-)
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, writes
 
@@ -104,16 +102,13 @@ def test_rows_of_every_form_are_the_same_people(sandbox: SandboxServer, query: A
         ("SELECT email, level FROM people", ["email"], "of {name}: row 1: 2 columns: pass columns=[…]"),
         ("SELECT email, level FROM people", ["email", "role"], "of {name}: unknown column 'role'"),
         ("SELECT first_name, level FROM people", ["first_name", "level"], "of {name}: no column 'email'"),
-        (
-            "SELECT email, 'high' FROM people",
-            ["email", "level"],
-            "row 1 (mia@example.com): field 'level': expected a whole number",
-        ),
+        ("SELECT email, 'high' FROM people", ["email", "level"],
+         "row 1 (mia@example.com): field 'level': expected a whole number"),
         ("SELECT NULL, level FROM people", ["email", "level"], "row 1 (no address): field 'target_email' is required"),
         ("SELECT 7 FROM people", None, "row 1 (no address): field 'target_email': Input should be a valid string"),
         ("SELECT first_name FROM people WHERE level = 1", None, "row 1 (mia): the address needs exactly one @"),
     ],
-)
+)  # fmt: skip
 def test_an_error_names_the_row_and_the_column(
     sandbox: SandboxServer, query: Any, road: Road, sql: str, columns: Any, message: str
 ) -> None:

@@ -104,13 +104,7 @@ def check_everybody_is_invited_once(sandbox: SandboxServer, invited: list[Any]) 
     ],
 )
 def test_everybody_is_invited_once_at_the_rates_of_the_service(
-    connect: Connect,
-    sandbox: SandboxServer,
-    run: Run_,
-    rows: int,
-    extra: dict[str, int],
-    hours: float,
-    refusals: int,
+    connect: Connect, sandbox: SandboxServer, run: Run_, rows: int, extra: dict[str, int], hours: float, refusals: int
 ) -> None:
     connect(**extra)
     ended = run(inviting(people(rows)))

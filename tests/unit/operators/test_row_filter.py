@@ -36,11 +36,7 @@ def run(cls: Any, **arguments: Any) -> Any:
         (MEMBERS, {"where": {"": 1}}, "where names ''"),
         (MEMBERS, {"where": {"user.": 1}}, "where names 'user.'"),
         (MEMBERS, {"fields": ["is_2fa"]}, "fields names 'is_2fa', .* did you mean 'is_2fa_enabled'"),
-        (
-            INVITES,
-            {"where": {"user.email": "a@example.com"}},
-            "which is unknown: .* Known fields are id, target_email",
-        ),
+        (INVITES, {"where": {"user.email": "a@example.com"}}, "which is unknown: .* Known fields are id, target_email"),
         (DOMAINS, {"where": {"is_verifed": True}}, "did you mean 'is_verified'"),
         (PROJECTS, {"fields": ["nmae"]}, "did you mean 'name'"),
         (PROJECTS, {"fields": ["api_token"]}, "Set return_secrets=True: fields names 'api_token', which is a secret"),
@@ -53,7 +49,7 @@ def run(cls: Any, **arguments: Any) -> Any:
         (MEMBERS, {"where": {"id": 7}}, "where compares id with something of type int; expected str"),
         (INVITES, {"where": {"is_expired": "perhaps"}}, "where compares is_expired with 'perhaps'; expected bool"),
     ],
-)
+)  # fmt: skip
 def test_impossible_filters_are_refused_before_sending(
     sandbox: SandboxServer, cls: Any, arguments: dict[str, Any], message: str
 ) -> None:

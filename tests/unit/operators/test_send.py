@@ -170,33 +170,19 @@ def test_a_create_that_was_refused_is_sent_again(sandbox: SandboxServer) -> None
     [
         (AddProject, {"name": "None"}, {}, r"AddProject: field 'name' is required"),
         (AddProject, {"nam": "Sales", "name": "S"}, {}, r"unknown field 'nam' \(did you mean 'name'\?\)"),
-        (
-            AddProject,
-            {**NEW, "organization_id": "None"},
-            {},
-            r"Check the task that arguments\['organization_id'\] comes",
-        ),
+        (AddProject, {**NEW, "organization_id": "None"}, {},
+         r"Check the task that arguments\['organization_id'\] comes"),
         (AddProject, {**NEW, "organization_id": None}, {}, r"Check the task that arguments\['organization_id'\] comes"),
         (AddProject, "Sales", {}, "arguments must be a mapping of fields by name"),
-        (
-            ListBatchExports,
-            {},
-            {"where": {"pausd": True}},
-            "where names 'pausd', which is unknown: did you",
-        ),
-        (
-            ReadProject,
-            {"id": 1},
-            {"where": {"id": 1}},
-            "Leave out where, fields and count_only: ReadProject",
-        ),
+        (ListBatchExports, {}, {"where": {"pausd": True}}, "where names 'pausd', which is unknown: did you"),
+        (ReadProject, {"id": 1}, {"where": {"id": 1}}, "Leave out where, fields and count_only: ReadProject"),
         ("tests.endpoints.Nothing", {}, {}, "operation: 'tests.endpoints.Nothing' cannot be imported here"),
         ("nowhere.at.all", {}, {}, "operation: 'nowhere.at.all' cannot be imported here: No module named 'nowhere'"),
         ("tests.endpoints.scripted", {}, {}, "operation must be a class that @endpoint decorates, or its name"),
         (dict, {}, {}, "operation must be a class that @endpoint decorates, or its name"),
         ("ListBatchExports", {}, {}, "operation must be a class that @endpoint decorates, or its name"),
     ],
-)
+)  # fmt: skip
 def test_what_is_wrong_is_refused_before_anything_is_sent(
     sandbox: SandboxServer, operation: Any, arguments: Any, others: Any, says: str
 ) -> None:

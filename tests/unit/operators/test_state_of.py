@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = [
-    pytest.mark.parametrize("sandbox", ["live"], indirect=True),
-    pytest.mark.usefixtures("no_waits"),
-]
+pytestmark = [pytest.mark.parametrize("sandbox", ["live"], indirect=True), pytest.mark.usefixtures("no_waits")]
 FIRST, SECOND, THIRD = SEED.batch_export_ids[:3]
 LIST = "tests.endpoints.ListBatchExports"
 
@@ -307,12 +304,10 @@ def test_a_sweep_that_cannot_import_it_resumes_all_the_same(airflow: Airflow) ->
         ("json.JSONDecoder", "state_of must be a class that @endpoint decorates or a function, or its name"),
         (ReadProject, "ReadProject: field 'id' is required"),
         (AddProject, "AddProject: field 'name' is required"),
-        (
-            "airflow_provider_workspace.api.operations.PauseBatchExport",
-            "state_of must read, and PauseBatchExport writes",
-        ),
+        ("airflow_provider_workspace.api.operations.PauseBatchExport",
+         "state_of must read, and PauseBatchExport writes"),
     ],
-)
+)  # fmt: skip
 def test_what_shows_no_state_is_refused_before_pausing(
     sandbox: SandboxServer, airflow: Airflow, state_of: Any, says: str
 ) -> None:

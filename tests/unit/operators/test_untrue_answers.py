@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 
-from airflow_provider_workspace.errors import (
-    WorkspaceNotAppliedError,
-    WorkspaceNotFoundError,
-)
+from airflow_provider_workspace.errors import WorkspaceNotAppliedError, WorkspaceNotFoundError
 from airflow_provider_workspace.operators import dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.audit import effects, writes
+from tests.audit import effects, say, writes
 from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
@@ -68,8 +65,7 @@ def test_a_delete_that_cannot_be_checked_is_a_warning(
 
 @deletes
 def test_an_incomplete_list_does_not_prove_a_delete(sandbox: SandboxServer, operation: str) -> None:
-    body: Any = {"count": 1, "next": None, "results": []}
-    sandbox.inject("say", DELETES[operation][2], body=body, times=None, after=reads_first(operation))
+    say(sandbox, DELETES[operation][2], count=1, after=reads_first(operation))
     with pytest.raises(WorkspaceNotAppliedError, match=r"The list is too short to tell\.$") as short:
         delete(operation)
     assert short.value.outcome == "unknown"
@@ -207,7 +203,7 @@ LOOK_UPS: dict[str, tuple[type[Any], dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", LOOK_UPS)
 def test_a_list_whose_rows_show_no_name_decides_nothing(sandbox: SandboxServer, name: str) -> None:
     cls, arguments, row = LOOK_UPS[name]
-    sandbox.inject("say", name, body={"count": 2, "next": None, "results": [row, {**row, "id": 2}]}, times=None)
+    say(sandbox, name, row, {**row, "id": 2})
     with pytest.raises(AirflowFailException, match="none of which shows its name, address or id"):
         run(cls, **arguments)
     assert writes(sandbox) == []

@@ -21,7 +21,6 @@ import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceRequestError
-from airflow_provider_workspace.operators.windows import WorkspacePauseWindowExportsOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
 from tests.interruptions import Interruptions
@@ -382,13 +381,16 @@ def test_the_sweep_succeeds_with_fail_if_any_false(airflow: Airflow, capsys: pyt
     assert left in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("index", "close"), [("", CLOSE), ("_0", f"{CLOSE} [0]")], ids=["", "mapped"])
 def test_the_sweep_closes_a_window_whose_work_has_ended(
-    sandbox: SandboxServer, airflow: Airflow, capsys: pytest.CaptureFixture[str]
+    sandbox: SandboxServer, airflow: Airflow, capsys: pytest.CaptureFixture[str], index: str, close: str
 ) -> None:
     """Its Dag is paused, its file deleted or the scheduler dead: ``close`` does not begin, or waits for a slot."""
-    window = opened(FIRST)
+    airflow.runs.tasks["run"] = {f"{CLOSE}{index}": None}
+    window = opened(FIRST, map_index=0 if index else -1)
     opened(SECOND, run_id="at work")
-    airflow.runs.tasks["run"] = {CLOSE: "queued", "rebuild": "success"}
+    others = {f"{CLOSE}_1": "running", "rebuild_1": "running"} if index else {}
+    airflow.runs.tasks["run"] = {f"{CLOSE}{index}": "queued", f"rebuild{index}": "success", **others}
     airflow.runs.tasks["at work"] = {CLOSE: None, "rebuild": "running"}
     assert sweep()["windows"] == []
     ((name, first),) = [(name, each) for name, each in airflow.swept["windows"].items() if each["state"] == "closing"]
@@ -400,7 +402,7 @@ def test_the_sweep_closes_a_window_whose_work_has_ended(
     old = json.dumps(airflow.swept).replace(airflow.swept["at"], PAST)
     airflow.variables.values[SWEEP] = old.replace(first["since"], PAST)
     Window(SECOND, run_id="warns").open()
-    assert f"abandoned window dag / run / {CLOSE} ({why}) may have paused {FIRST} at" in capsys.readouterr().out
+    assert f"abandoned window dag / run / {close} ({why}) may have paused {FIRST} at" in capsys.readouterr().out
     with pytest.raises(AirflowFailException, match=rf"\(its work has ended and .* has not begun\): resumed {FIRST}\."):
         sweep()
     assert airflow.swept["windows"][name]["state"] == "abandoned"
@@ -559,8 +561,9 @@ def test_an_invalid_argument_is_refused_before_pausing(
 
 @pytest.mark.parametrize("value", [5, ["close"], "a\x00b", "", None])
 def test_an_invalid_task_id_is_refused_in_the_dag_file(value: Any) -> None:
+    operator: Any = type(Window(FIRST).dag.get_task(f"{GROUP}.pause"))
     with pytest.raises(WorkspaceInputError, match="close_task_id must be the id of a task"):
-        WorkspacePauseWindowExportsOperator(task_id="pause", close_task_id=value)
+        operator(task_id="pause", close_task_id=value)
 
 
 @pytest.mark.parametrize(

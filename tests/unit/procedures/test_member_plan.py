@@ -69,14 +69,8 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, dict[str, int], dict[s
     ([ADA], invite(is_expired=True), "create", {}, {"level": 8}, ""),
     ([ADA], invite(), "differs", {"level": 1}, {"level": 8}, "open invite"),
     ([ADA], invite(level=8), "", {}, {}, ""),
-    (
-        [ADA],
-        invite(level=15),
-        "differs",
-        {"level": 15},
-        {"level": 8},
-        "as an owner (owner_level=15), whom a sync never changes: withdraw it by hand",
-    ),
+    ([ADA], invite(level=15), "differs", {"level": 15}, {"level": 8},
+     "as an owner (owner_level=15), whom a sync never changes: withdraw it by hand"),
     ([ADA], member(), "change", {"level": 1}, {"level": 8}, ""),
     ([ADA], member(level=15), "differs", {"level": 15}, {"level": 8}, "owner"),
     ([ADA], member(level=None), "unknown", {}, {"level": 8}, "level"),
@@ -92,17 +86,12 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, dict[str, int], dict[s
     (OTHER, member(level=None), "unknown", {}, {}, "level"),
     (OTHER, invite(), "remove", {"level": 1}, {}, "not on the roster"),
     (OTHER, invite(id=None), "unknown", {"level": 1}, {}, "its address or id"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("rows", "there", "action", "before", "after", "why"), CASES)
 def test_plan_for_one_address(
-    rows: list[Any],
-    there: Member | Invite | None,
-    action: str,
-    before: dict[str, int],
-    after: dict[str, int],
-    why: str,
+    rows: list[Any], there: Member | Invite | None, action: str, before: dict[str, int], after: dict[str, int], why: str
 ) -> None:
     planned = plan(rows, *([there] if there else []), member("lin@example.com", 1))
     about = [change for change in planned.changes if change.name.casefold().endswith(" ada@example.com")]
@@ -117,11 +106,8 @@ def test_plan_for_one_address(
     ("rows", "records", "options", "found"),
     [
         # People without an address
-        *(
-            (OTHER, [record], {"protected": protected}, ["create", "unknown"])
-            for record in (member(None), member(user=None), invite(None))
-            for protected in ((), ("ada@example.com",))
-        ),
+        *((OTHER, [record], {"protected": protected}, ["create", "unknown"])
+         for record in (member(None), member(user=None), invite(None)) for protected in ((), ("ada@example.com",))),
         # Protected people
         *(
             (rows, [there, member("lin@example.com")], {"protected": (" ADA@example.com",)}, found)
@@ -146,14 +132,11 @@ def test_plan_for_one_address(
         (["weiß@example.com", "ﬁona@example.com"], [member("weiss@example.com")], {}, ["remove", "create", "create"]),
         (["STRAẞE@example.com"], [member("straße@example.com")], {}, []),
         # Removals first; equal rows are one person
-        (
-            [ADA, {**ADA, "email": "ada@example.com"}, *OTHER, "new@example.com"],
-            [member(), member("old@example.com"), invite("x@x.org")],
-            {},
-            ["remove", "remove", "change", "create", "create", "skip"],
-        ),
+        ([ADA, {**ADA, "email": "ada@example.com"}, *OTHER, "new@example.com"],
+         [member(), member("old@example.com"), invite("x@x.org")], {},
+         ["remove", "remove", "change", "create", "create", "skip"]),
     ],
-)
+)  # fmt: skip
 def test_actions_of_a_plan(
     rows: list[Any], records: list[Member | Invite], options: dict[str, Any], found: list[str]
 ) -> None:

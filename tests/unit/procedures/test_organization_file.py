@@ -90,15 +90,11 @@ def test_the_example_files_are_valid() -> None:
         ("projects:\n  - name: x\n    timezon: UTC", "line 3: projects.0.timezon: unknown field (did you mean 'timez"),
         ("domains:\n  - {}", "line 2: domains.0.domain: this field is required"),
         ("members:\n  people:\n    - ada@example\n", "line 3: members.people.0.email: 'example' is not a domain"),
-        (
-            'members:\n  people:\n  - {email: a@b.example,\n     first_name: "Ann \\ud83d"}',
-            "line 4: members.people.0.first_name: a value is not JSON serializable (NaN, infinity or half an emoji)",
-        ),
+        ('members:\n  people:\n  - {email: a@b.example,\n     first_name: "Ann \\ud83d"}',
+         "line 4: members.people.0.first_name: a value is not JSON serializable (NaN, infinity or half an emoji)"),
         ("members:\n  protected: [{email: a}]", "line 2: members.protected.0.email: the address needs exactly one @"),
-        (
-            "complete: [members]\nmembers:\n  roster: a.csv\n  on_invalid: skip",
-            "line 4: members.on_invalid: leave it out: 'complete: [members]' would remove the people of the rows",
-        ),
+        ("complete: [members]\nmembers:\n  roster: a.csv\n  on_invalid: skip",
+         "line 4: members.on_invalid: leave it out: 'complete: [members]' would remove the people of the rows"),
         ("members:\n  people: [{email: 3}]", "line 2: members.people.0.email: expected a string; put it in quotes"),
         ("members:\n  defaults: {lvel: 1}\n  people: []", "line 2: members.defaults.lvel: unknown field (did you mean"),
         ("projects:\n  - name: x\n    dashboards: 3", "line 3: projects.0.dashboards: Input should be a valid list"),
@@ -111,21 +107,15 @@ def test_the_example_files_are_valid() -> None:
         ("projects:\n  - name: a b\n  - {name: a  b}", "line 3: projects: a b is repeated"),
         ("domains: [{domain: A.example.com}, {domain: a.example.com.}]", "domains: a.example.com is repeated"),
         ("projects: [{name: a, dashboards: [{name: x},\n {name: x}]}]", "line 2: dashboards of a: x is repeated"),
-        (
-            "projects: [{name: a, dashboards: [{name: x, collaborators: [a@b.example,\n A@b.example]}]}]",
-            "line 2: collaborators of x: a@b.example is repeated",
-        ),
+        ("projects: [{name: a, dashboards: [{name: x, collaborators: [a@b.example,\n A@b.example]}]}]",
+         "line 2: collaborators of x: a@b.example is repeated"),
         ("members:\n  people:\n  - a@b.example\n  - A@b.example", "line 4: members: people: a@b.example is repeated"),
-        (
-            "projects: [{name: a, dashboards: [{name: x, variable_key: k}, {name: y, variable_key: k}]}]",
-            "variable_key: k is repeated",
-        ),
+        ("projects: [{name: a, dashboards: [{name: x, variable_key: k}, {name: y, variable_key: k}]}]",
+         "variable_key: k is repeated"),
         ("organization_id: ''", "organization_id: expected an id, a number or text"),
         ("organizations: {a: {organization_id: x}, b: {organization_id: x}}", "organization_id: x is repeated"),
-        (
-            f"organizations: {{a: {{organization_id: {ID}}}, b: {{organization_id: {ID.replace('-', '').upper()}}}}}",
-            f"organization_id: {ID} is repeated",
-        ),
+        (f"organizations: {{a: {{organization_id: {ID}}}, b: {{organization_id: {ID.replace('-', '').upper()}}}}}",
+         f"organization_id: {ID} is repeated"),
         ("organizations: {yes: {}, true: {}}", "organizations: put the name True in quotes"),
         ("projects:\n\t- name: x", "line 2: found character '\\t'"),
         ("projects: []\n---\nprojects: []", "line 2: but found another document"),
@@ -149,10 +139,8 @@ def test_the_example_files_are_valid() -> None:
                 ("projects: [{name: x,\n primary_dashboard: yes}]", "projects.0.primary_dashboard"),
             )
         ),
-        (
-            "max_removals: -1",
-            "line 1: max_removals: expected a whole number, a share such as '50%', both as in '10 or 30%'",
-        ),
+        ("max_removals: -1",
+         "line 1: max_removals: expected a whole number, a share such as '50%', both as in '10 or 30%'"),
         ("projects: [{name: x,\n session_recording_sample_rate: yes}]", "line 2: projects.0.session_recording_sample"),
         pytest.param("#" * (MAX_CHARACTERS + 1), "put the people into a roster", id="10 MB"),
         ("projects:\n  - name: x\n    slack_incoming_webhook: abc", "line 3: 'slack_incoming_webhook' is a secret"),
@@ -171,7 +159,7 @@ def test_the_example_files_are_valid() -> None:
         ("organizations:\n  a: {}\n  b:\n    exports: {}", "line 4: organizations.b.exports: Input should be"),
         ("organizations:\n  a: 3", "line 2: organizations.a: Input should be"),
     ],
-)
+)  # fmt: skip
 def test_each_mistake_is_named_with_its_line(text: str, said: str) -> None:
     error = mistakes(text)
     assert error.startswith("Correct northwind.yaml:\n  line ")

@@ -31,45 +31,24 @@ def write(folder: Path, name: str, content: str | bytes) -> str:
     [
         ("a.csv", "email,level\nada@example.com,1\n", [{"target_email": "ada@example.com", "level": "1"}]),
         ("a.csv", "\ufeffemail,level\r\nada@example.com,1\r\n", [{"target_email": "ada@example.com", "level": "1"}]),
-        (
-            "a.csv",
-            "email;first_name\nada@example.com;Ada\n",
-            [{"target_email": "ada@example.com", "first_name": "Ada"}],
-        ),
+        ("a.csv", "email;first_name\nada@example.com;Ada\n",
+         [{"target_email": "ada@example.com", "first_name": "Ada"}]),
         ("a.CSV", "email\tlevel\nada@example.com\t1\n", [{"target_email": "ada@example.com", "level": "1"}]),
-        (
-            "a.csv",
-            " E-Mail ,First name,MESSAGE\na@example.com, A ,\u00a0\u200b\n",
-            [{"target_email": "a@example.com", "first_name": "A"}],
-        ),
-        (
-            "a.csv",
-            'email,private_project_access\na@example.com,"[{""id"": 1}]"\n',
-            [{"target_email": "a@example.com", "private_project_access": [{"id": 1}]}],
-        ),
-        (
-            "a.csv",
-            'email,message\na@example.com,"Hello, ""Ada""\nand welcome"\n',
-            [{"target_email": "a@example.com", "message": 'Hello, "Ada"\nand welcome'}],
-        ),
-        (
-            "a.csv",
-            'email,message\na@example.com,"a\r\nb\rc"\n',
-            [{"target_email": "a@example.com", "message": "a\r\nb\rc"}],
-        ),
+        ("a.csv", " E-Mail ,First name,MESSAGE\na@example.com, A ,\u00a0\u200b\n",
+         [{"target_email": "a@example.com", "first_name": "A"}]),
+        ("a.csv", 'email,private_project_access\na@example.com,"[{""id"": 1}]"\n',
+         [{"target_email": "a@example.com", "private_project_access": [{"id": 1}]}]),
+        ("a.csv", 'email,message\na@example.com,"Hello, ""Ada""\nand welcome"\n',
+         [{"target_email": "a@example.com", "message": 'Hello, "Ada"\nand welcome'}]),
+        ("a.csv", 'email,message\na@example.com,"a\r\nb\rc"\n',
+         [{"target_email": "a@example.com", "message": "a\r\nb\rc"}]),
         ("a.csv", "email,level\na@example.com\n", [{"target_email": "a@example.com"}]),
-        (
-            "a.json",
-            '[{"email": "a@example.com"}, "b@example.com"]',
-            [{"target_email": "a@example.com"}, {"target_email": "b@example.com"}],
-        ),
-        (
-            "a.jsonl",
-            '{"email": "a@example.com"}\n\n"b@example.com"\n',
-            [{"target_email": "a@example.com"}, {}, {"target_email": "b@example.com"}],
-        ),
+        ("a.json", '[{"email": "a@example.com"}, "b@example.com"]',
+         [{"target_email": "a@example.com"}, {"target_email": "b@example.com"}]),
+        ("a.jsonl", '{"email": "a@example.com"}\n\n"b@example.com"\n',
+         [{"target_email": "a@example.com"}, {}, {"target_email": "b@example.com"}]),
     ],
-)
+)  # fmt: skip
 def test_roster_files_are_read(tmp_path: Path, name: str, content: str, rows: list[Any]) -> None:
     assert list(read_roster(None, write(tmp_path, name, content))) == rows
 
@@ -90,21 +69,14 @@ OF_NUL = "unknown column 'e\\x00m\\x00" if TAKES_NUL else "line 1: line contains
         ),
         ("a.csv", "email" + ",?" * 5 + "".join(f",{n}" for n in range(20)), "unknown column '8'; …. Known"),
         ("a.csv", "", "is empty: expected a header such as email,first_name,level"),
-        (
-            "a.csv",
-            "email\nj\xfcrgen@example.com\n".encode("latin-1"),
-            'is not in UTF-8 (byte 7): save it as "CSV UTF-8"',
-        ),
+        ("a.csv", "email\nj\xfcrgen@example.com\n".encode("latin-1"),
+         'is not in UTF-8 (byte 7): save it as "CSV UTF-8"'),
         ("a.csv", 'email\n"a@example.com\n', "cannot be read: line 2: unexpected end of data"),
         ("a.json", '{"email": "a@example.com"}', "must hold a JSON array of rows"),
         ("a.json", "[", "cannot be read"),
         ("a.xlsx", "", "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
         ("a.csv", b"email,email\na@example.com,b@example.com\n", "'email' and 'email' mean the same"),
-        (
-            "a.csv",
-            b"email,target_email\na@example.com,b@example.com\n",
-            "'email' and 'target_email' mean the same",
-        ),
+        ("a.csv", b"email,target_email\na@example.com,b@example.com\n", "'email' and 'target_email' mean the same"),
         ("a.csv", "email\nada@example.com\n".encode("utf-16"), "is not in UTF-8 (byte 0)"),
         ("a.csv", "email\nada@example.com\n".encode("utf-16-le"), OF_NUL),
         ("a.csv", codecs.BOM_UTF8, "is empty: expected a header"),
@@ -119,7 +91,7 @@ OF_NUL = "unknown column 'e\\x00m\\x00" if TAKES_NUL else "line 1: line contains
         ("a.jsonl", b'{"email": "a", "email": "b"}', "line 1: the key 'email' is repeated"),
         ("a.jsonl", b'"a@example.com"\n' + b"[" * 100_000, "line 2: JSON that is nested too deeply"),
     ],
-)
+)  # fmt: skip
 def test_file_errors_name_the_line(tmp_path: Path, name: str, content: str | bytes, says: str) -> None:
     with pytest.raises(WorkspaceInputError) as caught:
         list(read_roster(None, write(tmp_path, name, content)))
@@ -148,13 +120,11 @@ def test_a_list_from_another_task_is_read(value: Any) -> None:
         ('"ada@example.com"', None, "invites must be a list"),
         (None, ["a.csv"], "path must be the name of a file, not something of type list"),
         (None, 5, "path must be the name of a file, not something of type int"),
-        *(
-            (None, path, r"Nothing was sent\.$")
-            for path in ("x\x00.csv", "x\ud800.csv", "a/" * 3000 + ".csv", ".csv", "")
-        ),
+        *((None, path, r"Nothing was sent\.$")
+         for path in ("x\x00.csv", "x\ud800.csv", "a/" * 3000 + ".csv", ".csv", "")),
         ('[{"email": "a", "email": "b"}]', None, "invites: the key 'email' is repeated in one object"),
     ],
-)
+)  # fmt: skip
 def test_value_errors_name_the_row(invites: Any, path: Any, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=f"(?i){says}"):
         list(read_roster(invites, path))
@@ -199,7 +169,6 @@ columns = st.lists(
     st.sampled_from(["email", "target_email", "first_name", "level", "message", "private_project_access"]),
     min_size=1, max_size=4,
 )  # fmt: skip
-ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "latin-1", "cp1252", "cp437")
 
 
 def attempt(path: Path) -> list[Any] | None:
@@ -268,18 +237,14 @@ OTHERS = {"Work mail": "E-Mail", "Department": None}
         (([("ada@example.com", 8)], DESCRIPTION), None, [ADA]),
         ([[["ada@example.com", 8]], DESCRIPTION], None, [ADA]),  # as XCom returns it
         (([], DESCRIPTION), None, []),
-        (
-            [["ada@example.com", 8], ["lin@example.com", 8]],
-            ["email", "level"],
-            [ADA, {**ADA, **LIN}],
-        ),
+        ([["ada@example.com", 8], ["lin@example.com", 8]], ["email", "level"], [ADA, {**ADA, **LIN}]),
         ([{"E-Mail": "ada@example.com", "level": 8}], None, [ADA]),
         ([{"work-mail": "ada@example.com", "LEVEL": 8, "department": "Sales"}], OTHERS, [ADA]),
         ([{"email": "ada@example.com", "stage": 8}], {"Stage": "LEVEL"}, [ADA]),
         (([("ada@example.com", 8)], [("MAIL", 1), ("stage", 1)]), {"mail": "email", "stage": "level"}, [ADA]),
         (([("ada@example.com", 8)], DESCRIPTION), ["email", "level"], [ADA]),
     ],
-)
+)  # fmt: skip
 def test_rows_of_a_query_are_read(rows: Any, columns: Any, read: list[Any]) -> None:
     assert list(read_roster(rows, columns=columns)) == read
 
@@ -287,27 +252,21 @@ def test_rows_of_a_query_are_read(rows: Any, columns: Any, read: list[Any]) -> N
 @pytest.mark.parametrize(
     ("rows", "columns", "says"),
     [
-        (
-            [("ada@example.com", 8)],
-            None,
-            r"of invites: row 1: 2 columns: pass columns=\[…\] with a name for each of them",
-        ),
+        ([("ada@example.com", 8)], None,
+         r"of invites: row 1: 2 columns: pass columns=\[…\] with a name for each of them"),
         ([("ada@example.com", 8), ("ada@example.com",)], ["email", "level"], "row 2: 1 columns: pass columns"),
         ([("ada@example.com", 8)], ["mail", "level"], "unknown column 'mail'.*did you mean 'email'"),
         ([("a", "b")], ["email", "EMAIL"], "'email' and 'EMAIL' mean the same"),
         ([("Ada", 8)], ["first_name", "level"], "no column 'email'"),
         ([LIN, {**LIN, "EMAIL": None}], None, "row 2: 'target_email' and 'EMAIL' mean the same"),
-        (
-            [LIN, {"levle": 1, "Department": None}],
-            None,
-            r"row 2: unknown column 'levle' \(did .*; row 2: unknown column 'De",
-        ),
+        ([LIN, {"levle": 1, "Department": None}], None,
+         r"row 2: unknown column 'levle' \(did .*; row 2: unknown column 'De"),
         ([ADA], ["email", "level"], r"row 1: a mapping names its columns itself: pass columns=\{…\}, not a list"),
         ([LIN], {"E-Mail": "mail"}, "unknown field 'mail' in columns"),
         (([("a", 1)], DESCRIPTION), {"stage": "message", "level": None}, "invites: no column 'message'"),
         (([], DESCRIPTION), ["email"], r"2 columns, and columns=\[…\] names 1"),
     ],
-)
+)  # fmt: skip
 def test_rows_without_known_columns_are_refused(rows: Any, columns: Any, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=says):
         read_roster(rows, columns=columns)

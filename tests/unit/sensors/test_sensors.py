@@ -25,6 +25,7 @@ from airflow_provider_workspace.version_compat import (
     AirflowSkipException,
     TaskDeferred,
 )
+from tests.audit import say
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -39,12 +40,6 @@ ADA = "ada@example.com"
 @pytest.fixture(autouse=True)
 def connected(connect: Connect) -> None:
     connect(max_attempts=1, consistency_time=0)
-
-
-def say(sandbox: SandboxServer, operation: str, *rows: dict[str, Any], count: int | None = None) -> None:
-    """Let a list have these rows."""
-    body = {"count": len(rows) if count is None else count, "next": None, "results": list(rows)}
-    sandbox.inject("say", operation, body=body, times=None)
 
 
 def say_people(sandbox: SandboxServer, invites: dict[str, bool], members: list[str], **options: Any) -> None:
@@ -71,31 +66,19 @@ def settled(*emails: str) -> tuple[type[Any], dict[str, Any]]:
 @pytest.mark.parametrize(
     ("sensor", "done", "message"),
     [
-        (
-            joined("In@b.de", "open@b.de", "late@b.de", "no@b.de"),
-            False,
-            "1 of 4 joined, 4 needed; missing: open@b.de (invited), late@b.de (invite expired), no@b.de (no invite)",
-        ),
-        (
-            (WorkspaceMembersJoinedSensor, {"emails": [[["IN@b.de", 1]], [["EMAIL", 1], ["level", 1]]]}),
-            True,
-            "1 of 1 joined, 1 needed",
-        ),
-        (
-            (WorkspaceInvitesSettledSensor, {"emails": [("in@b.de",), {"E-Mail": "In@b.de"}]}),
-            True,
-            "of 1 invites 1 accepted",
-        ),
+        (joined("In@b.de", "open@b.de", "late@b.de", "no@b.de"), False,
+         "1 of 4 joined, 4 needed; missing: open@b.de (invited), late@b.de (invite expired), no@b.de (no invite)"),
+        ((WorkspaceMembersJoinedSensor, {"emails": [[["IN@b.de", 1]], [["EMAIL", 1], ["level", 1]]]}), True,
+         "1 of 1 joined, 1 needed"),
+        ((WorkspaceInvitesSettledSensor, {"emails": [("in@b.de",), {"E-Mail": "In@b.de"}]}), True,
+         "of 1 invites 1 accepted"),
         (joined("in@b.de", "no@b.de", join=0.5), True, "1 of 2 joined, 1 needed; missing: no@b.de (no invite)"),
         (joined(*(f"p{number}@b.de" for number in range(25))), False, "p19@b.de (no invite) and 5 more"),
-        (
-            settled("in@b.de", "open@b.de", "late@b.de", "no@b.de"),
-            False,
-            "of 4 invites 1 accepted, 1 expired, 1 gone, 1 open; missing: open@b.de (open)",
-        ),
+        (settled("in@b.de", "open@b.de", "late@b.de", "no@b.de"), False,
+         "of 4 invites 1 accepted, 1 expired, 1 gone, 1 open; missing: open@b.de (open)"),
         (settled("in@b.de", "late@b.de"), True, "of 2 invites 1 accepted, 1 expired, 0 gone, 0 open"),
     ],
-)
+)  # fmt: skip
 def test_conditions_about_people(sandbox: SandboxServer, sensor: Any, done: Any, message: str) -> None:
     say_people(sandbox, {"open@b.de": False, "late@b.de": True}, ["in@b.de"])
     cls, arguments = sensor
@@ -150,11 +133,8 @@ def test_a_domain_that_is_not_verified_shows_its_challenge(
 @pytest.mark.parametrize(
     ("cls", "arguments", "message"),
     [
-        (
-            WorkspaceDomainVerifiedSensor,
-            {"domain_id": SEED.absent_uuid, "ask_verification": False},
-            f"domain {SEED.absent_uuid} not found",
-        ),
+        (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.absent_uuid, "ask_verification": False},
+         f"domain {SEED.absent_uuid} not found"),
         (EVENTS, {"project_id": "9"}, "project 9 not found"),
         (ONBOARDED, {"project_id": 9}, "project 9 not found"),
         (*joined(), "Correct emails: expected at least one address"),
@@ -164,7 +144,7 @@ def test_a_domain_that_is_not_verified_shows_its_challenge(
         *((*joined("in@b.de", join=share), "a share above 0 and up to 1") for share in ("most", 0, 1.1, -1, True)),
         (*joined("in@b.de", join=float("nan")), "a share above 0 and up to 1"),
     ],
-)
+)  # fmt: skip
 def test_a_condition_that_can_never_hold_fails_at_once(cls: type[Any], arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(AirflowFailException, match=message):
         poll(cls, **arguments)

@@ -55,12 +55,12 @@ async def watch(interval: float, seconds: float, conn_id: str = "workspace_defau
             pass
 
     await asyncio.gather(*(one() for _ in range(WAITS)))
-    await asyncio.sleep(0.5)  # as in a triggerer, the loop goes on while the streams of the waits end
+    await asyncio.sleep(0.1)  # as in a triggerer, the loop goes on while the streams of the waits end
 
 
 @pytest.mark.parametrize(
     ("load", "interval", "seconds", "most", "late"),
-    [(Load(1.2), 0.1, 2, range(11, 21), 1), (Load(0.1), 2, 0.5, range(1, 21), 0)],
+    [(Load(0.7), 0.1, 0.5, range(11, 21), 1), (Load(0.05), 1.5, 0.3, range(1, 21), 0)],
 )
 def test_polls_have_a_limit_of_their_own_and_say_once_that_they_are_late(
     connect: Connect,
@@ -88,7 +88,7 @@ def test_a_slow_service_does_not_delay_polls_of_another(connect: Connect, monkey
     async def both() -> None:
         slow = asyncio.ensure_future(watch(0.2, 60, "slow"))
         await asyncio.sleep(0.3)
-        await asyncio.wait_for(watch(0.2, 1), 20)
+        await asyncio.wait_for(watch(0.2, 0.4), 20)
         slow.cancel()
         await asyncio.wait({slow})
 

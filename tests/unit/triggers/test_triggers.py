@@ -22,12 +22,9 @@ from airflow_provider_workspace.hooks import workspace_async
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
-from airflow_provider_workspace.triggers.workspace import (
-    WorkspaceArrivalTrigger,
-    WorkspaceWaitTrigger,
-)
+from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger, WorkspaceWaitTrigger
 from airflow_provider_workspace.version_compat import watchers_have_queues
-from tests.events import first_event, until
+from tests.events import Silent, first_event, until
 from tests.robustness.fast_forward import FastForward
 
 if TYPE_CHECKING:
@@ -37,7 +34,7 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 ADA = "ada@example.com"
-INTERVAL = 0.1
+INTERVAL = 0.05
 
 
 @pytest.fixture(autouse=True)
@@ -252,7 +249,7 @@ async def share(waits: int) -> list[Any]:
     from airflow.triggers.shared_stream import SharedStreamManager
 
     triggers = [waiting() for _ in range(waits)]
-    manager = SharedStreamManager(log=_Quiet())  # type: ignore[arg-type]
+    manager = SharedStreamManager(log=Silent())  # type: ignore[arg-type]
 
     async def one(number: int, trigger: BaseEventTrigger) -> Any:
         key = trigger.shared_stream_key()
@@ -269,13 +266,6 @@ async def share(waits: int) -> list[Any]:
         return await asyncio.gather(*(one(number, trigger) for number, trigger in enumerate(triggers)))
     finally:
         await manager.stop_all()
-
-
-class _Quiet:
-    """A logger for the manager."""
-
-    def __getattr__(self, _: str) -> Any:
-        return lambda *_args, **_kwargs: None
 
 
 @pytest.mark.needs_airflow("3.3", "shared trigger streams")
@@ -464,10 +454,7 @@ def test_a_watcher_uses_its_queue_or_is_refused() -> None:
     assert "queue" not in WorkspaceArrivalTrigger(what="member").serialize()[1]
 
 
-@pytest.mark.parametrize(
-    "trigger",
-    [waiting(), WorkspaceDeadlineTrigger(end_at=12.5)],
-)
+@pytest.mark.parametrize("trigger", [waiting(), WorkspaceDeadlineTrigger(end_at=12.5)])
 def test_triggers_inherit_the_queue_of_their_task(trigger: BaseTrigger) -> None:
     """Airflow reads one attribute in 3.3 and another one since 3.4."""
     assert getattr(trigger, "supports_triggerer_queue", True)

@@ -84,34 +84,24 @@ ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
     [
         ({}, NOTHING, False),
         ({"variables": variables(LEASE, OTHER)}, "2 exports paused, for 1 h 0 min", False),
-        (
-            {"variables": variables(LEASE, LATE)},
-            f"1 export stuck: past the latest end, for 1 h 0 min · {PAUSED}",
-            True,
-        ),
+        ({"variables": variables(LEASE, LATE)}, f"1 export stuck: past the latest end, for 1 h 0 min · {PAUSED}", True),
         ({"variables": variables(LEASE, sweep=swept(LEASE, "open"))}, PAUSED, False),
         ({"variables": ABANDONED}, "1 export stuck: abandoned (last sweep), for 1 h 0 min", True),
         ({"variables": variables({**LATE, **RESUMED})}, "1 export just resumed, for 1 h 0 min", False),
         ({"variables": variables(LEASE | {"paused_at": None})}, "1 export about to be paused, for 1 h 0 min", False),
         ({"variables": variables(LEASE, **{f"{PREFIX}broken": "{"})}, f"unreadable leases: 1 · {PAUSED}", True),
-        (
-            {"variables": variables(sweep=swept(LEASE, "open"), **{variable(lease(**LEASE))[0]: "{"})},
-            "unreadable leases: 1",
-            False,
-        ),
+        ({"variables": variables(sweep=swept(LEASE, "open"), **{variable(lease(**LEASE))[0]: "{"})},
+         "unreadable leases: 1", False),
         # Absence is not known to be the end of a run.
         ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, PAUSED, False),
         ({"variables": variables(LEASE), **seen(task("window.close", "skipped"))}, PAUSED, False),
         # Viewer and User
         ({"variables": FORBIDDEN}, "Not visible to your role: paused exports", False),
-        (
-            {"variables": DOWN, "waits": FORBIDDEN},
-            "Airflow did not answer: paused exports · Not visible to your role: waits",
-            True,
-        ),
+        ({"variables": DOWN, "waits": FORBIDDEN},
+         "Airflow did not answer: paused exports · Not visible to your role: waits", True),
         ({"waits": {"reason": {"status": 401, "message": ""}}}, "Log in again: waits", True),
     ],
-)
+)  # fmt: skip
 def test_headline(view: View, answers: dict[str, Any], headline: str, bad: object) -> None:
     assert view(**answers)["summary"] == {"text": headline, "bad": bad}
 
@@ -133,46 +123,20 @@ NO_DAG = "No sweep can be started from here: add the Dag resume_abandoned_export
         ({}, "no sweep has run", ["no sweep has run"], NO_DAG),
         ({"variables": FORBIDDEN}, "Not visible to your role: the last sweep", [], NO_DAG),
         ({"variables": variables(sweep=iso(NOW - 240))}, "last sweep 4 min ago", [], NO_DAG),
-        (
-            {"variables": variables(sweep=iso(NOW - 3660))},
-            "last sweep 1 h 1 min ago",
-            ["last sweep 1 h 1 min ago"],
-            NO_DAG,
-        ),
+        ({"variables": variables(sweep=iso(NOW - 3660))}, "last sweep 1 h 1 min ago", ["last sweep 1 h 1 min ago"],
+         NO_DAG),
         ({"sweeps": SWEEPS}, "last sweep 10 min ago, every 5 min", ["last sweep 10 min ago, every 5 min"], ""),
-        (
-            {"sweeps": SWEEPS, "variables": variables(sweep=iso(NOW - 599))},
-            "last sweep 9 min ago, every 5 min",
-            [],
-            "",
-        ),
+        ({"sweeps": SWEEPS, "variables": variables(sweep=iso(NOW - 599))}, "last sweep 9 min ago, every 5 min", [], ""),
         ({"sweeps": [task("sweep", "running")]}, "the first sweep has not ended", [], ""),
-        (
-            {"sweeps": SWEEPS[1:2], "dags": {"value": {"nightly": {"value": {"is_paused": True}}}}},
-            "last sweep 11 min ago",
-            [],
-            "Dag nightly is paused: unpause it.",
-        ),
-        (
-            {"sweeps": SWEEPS[1:2], "health": {"value": NO_SCHEDULER}},
-            "last sweep 11 min ago",
-            ["scheduler down, last seen 10 min ago"],
-            "The scheduler is down, so no Dag runs.",
-        ),
-        (
-            {"sweeps": SWEEPS[1:2], "health": DOWN},
-            "last sweep 11 min ago",
-            ["Airflow did not answer: health"],
-            "",
-        ),
-        (
-            {"sweeps": SWEEPS[1:2], "health": {"value": HEALTHY | {"triggerer": {"status": None}}}},
-            "last sweep 11 min ago",
-            ["triggerer down"],
-            "",
-        ),
+        ({"sweeps": SWEEPS[1:2], "dags": {"value": {"nightly": {"value": {"is_paused": True}}}}},
+         "last sweep 11 min ago", [], "Dag nightly is paused: unpause it."),
+        ({"sweeps": SWEEPS[1:2], "health": {"value": NO_SCHEDULER}}, "last sweep 11 min ago",
+         ["scheduler down, last seen 10 min ago"], "The scheduler is down, so no Dag runs."),
+        ({"sweeps": SWEEPS[1:2], "health": DOWN}, "last sweep 11 min ago", ["Airflow did not answer: health"], ""),
+        ({"sweeps": SWEEPS[1:2], "health": {"value": HEALTHY | {"triggerer": {"status": None}}}},
+         "last sweep 11 min ago", ["triggerer down"], ""),
     ],
-)
+)  # fmt: skip
 def test_health_says_what_is_down_and_how_old_the_last_sweep_is(
     view: View, answers: dict[str, Any], last: str, bad: list[str], obstacle: str
 ) -> None:
@@ -190,15 +154,12 @@ def test_health_says_what_is_down_and_how_old_the_last_sweep_is(
         ({"tasks": DOWN, "runs": DOWN}, ["Airflow did not answer: the states of its tasks"], None),
         (seen(task("window.close", None)), ["run running", "window.close not begun"], None),
         (seen(task("work", "running")), ["run running", "work running", f"window.close: {UNSEEN}"], None),
-        (
-            seen(task("window.close", "skipped"), task("work", "success"), run="failed"),
-            ["run failed", "window.close skipped"],
-            "window.close",
-        ),
+        (seen(task("window.close", "skipped"), task("work", "success"), run="failed"),
+         ["run failed", "window.close skipped"], "window.close"),
         (seen(task("window.close", None, OTHER)), [f"its run and tasks: {UNSEEN}"], None),
         (seen(task("window.close", None, map_index=0)), ["run running", f"window.close: {UNSEEN}"], None),
     ],
-)
+)  # fmt: skip
 def test_what_was_seen_of_the_run_and_its_tasks(
     view: View, answers: dict[str, Any], lines: list[str], close: object
 ) -> None:
@@ -263,17 +224,13 @@ def test_work_that_is_over_is_told_apart(view: View, fields: Any, answers: dict[
 @pytest.mark.parametrize(
     ("owner", "dag", "owners", "line"),
     [
-        (
-            "ops",
-            {"value": {"owners": ["ops", "data-team"], "is_paused": True}},
-            ["ops", "data-team"],
-            "its Dag is paused",
-        ),
+        ("ops", {"value": {"owners": ["ops", "data-team"], "is_paused": True}}, ["ops", "data-team"],
+         "its Dag is paused"),
         ("airflow", {"value": {"owners": ["airflow"], "is_stale": True}}, [], "the file of its Dag is gone"),
         ("airflow", {"reason": {"status": 404}}, [], "its Dag is deleted"),
         (None, {"reason": {"status": 403}}, [], f"its run and tasks: {UNSEEN}"),
     ],
-)
+)  # fmt: skip
 def test_a_window_says_whom_to_ask_and_what_is_wrong_with_its_dag(
     view: View, owner: str | None, dag: dict[str, Any], owners: list[str], line: str
 ) -> None:
@@ -322,17 +279,15 @@ ERROR = {"event": "Task failed with exception", "level": "error"}
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (
-            [{**ERROR, "error_detail": [{"exc_type": "OSError", "exc_value": "No space left"}]}, ERROR],
-            "No space left (OSError)",
-        ),
+        ([{**ERROR, "error_detail": [{"exc_type": "OSError", "exc_value": "No space left"}]}, ERROR],
+         "No space left (OSError)"),
         ([{**ERROR, "error_detail": [{"exc_type": "KeyboardInterrupt", "exc_value": ""}]}], "KeyboardInterrupt"),
         ([{"event": "begins", "level": "info"}, {"event": "killed", "level": "error"}], "killed"),
         ([{"event": "begins"}], "the log names no reason"),
         (["a line that is not parsed"], "the log names no reason"),
         (None, "the log names no reason"),
     ],
-)
+)  # fmt: skip
 def test_reason_is_the_last_error_of_the_log(model: MiniRacer, content: Any, reason: str) -> None:
     assert model.call("reasonIn", {"value": {"content": content}}) == reason
 

@@ -52,22 +52,10 @@ OPEN: dict[str, Any] = {}
         (None, None, {}, 2000, False, "closed: no export is held"),
         ({"state": "opening"}, OPEN, {}, 2000, False, "opening"),
         ({"state": "closing"}, OPEN, {}, 2000, False, "closing: not all of its exports are paused any more"),
-        (
-            {"state": "closing", "late_resume_until": 2001.0},
-            OPEN,
-            {},
-            2000,
-            False,
-            "closing: its exports are being resumed",
-        ),
-        (
-            {"state": "closing", "late_resume_until": 2001.0},
-            OPEN,
-            {},
-            5000,
-            False,
-            "overdue since 1970-01-01T01:16:40.000Z",
-        ),
+        ({"state": "closing", "late_resume_until": 2001.0}, OPEN, {}, 2000, False,
+         "closing: its exports are being resumed"),
+        ({"state": "closing", "late_resume_until": 2001.0}, OPEN, {}, 5000, False,
+         "overdue since 1970-01-01T01:16:40.000Z"),
         ({"until": 1500.0}, OPEN, {}, 1500, False, "overdue since 1970-01-01T00:25:00.000Z"),
         ({"until": 1500.0}, OPEN, {"close": "running"}, 1500, False, "overdue since 1970-01-01T00:25:00.000Z"),
         # A lease that is gone; or an earlier one that opening the window again has not replaced; or no number at all.
@@ -77,18 +65,10 @@ OPEN: dict[str, Any] = {}
         # The closing task.
         *((OPEN, OPEN, {"close": state}, 2000, False, "open") for state in ("scheduled", "queued")),
         *((OPEN, OPEN, {"close": state}, 2000, False, BEGUN) for state in ("running", "up_for_retry", "deferred")),
-        *(
-            (OPEN, OPEN, {"close": state}, 2000, False, f"abandoned: its closing task is {state}")
-            for state in ("success", "failed", "skipped", "upstream_failed", "removed")
-        ),
-        (
-            OPEN,
-            OPEN,
-            {"close": SimpleNamespace(value="removed")},
-            2000,
-            False,
-            "abandoned: its closing task is removed",
-        ),
+        *((OPEN, OPEN, {"close": state}, 2000, False, f"abandoned: its closing task is {state}")
+         for state in ("success", "failed", "skipped", "upstream_failed", "removed")),
+        (OPEN, OPEN, {"close": SimpleNamespace(value="removed")}, 2000, False,
+         "abandoned: its closing task is removed"),
         (OPEN, OPEN, {"close": "no task"}, 2000, False, "abandoned: its closing task is gone"),
         # Its work.
         (OPEN, OPEN, {"work": "running"}, 2000, True, "open"),
@@ -112,7 +92,7 @@ OPEN: dict[str, Any] = {}
             ]
         ),
     ],
-)
+)  # fmt: skip
 def test_what_a_window_is(
     first: Any, second: Any, tasks: dict[str, Any], now: float, is_: str, *, waited: bool
 ) -> None:

@@ -65,7 +65,9 @@ def own_arguments(cls: type[Any]) -> dict[str, Any]:
     """Return valid arguments of an operator, sensor or trigger: required ones and optional ones."""
     found: dict[str, Any] = {}
     for name, parameter in parameters(cls).items():
-        found[name] = GOOD.get(name, None if parameter.default is inspect.Parameter.empty else parameter.default)
+        found[name] = GOOD.get(name, parameter.default)
+        known = found[name] is not inspect.Parameter.empty
+        assert known, f"{cls.__name__}: add a valid {name} to GOOD in {__name__.replace('.', '/')}.py"
     if cls in SENSORS:
         found |= {"deferrable": True, "poke_interval": 60.0, "timeout": 600.0}
     return found

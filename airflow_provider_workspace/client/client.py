@@ -1,8 +1,9 @@
 """
 The client: the only way to the service.
 
-:meth:`WorkspaceClient.send` encodes a request, masks secrets, waits for its turn, retries where that is safe, writes
-the audit line and parses the response.
+:meth:`WorkspaceClient.send` has an operation encoded (``api/operation``), masks its secrets, waits for its turn, sends
+it over a transport (``client/wire`` or ``client/loop``), retries where that is safe, has the answer parsed
+(``api/response``) and writes the audit line. The headers are in ``client/exchange``.
 """
 
 from __future__ import annotations

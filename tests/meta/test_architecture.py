@@ -1,14 +1,23 @@
-"""docs/architecture.md names every module, the layers and existing constants."""
+"""docs/architecture.md names every module, the layers, functions that exist, and the calls of its tour in order."""
 
 from __future__ import annotations
 
 import re
-from importlib import import_module
+import sys
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import airflow_provider_workspace
+from airflow_provider_workspace.operators.batch_exports import WorkspacePauseBatchExportOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from tests.conftest import Connect
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(airflow_provider_workspace.__file__).parent
@@ -19,6 +28,7 @@ MODULES = {
     for file in PACKAGE.rglob("*.py")
     if file.name != "__init__.py" and "example_dags" not in file.parts
 }
+ROOTS = "|".join(sorted({module.split("/")[0] for module in MODULES}))
 
 
 def sections() -> dict[str, list[tuple[str, str]]]:
@@ -36,8 +46,9 @@ def test_every_module_has_a_line_in_its_room() -> None:
     listed = [module for _, module in rows]
     missing = sorted(MODULES - set(listed))
     assert not missing, f"docs/architecture.md, 'The rooms', has no line for {', '.join(missing)}"
-    gone = sorted(set(listed) - MODULES)
-    assert not gone, f"docs/architecture.md, 'The rooms', names modules that do not exist: {', '.join(gone)}"
+    named = set(re.findall(rf"`((?:{ROOTS})/[\w/]+)`", PAGE)) - {"ui/static"}
+    gone = sorted({*listed, *named} - MODULES)
+    assert not gone, f"docs/architecture.md names modules that do not exist: {', '.join(gone)}"
     assert len(listed) == len(set(listed)), "docs/architecture.md, 'The rooms', names a module twice"
     for room, module in rows:
         where = module.partition("/")[0] if "/" in module else "The root"
@@ -51,10 +62,37 @@ def test_the_page_shows_the_layers_of_the_import_contract() -> None:
 
 
 @pytest.mark.needs_airflow("3.3", "retry policies")
-def test_constants_of_the_table_of_waits_exist() -> None:
-    waits = PAGE.partition("\n## What waits or retries\n")[2]
-    constants = re.findall(r"`((?:\w+\.)*\w+)\.([A-Z][A-Z_]+)`", waits)
-    assert constants
-    for module, name in constants:
-        found = import_module(f"airflow_provider_workspace.{module}")
-        assert hasattr(found, name), f"docs/architecture.md, 'What waits or retries': {module}.{name} does not exist"
+@pytest.mark.parametrize("name", sorted(set(re.findall(rf"`((?:{ROOTS})\.[\w.]+)(?<!\.js)`", PAGE))))
+def test_what_the_page_names_with_dots_exists(name: str) -> None:
+    try:
+        resolve_name(f"airflow_provider_workspace.{name}")
+    except (ImportError, AttributeError) as error:
+        pytest.fail(f"docs/architecture.md: correct `{name}`: {error}")
+
+
+def test_every_room_has_a_question_and_a_function_that_answers_it() -> None:
+    rooms = ROOMS.split("\n### ")[1:]
+    silent = [text.split("\n")[0] for text in rooms if not re.search(r"^\*.+\?\* `\w+\.", text, re.MULTILINE)]
+    assert not silent, f"docs/architecture.md, 'The rooms': *a question?* and `module.function` for {', '.join(silent)}"
+
+
+def test_the_tour_tells_the_calls_of_a_pause_in_their_order(connect: Connect) -> None:
+    """By the function that a step of "One call" begins with."""
+    connect()
+    steps = PAGE.partition("\n### One call")[2].partition("\nWith `dry_run")[0]
+    told = re.findall(r"^\d+\. (?:from )?`([\w.]+)`", steps, re.MULTILINE)
+    functions = {name: resolve_name(f"airflow_provider_workspace.{name}") for name in told}
+    names = {getattr(each, "fget", each).__code__: name for name, each in functions.items()}
+    called: dict[str, None] = {}
+
+    def note(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code in names:
+            called.setdefault(names[frame.f_code])
+
+    task = WorkspacePauseBatchExportOperator(task_id="pause", batch_export_id=SEED.batch_export_ids[0])
+    sys.setprofile(note)
+    try:
+        task.execute({})
+    finally:
+        sys.setprofile(None)
+    assert list(called) == told, "docs/architecture.md, 'One call'"

@@ -1,7 +1,8 @@
 // What the page shows, as pure functions of what Airflow answered and the time.
 //
 // An answer is {value}, or {reason: {status, message}} if there is none. What is not in a list may be hidden from the
-// role of the person, so absence is "not known". What a window is, only the sweep decides: the page shows its verdict.
+// role of the person, so absence is "not known". What a window is, windows/state.py decides, and the page shows what the
+// last sweep noted of it. One thing it says by itself, because the sweep may be what is missing: "past the latest end".
 
 // Prefix of all Variables that the page reads.
 export const VARIABLES = "workspace_";
@@ -158,7 +159,7 @@ function windowsView({ variables, tasks, runs, dags }, verdicts, labels, now) {
     return `${ids.size} ${ids.size === 1 ? "export" : "exports"} ${kind}, for ${duration(now - its[0].since)}`;
   });
   if (unreadable.length) counts.unshift(`unreadable leases: ${unreadable.length}`);
-  // Of a window that no sweep has seen, nobody knows more.
+  // A lease that cannot be read counts as abandoned, until a sweep says what its window is.
   const stuck = unreadable.some(({ id }) => isStuck(verdicts[id]?.state ?? "abandoned"));
   const urgent = stuck || rows.some((row) => row.urgent);
   const notes = unreadable.map(({ text }) => text);

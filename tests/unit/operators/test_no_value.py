@@ -79,7 +79,11 @@ def test_the_word_none_is_never_sent(sandbox: SandboxServer, cls: type[Any]) -> 
             said = ""
         except AirflowFailException as error:
             said = str(error)
-        assert (f"Check the task that {name} comes from: it" in said) is (name not in LEFT_OUT), name
+        refused = f"Check the task that {name} comes from: it" in said
+        assert refused is (name not in LEFT_OUT), (
+            f"{cls.__name__}: without a value, {name} is {'refused' if refused else 'left out'}. Give it another kind, "
+            f"or {'take it out of' if refused else 'add it to'} LEFT_OUT in tests/unit/operators/test_no_value.py"
+        )
         check_nothing_says_none(sandbox)
         assert not said or writes(sandbox) == [], name
         sandbox.reset()

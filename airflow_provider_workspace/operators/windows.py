@@ -131,9 +131,9 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     work_task_ids = cast("Sequence[str]", ())
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.hooks.endpoints import state_reader
         from airflow_provider_workspace.state.variables import iso
         from airflow_provider_workspace.windows.leases import Lease
+        from airflow_provider_workspace.windows.state_of import state_reader
 
         window = self.window
         self.check_close_task(window)

@@ -118,7 +118,7 @@ class Lease(BaseModel):
     :param late_resume_until: time until which a resume without an answer may take effect
     :param state_of: name of what reads whether the export is paused; ``None`` if nothing does
     :param paused_before: whether the export was paused before the window, and stays so
-    :param seen: what ``state_of`` showed last; ``None`` if nobody has looked
+    :param seen: what ``state_of`` showed last; ``None`` if nobody has read it
     :param seen_at: when that was
     :param refused: why the service refused to pause the export
     :param closer: the task and try that resumes it

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 from uuid import uuid4
 
-from airflow_provider_workspace.api.ids import canonical_text
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 KEY = "airflow_provider_workspace"
@@ -107,7 +106,7 @@ class TaskState:
     def has_begun(self, what: str) -> bool:
         """Return whether this try or an earlier one noted that it sends this."""
         note = self.read()
-        return isinstance(note, Mapping) and _words(note.get("begun")) == _words(what)
+        return isinstance(note, Mapping) and note.get("begun") == what
 
     def age(self, what: str) -> float | None:
         """
@@ -125,11 +124,6 @@ class TaskState:
         elif at > now:
             self._carried[RETRY_BEGAN] = now
         return max(0.0, now - at)
-
-
-def _words(note: object) -> list[str]:
-    """Return the words of a note for comparison; earlier releases noted ids as their authors wrote them."""
-    return [canonical_text(word) for word in str(note).split()]
 
 
 def _clocks() -> tuple[float, float]:

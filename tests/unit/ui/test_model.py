@@ -132,16 +132,16 @@ NO_DAG = "No sweep can be started from here: add the Dag resume_abandoned_export
     [
         ({}, "no sweep has run", ["no sweep has run"], NO_DAG),
         ({"variables": FORBIDDEN}, "Not visible to your role: the last sweep", [], NO_DAG),
-        ({"variables": variables(sweep=iso(NOW - 240))}, "last sweep 4 min ago", [], NO_DAG),
+        ({"variables": variables(sweep=json.dumps({"at": iso(NOW - 240)}))}, "last sweep 4 min ago", [], NO_DAG),
         (
-            {"variables": variables(sweep=iso(NOW - 3660))},
+            {"variables": variables(sweep=json.dumps({"at": iso(NOW - 3660)}))},
             "last sweep 1 h 1 min ago",
             ["last sweep 1 h 1 min ago"],
             NO_DAG,
         ),
         ({"sweeps": SWEEPS}, "last sweep 10 min ago, every 5 min", ["last sweep 10 min ago, every 5 min"], ""),
         (
-            {"sweeps": SWEEPS, "variables": variables(sweep=iso(NOW - 599))},
+            {"sweeps": SWEEPS, "variables": variables(sweep=json.dumps({"at": iso(NOW - 599)}))},
             "last sweep 9 min ago, every 5 min",
             [],
             "",

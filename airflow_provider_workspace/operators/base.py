@@ -174,7 +174,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     return_secrets: bool = fixed(FLAG, default=False)
 
     def __post_init__(self) -> None:
-        """Begin without a result."""
+        """Set what :meth:`work` fills in: facts about the result, and the state across deferrals."""
         self.created: bool | None = None
         self.not_applied: Sequence[Mapping[str, Any]] = ()
         # State that is kept across deferrals, see TaskState.
@@ -288,7 +288,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     is_dry_run: ClassVar[Any]
 
     def __post_init__(self) -> None:
-        """Begin without a campaign."""
+        """Set what :meth:`work` fills in: the note of progress, and the check of the try."""
         # Progress of the invites that the task sends, for the status page.
         self.campaign: CampaignNote | None = None
         # Fails the task if another try of it has begun.

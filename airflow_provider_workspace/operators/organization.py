@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, organization_at_service
 from airflow_provider_workspace.operators.arguments import (
     COLUMNS,
     CONTENT,
@@ -188,7 +188,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
                 f"{f', of which {unknown} cannot be known' if unknown else ''}.\n{plan.table(limit=MAX_LINES)}"
             )
         name = "" if isinstance(self.file, Mapping) and not self.organization else self.title
-        where = described(hook.client.settings, organization_id, name)
+        where = organization_at_service(hook.client.settings, organization_id, name)
         self.await_approval(f"Make these changes to {where}?", plan, report=file)
         return result
 

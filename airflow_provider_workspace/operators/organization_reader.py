@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,20 +33,29 @@ class AirflowOrganizationReader:
         self.knows_dashboards = store is not None
         self._store = store
         self._owner = owner
+        self._lists: dict[Any, Any] = {}
 
-    @cached_property
+    @property
     def projects(self) -> list[ProjectItem]:
         from airflow_provider_workspace.api.operations.projects import ListProjects
-        from airflow_provider_workspace.procedures.find import read_rows
 
-        return read_rows(self.client, ListProjects(organization_id=self.organization_id))
+        rows: list[ProjectItem] = self._rows(ListProjects)
+        return rows
 
-    @cached_property
+    @property
     def members(self) -> list[Member]:
         from airflow_provider_workspace.api.operations.members import ListMembers
+
+        rows: list[Member] = self._rows(ListMembers)
+        return rows
+
+    def _rows(self, listed: Any) -> Any:
+        """Return the rows of a list, which is read once."""
         from airflow_provider_workspace.procedures.find import read_rows
 
-        return read_rows(self.client, ListMembers(organization_id=self.organization_id))
+        if listed not in self._lists:
+            self._lists[listed] = read_rows(self.client, listed(organization_id=self.organization_id))
+        return self._lists[listed]
 
     def find_dashboard(self, project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
         from airflow_provider_workspace.state.task_state import TaskState

@@ -67,10 +67,3 @@ def check_id(name: str, value: object) -> str:
         return canonical_id(value)
     except ValueError as error:
         raise WorkspaceInputError(f"{name}: {error}") from None
-
-
-def spellings(canonical: str) -> list[str]:
-    """Return how authors and services write an id, its canonical form first; earlier releases stored it like that."""
-    plain = canonical.replace("-", "")
-    forms = [canonical, plain, canonical.upper(), plain.upper()]
-    return forms if CANONICAL_UUID.fullmatch(canonical) else [canonical]

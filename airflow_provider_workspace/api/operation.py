@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import lru_cache
+from importlib import import_module
 from types import GenericAlias
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 from urllib.parse import quote, urlencode
@@ -446,3 +447,28 @@ def explain(cls: type[BaseModel], error: ValidationError) -> str:
         else:
             lines.append(f"field '{names.get(name, name)}': {message}" if name else message)
     return "; ".join(lines)
+
+
+def load_operation(name: str, value: Any, *, functions: bool = False) -> Any:
+    """
+    Return the operation of an argument.
+
+    :param name: the argument
+    :param value: a class that ``@endpoint`` decorates, or its name such as ``my_package.endpoints.ListBatchExports``
+    :param functions: whether it may also be a function, or its name
+    :raises WorkspaceInputError: if it is something else, or cannot be imported here
+    """
+    found, names = value, isinstance(value, str) and re.fullmatch(r"(\w+(?:\.\w+)*)\.(\w+)", value)
+    try:
+        if names:
+            found = getattr(import_module(names[1]), names[2])
+    except (ImportError, AttributeError) as error:
+        raise WorkspaceInputError(f"{name}: {value!r} cannot be imported here: {error}") from None
+    if isinstance(found, type) and issubclass(found, Operation) and hasattr(found, "endpoint"):
+        return found
+    if functions and callable(found) and not isinstance(found, type):
+        return found
+    raise WorkspaceInputError(
+        f"{name} must be a class that @endpoint decorates{' or a function' * functions}, or its name such as "
+        f"'my_package.endpoints.ListBatchExports', not {getattr(value, '__qualname__', None) or shown(value)}"
+    )

@@ -17,7 +17,7 @@ from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundEx
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.cli.database_store import LeaseDatabase
     from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.windows.leases import LeaseRegistry
@@ -93,7 +93,7 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
     """Plan each organization of a file, or the members of a roster."""
     from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.hooks.files import file_at
-    from airflow_provider_workspace.operators.organization_reader import organization_reader
+    from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
     from airflow_provider_workspace.procedures.members import plan_members
     from airflow_provider_workspace.procedures.organization import plan_organization
     from airflow_provider_workspace.procedures.organization_file import load_organizations
@@ -116,24 +116,26 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
             planned = plan_members(hook.client, organization_id, rows, **guards, leaving=True)
         else:
             store = None if is_roster else _readable_store()
-            planned = plan_organization(wanted, organization_reader(hook.client, organization_id, store))
+            reader = AirflowOrganizationReader(hook.client, organization_id, store)
+            planned = plan_organization(wanted, reader)
         yield Planned(file, name or organization_id, wanted, planned)
 
 
 @cache
-def _readable_store() -> type[DatabaseStore] | None:
+def _readable_store() -> LeaseDatabase | None:
     """Return the store in Airflow's database; ``None``, with a note, if it cannot be read."""
     from sqlalchemy.exc import SQLAlchemyError
 
-    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.cli.database_store import LeaseDatabase
 
+    store = LeaseDatabase()
     try:
-        DatabaseStore().list_keys()
+        store.list_keys()
     except SQLAlchemyError as error:
         found = getattr(error, "orig", error)
         print(f"What only Airflow knows is left out: its database cannot be read ({found}).", file=sys.stderr)  # noqa: T201
         return None
-    return DatabaseStore
+    return store
 
 
 def _note_template(text: str) -> str:
@@ -154,25 +156,25 @@ def import_(args: Namespace) -> None:
     """Print an organization file that describes an organization."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
     from airflow_provider_workspace.procedures.organization import describe_organization
-    from airflow_provider_workspace.state.dashboards import PREFIX, remembered_dashboards
+    from airflow_provider_workspace.state.dashboards import DASHBOARD_PREFIX, remembered_dashboards
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
-        dashboards = remembered_dashboards(organization_id, hook.client.settings, DatabaseStore(PREFIX))
+        dashboards = remembered_dashboards(organization_id, hook.client.settings, DatabaseStore(DASHBOARD_PREFIX))
         text = describe_organization(hook.client, organization_id, dashboards)
     _write(text)
 
 
 def windows(args: Namespace) -> None:
     """List the leases of maintenance windows and the last sweep, and resume the exports of abandoned ones."""
-    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.cli.database_store import LeaseDatabase
     from airflow_provider_workspace.state.variables import iso
     from airflow_provider_workspace.windows.lease_requests import LeaseServices
     from airflow_provider_workspace.windows.leases import LeaseRegistry
     from airflow_provider_workspace.windows.resuming import Closer, describe_sweep, sweep
 
     _find_connections_in_database()
-    registry = LeaseRegistry(DatabaseStore())
+    registry = LeaseRegistry(LeaseDatabase())
     swept: list[dict[str, Any]] = []
     stuck: dict[str, str] = {}
     with _errors_without_traceback():
@@ -195,16 +197,16 @@ def windows(args: Namespace) -> None:
 
 def resume(args: Namespace) -> None:
     """Resume one batch export, unless a maintenance window holds it."""
-    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.cli.database_store import LeaseDatabase
     from airflow_provider_workspace.operators.arguments import EXPORTS
-    from airflow_provider_workspace.windows.leases import LeaseRegistry, export_keys
+    from airflow_provider_workspace.windows.leases import LeaseRegistry, export_key
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
         (export_id,) = EXPORTS.read("EXPORT_ID", [args.export_id])
-        keys = export_keys(hook.client.settings.base_url, organization_id, export_id)
-        registry = LeaseRegistry(DatabaseStore())
-        for lease in registry.read_all(registry.keys_of(keys)):
+        registry = LeaseRegistry(LeaseDatabase())
+        key = export_key(hook.client.settings.base_url, organization_id, export_id)
+        for lease in registry.read_all(registry.keys_of(key)):
             raise SystemExit(
                 f"Run '{COMMAND} windows --resume', which resumes what abandoned windows hold. To resume the "
                 f"export in the middle of a window, delete the Variable '{lease.key}' first: no further task of the "

@@ -11,16 +11,16 @@ from airflow.models.variable import Variable
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from airflow_provider_workspace.windows.leases import ACTIVE_RUN_STATES, PREFIX, Run
+from airflow_provider_workspace.windows.leases import ACTIVE_RUN_STATES, LEASE_PREFIX, Run
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.windows.leases import Window
 
 
 class DatabaseStore:
-    """A lease store that reads and writes Airflow's database; also for Variables with another prefix."""
+    """Stores notes as Variables in Airflow's database; ``prefix`` is that of the keys to list."""
 
-    def __init__(self, prefix: str = PREFIX) -> None:
+    def __init__(self, prefix: str) -> None:
         self.prefix = prefix
 
     def list_keys(self) -> list[str]:
@@ -39,6 +39,13 @@ class DatabaseStore:
 
     def delete(self, key: str) -> None:
         Variable.delete(key)
+
+
+class LeaseDatabase(DatabaseStore):
+    """Stores leases in Airflow's database."""
+
+    def __init__(self) -> None:
+        super().__init__(LEASE_PREFIX)
 
     def run(self, window: Window, task_ids: Iterable[str]) -> Run:
         with create_session() as session:

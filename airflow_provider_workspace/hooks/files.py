@@ -1,4 +1,4 @@
-"""Rosters to read and reports to write, on the worker or in an object store."""
+"""Rosters and organization files to read and reports to write, on the worker or in an object store."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import errno
 import io
 import json
 import os
+import stat
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,9 +20,10 @@ from airflow_provider_workspace.errors import (
     WorkspaceStorageError,
     type_name,
 )
-from airflow_provider_workspace.procedures.roster_files import RosterFile
 from airflow_provider_workspace.version_compat import AirflowNotFoundException, get_connection
 
+# Maximum size of a file that is read: it is read at once.
+MAX_MEGABYTES = 20
 # Maximum rows of a report in XCom if a file contains all of them.
 MAX_ROWS_IN_XCOM = 1000
 # Where a report is found.
@@ -32,14 +34,14 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 def file_at(path: Any) -> Any:
     """
-    Return the file of a roster.
+    Return the file of a path; ``None`` for ``None``.
 
     :param path: path on this machine, or an ``airflow.sdk.ObjectStoragePath`` or its URL, such as
         ``s3://conn_id@bucket/team.csv``
     :raises WorkspaceConfigError: if the connection in the URL does not exist
-    :raises WorkspaceInputError: if the URL is invalid, or no provider for its scheme is installed
+    :raises WorkspaceInputError: if it is no path, the URL is invalid, or no provider for its scheme is installed
     """
-    return StoredFile(path) if is_stored(path) else path
+    return None if path is None else StoredFile(path) if is_stored(path) else LocalFile(path, "path")
 
 
 def is_stored(path: Any) -> bool:
@@ -47,7 +49,43 @@ def is_stored(path: Any) -> bool:
     return "://" in path if isinstance(path, str) else hasattr(path, "storage_options")
 
 
-class StoredFile(RosterFile):
+class _File:
+    """A file; its path is one of this machine, or of a store."""
+
+    path: Any
+
+    @property
+    def suffix(self) -> str:
+        return str(self.path.suffix)
+
+    def __str__(self) -> str:
+        return repr(str(self.path))
+
+    def read(self) -> str:
+        """
+        Return all of its text.
+
+        :raises WorkspaceInputError: if it cannot be read, is larger than :data:`MAX_MEGABYTES`, or is not in UTF-8
+        """
+        most = MAX_MEGABYTES * 1_000_000
+        try:
+            content = self.read_bytes(most + 1)
+        except OSError as error:
+            raise WorkspaceInputError(f"{self} cannot be read: {error}") from error
+        if len(content) > most:
+            raise WorkspaceInputError(f"Split {self}: it is larger than {MAX_MEGABYTES} MB")
+        try:
+            return content.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise WorkspaceInputError(
+                f'Save {self} with the encoding UTF-8: byte {error.start} is invalid (in a spreadsheet: "CSV UTF-8")'
+            ) from None
+
+    def read_bytes(self, size: int) -> bytes:
+        raise NotImplementedError
+
+
+class StoredFile(_File):
     """
     A file in an object store.
 
@@ -61,7 +99,6 @@ class StoredFile(RosterFile):
             self.path = ObjectStoragePath(path)
         except (ValueError, TypeError) as error:
             raise WorkspaceInputError(f"{path!r} is not a valid URL: {error}") from None
-        self.suffix = self.path.suffix
         # Before Airflow 3.3 it is in the storage options.
         self.conn_id = getattr(self.path, "conn_id", None) or self.path.storage_options.get("conn_id")
         if self.conn_id:
@@ -77,9 +114,6 @@ class StoredFile(RosterFile):
             raise WorkspaceInputError(
                 f"Install the Airflow provider for {self.path.protocol}:// ({error}), which {self} needs"
             ) from error
-
-    def __str__(self) -> str:
-        return repr(str(self.path))
 
     def read_bytes(self, size: int) -> bytes:
         with self._clear_errors("read"):
@@ -131,18 +165,34 @@ class StoredFile(RosterFile):
             ) from error
 
 
-class _LocalReport:
-    """A report on this machine."""
+class LocalFile(_File):
+    """
+    A file on this machine.
 
-    def __init__(self, path: str | os.PathLike[str], bundle: Any) -> None:
-        self.path = Path(path).absolute()
-        # Of a versioned bundle each worker has checkouts of its own, which Airflow deletes. Tests pass mocks.
-        if getattr(bundle, "supports_versioning", None) is True and self.path.is_relative_to(bundle.path):
-            raise WorkspaceInputError(f"Set report_path to {SHARED}: {self} is in a checkout of the Dag bundle")
-        self.suffix = self.path.suffix
+    :param argument: name of the argument that holds the path, for messages
+    :raises WorkspaceInputError: if it is not a path
+    """
 
-    def __str__(self) -> str:
-        return repr(str(self.path))
+    def __init__(self, path: Any, argument: str) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise WorkspaceInputError(f"{argument} must be the name of a file, not {type_name(path)}")
+        self.path = Path(path).absolute()  # errors show all of it
+
+    def read_bytes(self, size: int) -> bytes:
+        try:
+            mode = self.path.stat().st_mode
+        except FileNotFoundError:
+            raise WorkspaceInputError(f"There is no file {self} on this worker") from None
+        except ValueError as error:  # such as a null byte
+            raise WorkspaceInputError(f"{self} is not a path: {error}") from None
+        if not stat.S_ISREG(mode):  # reading a pipe or a device may never end
+            kind = (
+                "a directory" if stat.S_ISDIR(mode) else "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"
+            )
+            raise WorkspaceInputError(f"{self} is {kind}; expected a regular file")
+        with self.path.open("rb") as file:
+            content: bytes = file.read(size)
+        return content
 
     def exists(self) -> bool:
         """
@@ -151,7 +201,7 @@ class _LocalReport:
         :raises WorkspaceInputError: if it exists and this worker may not write it
         """
         try:
-            found = self.path.exists()
+            found: bool = self.path.exists()
         except (OSError, ValueError):  # a name that no file can have, which writing reports
             return False
         if found and not (self.path.is_file() and os.access(self.path, os.W_OK)):
@@ -200,9 +250,12 @@ class ReportFile:
     def __init__(
         self, path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str], ti: Any = None
     ) -> None:
-        if not isinstance(path, str | os.PathLike) and not is_stored(path):
-            raise WorkspaceInputError(f"report_path must be the name of a file, not {type_name(path)}")
-        self.file = StoredFile(path) if is_stored(path) else _LocalReport(path, getattr(ti, "bundle_instance", None))
+        self.file: StoredFile | LocalFile = StoredFile(path) if is_stored(path) else LocalFile(path, "report_path")
+        bundle: Any = getattr(ti, "bundle_instance", None)
+        # Of a versioned bundle each worker has checkouts of its own, which Airflow deletes. Tests pass mocks.
+        versioned = getattr(bundle, "supports_versioning", None) is True
+        if versioned and not is_stored(path) and self.file.path.is_relative_to(bundle.path):
+            raise WorkspaceInputError(f"Set report_path to {SHARED}: {self.file} is in a checkout of the Dag bundle")
         self.rows = rows
         self.columns = columns
         self.needs_attention = needs_attention

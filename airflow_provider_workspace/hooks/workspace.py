@@ -80,6 +80,15 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def with_default_ids(hook: WorkspaceHook, cls: type[Operation[Any]], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an operation, with the organization and project that its path needs."""
+    from airflow_provider_workspace.api.operation import path_fields
+
+    defaults = {"organization_id": hook.organization_or_default, "project_id": hook.project_or_default}
+    in_path = path_fields(cls.endpoint.path)
+    return {**given, **{name: read(given.get(name)) for name, read in defaults.items() if name in in_path}}
+
+
 class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailException):
     """
     A write with an unknown outcome that nobody looks up before a retry.

@@ -175,7 +175,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return getattr(self._context.get("ti"), "max_tries", None)
 
 
-def described(settings: Settings, organization_id: str, name: str = "") -> str:
+def organization_at_service(settings: Settings, organization_id: str, name: str = "") -> str:
     """Return the service and an organization for people."""
     from airflow_provider_workspace.errors import visible
 

@@ -174,7 +174,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     return_secrets: bool = fixed(FLAG, default=False)
 
     def __post_init__(self) -> None:
-        """Begin without a result."""
+        """Set what :meth:`work` fills in: facts about the result, and the state across deferrals."""
         self.created: bool | None = None
         self.not_applied: Sequence[Mapping[str, Any]] = ()
         # State that is kept across deferrals, see TaskState.
@@ -250,7 +250,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
         from importlib import import_module
 
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.hooks.endpoints import with_default_ids
+        from airflow_provider_workspace.hooks.workspace import with_default_ids
 
         module, _, name = operation.partition(".")
         cls = getattr(import_module(f"airflow_provider_workspace.api.operations.{module}"), name)
@@ -288,7 +288,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     is_dry_run: ClassVar[Any]
 
     def __post_init__(self) -> None:
-        """Begin without a campaign."""
+        """Set what :meth:`work` fills in: the note of progress, and the check of the try."""
         # Progress of the invites that the task sends, for the status page.
         self.campaign: CampaignNote | None = None
         # Fails the task if another try of it has begun.
@@ -504,9 +504,9 @@ class WorkspaceDeleteOperator(WorkspaceWriteOperator):
         return ensure.remove(hook.client, what, operation, if_missing=self.if_missing, **how)
 
 
-class WorkspaceListOperator(WorkspaceOperator):
+class SelectsRows(WorkspaceOperator):
     """
-    Base of the operators that list: reads all pages and returns the selected rows.
+    Base of the operators that read all pages of a list and return the selected rows.
 
     :param where: return rows whose fields have these values. A dot selects a field of a nested object, a list holds
         alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. E-mail addresses are
@@ -521,16 +521,13 @@ class WorkspaceListOperator(WorkspaceOperator):
     fields: Arg[Sequence[str] | None] = arg(NAMES, default=None)
     count_only: Arg[bool] = arg(SWITCH, default=False)
     max_rows: int = fixed(INTEGER, default=1000)
-    operation: ClassVar[str]
-    """Module and class of the operation."""
 
-    def work(self, hook: WorkspaceHook) -> list[dict[str, Any]] | int:
-        """Read the list, one page at a time."""
+    def read_rows(self, hook: WorkspaceHook, listed: Operation[Any]) -> list[dict[str, Any]] | int:
+        """Read a list, one page at a time."""
         from typing import get_args
 
         from airflow_provider_workspace.operators.row_filter import check_fields, check_where, filter_rows
 
-        listed = self.filled(hook, self.operation)
         (model,) = get_args(listed.endpoint.result.model_fields["results"].annotation)
         kept = filter_rows(
             map(self.plain, hook.client.rows(listed)),
@@ -541,3 +538,14 @@ class WorkspaceListOperator(WorkspaceOperator):
         )
         self.log.info("%d rows", kept if isinstance(kept, int) else len(kept))
         return kept
+
+
+class WorkspaceListOperator(SelectsRows):
+    """Base of the operators that list."""
+
+    operation: ClassVar[str]
+    """Module and class of the operation."""
+
+    def work(self, hook: WorkspaceHook) -> list[dict[str, Any]] | int:
+        """Return the selected rows."""
+        return self.read_rows(hook, self.filled(hook, self.operation))

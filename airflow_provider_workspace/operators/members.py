@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, organization_at_service
 from airflow_provider_workspace.operators.arguments import (
     COLUMNS,
     FIELD,
@@ -112,7 +112,7 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
             allow_last_owner=self.allow_last_owner,
         )
         self.log.info("%s", plan.table())
-        where = described(hook.client.settings, members.organization_id)
+        where = organization_at_service(hook.client.settings, members.organization_id)
         self.await_approval(f"Make these changes to the members of {where}?", plan)
         self.task_state.begin(what)
         deleted = self.remove(
@@ -199,7 +199,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         plan.check_approved_plan(self.approved, "the task with dry_run=True")
         if file and self.require_approval:
             file.write(plan.to_dict())
-        where = described(hook.client.settings, organization_id)
+        where = organization_at_service(hook.client.settings, organization_id)
         self.await_approval(f"Make these changes to the members of {where}?", plan, report=file)
         if not self.is_dry_run:
             try:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, organization_at_service
 from airflow_provider_workspace.operators.arguments import (
     COLUMNS,
     CONTENT,
@@ -74,7 +74,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         """Read the file, plan, and log the plan; return it with the organization of the file and its id."""
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.links import url_for
-        from airflow_provider_workspace.operators.organization_reader import organization_reader
+        from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
         from airflow_provider_workspace.procedures.organization import PARTS, plan_organization
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
         from airflow_provider_workspace.windows.lease_store import LeaseVariables
@@ -83,7 +83,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         wanted = choose_organization(found, self.organization, self.file_name)
         organization_id = hook.organization_or_default(wanted.organization_id)
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
-        reader = organization_reader(hook.client, organization_id, LeaseVariables, self.try_identity())
+        reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables(), self.try_identity())
         if "members" in (parts or PARTS):
             wanted = wanted.with_rows(self.roster, self.columns)
         plan = plan_organization(wanted, reader, parts or PARTS)
@@ -188,7 +188,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
                 f"{f', of which {unknown} cannot be known' if unknown else ''}.\n{plan.table(limit=MAX_LINES)}"
             )
         name = "" if isinstance(self.file, Mapping) and not self.organization else self.title
-        where = described(hook.client.settings, organization_id, name)
+        where = organization_at_service(hook.client.settings, organization_id, name)
         self.await_approval(f"Make these changes to {where}?", plan, report=file)
         return result
 
@@ -266,7 +266,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self, hook: WorkspaceHook, part: str, plan: Plan, wanted: Organization, organization_id: str
     ) -> dict[str, Any]:
         """Send the changes of a part, and return the applied plan."""
-        from airflow_provider_workspace.operators.organization_reader import organization_reader
+        from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
         from airflow_provider_workspace.procedures.organization import plan_organization
         from airflow_provider_workspace.procedures.plan import apply
         from airflow_provider_workspace.windows.lease_store import LeaseVariables
@@ -276,7 +276,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         plan.outcomes.update((change, ("done", "")) for change in asked)
 
         def plan_again() -> Plan:
-            return plan_organization(wanted, organization_reader(hook.client, organization_id, LeaseVariables), (part,))
+            reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables())
+            return plan_organization(wanted, reader, (part,))
 
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Dashboard
+    from airflow_provider_workspace.api.models import Dashboard, Member, ProjectItem
     from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
     from airflow_provider_workspace.client.client import WorkspaceClient
-    from airflow_provider_workspace.procedures.organization import OrganizationReader
     from airflow_provider_workspace.procedures.organization_file import DashboardEntry
     from airflow_provider_workspace.state.dashboards import DashboardRegistry
     from airflow_provider_workspace.state.task_state import TaskState
@@ -19,52 +17,80 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-def organization_reader(
-    client: WorkspaceClient,
-    organization_id: str,
-    store: Callable[[], LeaseStore] | None,
-    owner: tuple[str, int] = ("", 1),
-) -> OrganizationReader:
+class AirflowOrganizationReader:
     """
-    Return the reader of an organization.
+    The :class:`~airflow_provider_workspace.procedures.organization.OrganizationReader` of tasks and commands.
 
-    :param store: makes the store of Variables; ``None`` where none can be read
-    :param owner: the task's try
+    :param store: the store of Variables; ``None`` where none can be read
+    :param owner: the task and the number of its try
     """
-    from airflow_provider_workspace.hooks.files import file_at
-    from airflow_provider_workspace.procedures.organization import OrganizationReader
-    from airflow_provider_workspace.state import dashboards as remembered
-    from airflow_provider_workspace.state.task_state import TaskState
-    from airflow_provider_workspace.windows.leases import LeaseRegistry, export_keys
 
-    settings, variables = client.settings, store and store()
-    leases = LeaseRegistry(variables) if variables else None
+    def __init__(
+        self, client: WorkspaceClient, organization_id: str, store: LeaseStore | None, owner: tuple[str, int] = ("", 1)
+    ) -> None:
+        self.client = client
+        self.organization_id = organization_id
+        self.knows_dashboards = store is not None
+        self._store = store
+        self._owner = owner
+        self._lists: dict[Any, Any] = {}
 
-    def dashboards(project: str, project_id: object, entry: DashboardEntry, *how: Any) -> DashboardRegistry:
-        identity = remembered.DashboardIdentity(settings.base_url, str(project_id), organization_id, entry.name)
-        found = [
-            remembered.DashboardRegistry(key, identity, *how)
-            for key in remembered.variable_keys(organization_id, project, entry)
-        ]
-        return next(filter(remembered.DashboardRegistry.is_used, found), found[0])
+    @property
+    def projects(self) -> list[ProjectItem]:
+        from airflow_provider_workspace.api.operations.projects import ListProjects
 
-    def find_dashboard(project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
-        return dashboards(project, project_id, entry, TaskState({}, dry_run=True), owner, variables).find(client)
+        rows: list[ProjectItem] = self._rows(ListProjects)
+        return rows
 
-    def create_dashboard(project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState) -> None:
-        registry = dashboards(project, create.project_id, entry, memory, owner)
-        dashboard, created = registry.get_or_create(client, create, "fail")
+    @property
+    def members(self) -> list[Member]:
+        from airflow_provider_workspace.api.operations.members import ListMembers
+
+        rows: list[Member] = self._rows(ListMembers)
+        return rows
+
+    def _rows(self, listed: Any) -> Any:
+        """Return the rows of a list, which is read once."""
+        from airflow_provider_workspace.procedures.find import read_rows
+
+        if listed not in self._lists:
+            self._lists[listed] = read_rows(self.client, listed(organization_id=self.organization_id))
+        return self._lists[listed]
+
+    def find_dashboard(self, project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
+        from airflow_provider_workspace.state.task_state import TaskState
+
+        return self._registry(project, project_id, entry, TaskState({}, dry_run=True), self._store).find(self.client)
+
+    def create_dashboard(self, project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState) -> None:
+        registry = self._registry(project, create.project_id, entry, memory)
+        dashboard, created = registry.get_or_create(self.client, create, "fail")
         log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
 
-    def window_of(export_id: str) -> str:
-        keys = export_keys(settings.base_url, organization_id, export_id)
-        return ", ".join(leases.windows_holding(keys)) if leases else ""
+    def _registry(
+        self,
+        project: str,
+        project_id: object,
+        entry: DashboardEntry,
+        memory: TaskState,
+        variables: LeaseStore | None = None,
+    ) -> DashboardRegistry:
+        from airflow_provider_workspace.state.dashboards import DashboardIdentity, DashboardRegistry, variable_key
 
-    return OrganizationReader(
-        client,
-        organization_id,
-        store and find_dashboard,
-        create_dashboard,
-        window_of=window_of,
-        file_at=file_at,
-    )
+        base_url, organization_id = self.client.settings.base_url, self.organization_id
+        identity = DashboardIdentity(base_url, str(project_id), organization_id, entry.name)
+        key = variable_key(organization_id, project, entry)
+        return DashboardRegistry(key, identity, memory, self._owner, variables)
+
+    def window_of(self, export_id: str) -> str:
+        from airflow_provider_workspace.windows.leases import LeaseRegistry, export_key
+
+        if self._store is None:
+            return ""
+        key = export_key(self.client.settings.base_url, self.organization_id, export_id)
+        return ", ".join(LeaseRegistry(self._store).windows_holding(key))
+
+    def file_at(self, path: str) -> Any:
+        from airflow_provider_workspace.hooks.files import file_at
+
+        return file_at(path)

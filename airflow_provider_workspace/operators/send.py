@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.arguments import ENDPOINT_FIELDS, NAMES, NEEDED, Arg, arg, fixed
-from airflow_provider_workspace.operators.base import WorkspaceListOperator, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.base import SelectsRows, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 
-class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
+class WorkspaceSendOperator(SelectsRows, WorkspaceWriteOperator):
     """
     Send an operation of your own, for an endpoint that this package does not have. It needs the scope of its endpoint.
 
@@ -28,18 +28,19 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
     :raises WorkspaceInputError: if ``operation`` is not decorated with ``@endpoint``, or a field is invalid
     """
 
-    operation: Any = fixed(NEEDED)  # type: ignore[misc]  # pyright: ignore[reportIncompatibleVariableOverride]
+    operation: Any = fixed(NEEDED)
     arguments: Arg[Any] = arg(ENDPOINT_FIELDS, default=None)
     set_null: Arg[Sequence[str]] = arg(NAMES, default=())
 
     def link_to(self, hook: WorkspaceHook, result: Any = None) -> None:
         """Set no link: the pages of other resources are not known."""
 
-    def filled(self, hook: WorkspaceHook, operation: Any, *_: str, **__: Any) -> Operation[Any]:
+    def own_operation(self, hook: WorkspaceHook) -> Operation[Any]:
         """Return the operation with its arguments, and the defaults of the connection."""
-        from airflow_provider_workspace.hooks.endpoints import load, with_default_ids
+        from airflow_provider_workspace.api.operation import load_operation
+        from airflow_provider_workspace.hooks.workspace import with_default_ids
 
-        cls: type[Operation[Any]] = load("operation", operation)
+        cls: type[Operation[Any]] = load_operation("operation", self.operation)
         return cls(**with_default_ids(hook, cls, (self.arguments or {}) | dict.fromkeys(self.set_null)))
 
     def work(self, hook: WorkspaceHook) -> Any:
@@ -47,11 +48,11 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
         from airflow_provider_workspace.api.operation import is_page
         from airflow_provider_workspace.errors import WorkspaceInputError
 
-        operation = self.filled(hook, self.operation)
+        operation = self.own_operation(hook)
         if operation.endpoint.is_write:
-            return WorkspaceWriteOperator.work(self, hook)
+            return super().work(hook)
         if is_page(operation.endpoint.result):
-            return WorkspaceListOperator.work(self, hook)
+            return self.read_rows(hook, operation)
         if self.where or self.fields or self.count_only:
             name = type(operation).__name__
             raise WorkspaceInputError(f"Leave out where, fields and count_only: {name} returns no Page")
@@ -63,7 +64,7 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceOutcomeUnknownError
         from airflow_provider_workspace.procedures import ensure
 
-        operation, state = self.filled(hook, self.operation), self.task_state
+        operation, state = self.own_operation(hook), self.task_state
         endpoint, name = operation.endpoint, type(operation).__name__
         # Airflow keeps the state of a cleared task, whose max_tries is higher: a person has looked.
         what = f"{name} {getattr(self._context.get('ti'), 'max_tries', None)}"

@@ -24,6 +24,62 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.windows.resuming import Closed
 
 
+def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | None) -> Closed:
+    """
+    Resume the exports of the window of a task.
+
+    :param open_task_id: the task that opened it, whose result repairs leases that were overwritten
+    """
+    from airflow_provider_workspace.errors import WorkspaceError
+    from airflow_provider_workspace.windows.lease_requests import LeaseServices
+    from airflow_provider_workspace.windows.leases import describe_unreadable
+    from airflow_provider_workspace.windows.resuming import Closed, Closer
+
+    window = task.window
+    registry = lease_registry()
+    leases = registry.all(window=window)
+    if open_task_id and registry.unreadable:
+        opened = ti.xcom_pull(task_ids=open_task_id, map_indexes=window.map_index)
+        if isinstance(opened, Mapping):  # else its XComs were deleted
+            leases += _rebuild_leases(registry, window, opened)
+    lost = {key.removeprefix(window.key).rpartition(".")[0]: key for key in registry.unreadable}
+    for lease in leases:
+        lost.pop(lease.batch_export_id, None)
+    done = Closed()
+    if leases:
+        with LeaseServices() as services:
+            task.workspace_url = services.url_for(leases[-1])
+            done = Closer(registry, services, f"{ti.task_id}#{ti.try_number}").close_all(leases)
+    if not leases and not lost:
+        task.log.info("The window was closed already.")
+    for export_id, key in lost.items():
+        done.failed[export_id] = WorkspaceError(describe_unreadable(key, registry.unreadable[key]))
+    return done
+
+
+def _rebuild_leases(registry: LeaseRegistry, window: Window, opened: Mapping[str, Any]) -> list[Lease]:
+    """Rebuild the leases of a window whose Variables were overwritten, from the result of its first task."""
+    from airflow_provider_workspace.windows.leases import Lease, dump
+
+    names = ("service", "workspace_conn_id", "organization_id", "until", "resume_fields", "state_of")
+    shared = {name: opened[name] for name in names if name in opened}
+    found = []
+    for export_id in opened["batch_export_ids"]:
+        lease = Lease(
+            **asdict(window),
+            **shared,
+            batch_export_id=export_id,
+            state="paused",
+            since=opened["opened_at"],
+            paused_at=opened["opened_at"],
+            leave_paused=export_id in opened["leave_paused"],
+        )
+        if any(f".{export_id}." in key for key in registry.unreadable):
+            registry.store.write(lease.key, dump(lease))
+            found.append(lease)
+    return found
+
+
 class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     """
     Close a window: resume the exports that no other open window holds. Scope ``batch_export:write``.
@@ -40,12 +96,6 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     outcome_task_id: str | None = fixed(TASK_ID, default=None)
     setup_task_ids = cast("frozenset[str]", frozenset())
 
-    @property
-    def window(self) -> Window:
-        """The window that this task closes, or that of ``close_task_id``."""
-        self.close_task_id = self.close_task_id or self._context["ti"].task_id
-        return super().window
-
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
         """Resume; fail if the run was marked as failed, because Airflow would report success after this task."""
         from airflow_provider_workspace.state.task_state import TaskState
@@ -59,7 +109,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         # Airflow keeps the state of a cleared task, whose max_tries is higher: then the window was opened again.
         if earlier.get("max_tries") != max_tries:
             earlier = {}
-        done = self.close_window()
+        done = resume_exports(self, self._context["ti"], self.open_task_id)
         state: dict[str, Any] = {}
         for name in ("resumed", "left_paused"):
             state[name] = list(dict.fromkeys([*earlier.get(name, []), *getattr(done, name)]))
@@ -91,68 +141,15 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
             raise AirflowFailException(f"The run was marked as failed. Its exports are resumed: {resumed}.")
         return {name: value for name, value in state.items() if name != "fields_refused"}
 
-    def close_window(self) -> Closed:
-        from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.windows.lease_requests import LeaseServices
-        from airflow_provider_workspace.windows.leases import describe_unreadable
-        from airflow_provider_workspace.windows.resuming import Closed, Closer
 
-        ti = self._context["ti"]
-        registry = lease_registry()
-        leases = registry.all(window=self.window)
-        leases += self.rebuild_leases(registry)
-        lost = {key.removeprefix(self.window.key).rpartition(".")[0]: key for key in registry.unreadable}
-        for lease in leases:
-            lost.pop(lease.batch_export_id, None)
-        done = Closed()
-        if leases:
-            with LeaseServices() as services:
-                self.workspace_url = services.url_for(leases[-1])
-                done = Closer(registry, services, f"{ti.task_id}#{ti.try_number}").close_all(leases)
-        if not leases and not lost:
-            self.log.info("The window was closed already.")
-        for export_id, key in lost.items():
-            done.failed[export_id] = WorkspaceError(describe_unreadable(key, registry.unreadable[key]))
-        return done
-
-    def rebuild_leases(self, registry: LeaseRegistry) -> list[Lease]:
-        """Rebuild the leases of the window whose Variables were overwritten, from the result of ``open``."""
-        from airflow_provider_workspace.windows.leases import Lease, dump
-
-        window = self.window
-        lost = list(registry.unreadable)
-        if not lost or not self.open_task_id:
-            return []
-        opened: Any = self._context["ti"].xcom_pull(task_ids=self.open_task_id, map_indexes=window.map_index)
-        if not isinstance(opened, Mapping):  # its XComs were deleted
-            return []
-        names = ("service", "workspace_conn_id", "organization_id", "until", "resume_fields", "state_of")
-        shared = {name: opened[name] for name in names if name in opened}
-        found = []
-        for export_id in opened["batch_export_ids"]:
-            lease = Lease(
-                **asdict(window),
-                **shared,
-                batch_export_id=export_id,
-                state="paused",
-                since=opened["opened_at"],
-                paused_at=opened["opened_at"],
-                leave_paused=export_id in opened["leave_paused"],
-            )
-            if any(f".{export_id}." in key for key in lost):
-                registry.store.write(lease.key, dump(lease))
-                found.append(lease)
-        return found
-
-
-class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOperator):
+class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
     """
     Wait until a window is closed; if it is overdue, resume its exports and fail. Deferred, without a worker slot.
 
-    :param close_task_id: the task that closes the window
+    :param open_task_id: the task that opened the window
     """
 
-    close_task_id: str = fixed(TASK_ID)
+    open_task_id: str | None = fixed(TASK_ID, default=None)
 
     def execute(self, context: Context) -> None:
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
@@ -180,7 +177,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceCloseMaintenanceWindowOpe
         if status == "closed" or has_closed(lease_registry().store.run(self.window, ()), self.window):
             self.log.info("The window was closed in time.")
             return
-        done = self.close_window()
+        done = resume_exports(self, self._context["ti"], self.open_task_id)
         if done.failed:
             raise_still_paused(done.failed)
         raise AirflowFailException(

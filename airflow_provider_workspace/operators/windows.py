@@ -92,11 +92,12 @@ class WorkspaceWindowOperator(WorkspaceOperator):
 
     @property
     def window(self) -> Window:
+        """The window whose closing task is ``close_task_id``, or else this one."""
         from airflow_provider_workspace.windows.leases import Window
 
         ti = self._context["ti"]
         map_index = getattr(ti, "map_index", None)
-        return Window(ti.dag_id, ti.run_id, self.close_task_id, -1 if map_index is None else map_index)
+        return Window(ti.dag_id, ti.run_id, self.close_task_id or ti.task_id, -1 if map_index is None else map_index)
 
 
 class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOperator):
@@ -131,9 +132,9 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     work_task_ids = cast("Sequence[str]", ())
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.hooks.endpoints import state_reader
         from airflow_provider_workspace.state.variables import iso
         from airflow_provider_workspace.windows.leases import Lease
+        from airflow_provider_workspace.windows.state_of import state_reader
 
         window = self.window
         self.check_close_task(window)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.ids import spellings
-
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -75,7 +73,7 @@ class SeenRows:
         # None for a row that had no time, and for one that is too old to be remembered by its id.
         last = None
         if since is None or since > self.before:
-            last = next((self.ids[key] for key in map(_digest, spellings(row_id)) if key in self.ids), -1)
+            last = self.ids.get(_digest(row_id), -1)
         return last is not None and (since or 0) > last
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 import yaml
 from pydantic import BaseModel
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.organization_file import DomainEntry, Organization, ProjectEntry
+    from airflow_provider_workspace.procedures.roster_files import RosterFile
 
 log = logging.getLogger(__name__)
 
@@ -54,37 +53,37 @@ HEAD = """\
 """
 
 
-@dataclass
-class OrganizationReader:
-    """
-    Reads an organization; each list is read once, when it is needed first.
-
-    :param find_dashboard: reads a dashboard that Airflow remembers, by project, its id and entry; returns ``None`` if
-        Airflow remembers none. ``None`` where what Airflow remembers cannot be read
-    :param create_dashboard: creates and remembers a dashboard, with what the task remembers
-    :param window_of: returns the maintenance window that holds a batch export; an empty string if none does
-    :param file_at: opens a path
-    """
+class OrganizationReader(Protocol):
+    """Reads an organization, each list once, when it is needed first; and knows what Airflow remembers of it."""
 
     client: WorkspaceClient
     organization_id: str
-    find_dashboard: Callable[[str, str, DashboardEntry], Dashboard | None] | None
-    create_dashboard: Callable[[str, ops.dashboards.CreateDashboard, DashboardEntry, Any], object]
-    window_of: Callable[[str], str]
-    file_at: Callable[[str], Any]
+    knows_dashboards: bool
+    """Whether what Airflow remembers of dashboards can be read."""
 
-    @cached_property
-    def projects(self) -> list[ProjectItem]:
-        return read_rows(self.client, ops.projects.ListProjects(organization_id=self.organization_id))
+    @property
+    def projects(self) -> list[ProjectItem]: ...
 
-    @cached_property
-    def members(self) -> list[Member]:
-        return read_rows(self.client, ops.members.ListMembers(organization_id=self.organization_id))
+    @property
+    def members(self) -> list[Member]: ...
 
-    def project_id(self, entry: ProjectEntry) -> str | None:
-        """Return the id of the project of an entry; ``None`` if there is none. See :func:`find_project`."""
-        found = find_project(entry.name, self.projects)
-        return str(found.id) if found else None
+    def find_dashboard(self, project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
+        """Read a dashboard that Airflow remembers; ``None`` if it remembers none."""
+        ...
+
+    def create_dashboard(
+        self, project: str, create: ops.dashboards.CreateDashboard, entry: DashboardEntry, memory: Any
+    ) -> object:
+        """Create and remember a dashboard; ``memory`` is what the task remembers."""
+        ...
+
+    def window_of(self, export_id: str) -> str:
+        """Return the maintenance windows that hold a batch export; an empty string if none does."""
+        ...
+
+    def file_at(self, path: str) -> RosterFile:
+        """Open a path."""
+        ...
 
 
 def plan_organization(wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS) -> Plan:
@@ -104,7 +103,7 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
     hidden = 0
     for project in wanted.projects:
         for dashboard in project.dashboards:
-            if reader.find_dashboard is None and reader.project_id(project):
+            if not reader.knows_dashboards and _project_id(reader, project):
                 hidden += 1
             elif "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
                 changes += _plan_dashboard(wanted, project, dashboard, reader)
@@ -118,12 +117,18 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
     return Plan(reader.client.settings.place(reader.organization_id), planned, members=people.members)
 
 
+def _project_id(reader: OrganizationReader, entry: ProjectEntry) -> str | None:
+    """Return the id of the project of an entry; ``None`` if there is none. See :func:`find_project`."""
+    found = find_project(entry.name, reader.projects)
+    return str(found.id) if found else None
+
+
 def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Change]:
     changes: list[Change] = []
     for entry in wanted.projects:
         fields = entry.model_dump(mode="json", exclude_unset=True, exclude={"dashboards"})
         create = ops.projects.CreateProject(organization_id=reader.organization_id, **fields)
-        name, project_id = f"project {entry.name}", reader.project_id(entry)
+        name, project_id = f"project {entry.name}", _project_id(reader, entry)
         if project_id is None:
             del fields["name"]
             changes.append(Change("create", "projects", name, fields, operation=create))
@@ -191,11 +196,11 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
     if members.roster is None and members.rows is None:
         return Plan(changes=[Change("skip", "members", "people", why="a task passes them as roster=…")])
     defaults = members.defaults.model_dump(exclude_unset=True) if members.defaults else None
-    path = members.roster and reader.file_at(members.roster)
+    file = reader.file_at(members.roster) if members.roster else None
     plan = plan_members(
         reader.client,
         reader.organization_id,
-        read_roster(members.rows, path, defaults, argument="roster", columns=members.columns),
+        read_roster(members.rows, file, defaults, argument="roster", columns=members.columns),
         protected=[one.email for one in members.protected],
         owner_level=None if members.owner_level is None else int(members.owner_level),
         complete="members" in wanted.complete,
@@ -227,11 +232,11 @@ def _plan_dashboard(
     """Compare a dashboard that Airflow remembers, and its collaborators."""
     name = f"dashboard {project.name} / {entry.name}"
     fields = entry.model_dump(mode="json", exclude_unset=True, exclude=ENTRY_ONLY_FIELDS)
-    project_id, find = reader.project_id(project), reader.find_dashboard
+    project_id = _project_id(reader, project)
     dashboard: Dashboard | None = None
     changes: list[Change] = []
     try:
-        dashboard = find(project.name, project_id, entry) if project_id and find else None
+        dashboard = reader.find_dashboard(project.name, project_id, entry) if project_id else None
     except (WorkspaceInputError, WorkspaceOutcomeUnknownError) as error:
         why = str(error)
 

@@ -23,10 +23,11 @@ from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
 from airflow_provider_workspace.procedures.find import project_key
 from airflow_provider_workspace.procedures.plan import checked_limit
 from airflow_provider_workspace.procedures.roster import address_problem
-from airflow_provider_workspace.procedures.roster_files import RosterFile
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from airflow_provider_workspace.procedures.roster_files import RosterFile
 
 # Maximum number of values: YAML aliases can make a small file large.
 MAX_NODES = 200_000
@@ -304,7 +305,7 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
 
 def load_organizations(
     file: str | Mapping[str, Any],
-    file_at: Callable[[str], Any] = RosterFile,
+    file_at: Callable[[str], RosterFile],
     render: Callable[[str], str] = str,
     folder: str = "",
 ) -> dict[str, Organization]:
@@ -312,7 +313,7 @@ def load_organizations(
     Read an organization file; paths of rosters in it are relative to it, or to the folder of its content.
 
     :param file: path of an organization file, or its content as a mapping
-    :param file_at: opens a path; by default a file on this machine
+    :param file_at: opens a path
     :param render: renders the text of a file that is a template; by default a file is data
     :param folder: where the content comes from, if it is no file: the folder of the Dag file
     :return: organizations by name; the name of a single one is ``""``
@@ -320,7 +321,7 @@ def load_organizations(
     """
     if isinstance(file, str):
         folder, name = os.path.split(file)
-        found = read_organizations(render(_read_text(file_at(file))), name)
+        found = read_organizations(render(file_at(file).read()), name)
     else:
         found = read_organizations(file, "the organization")
     for key, one in found.items():
@@ -329,16 +330,6 @@ def load_organizations(
             members = one.members.model_copy(update={"roster": os.path.join(folder, roster)})  # noqa: PTH118 - or a URL
             found[key] = one.model_copy(update={"members": members})
     return found
-
-
-def _read_text(path: Any) -> str:
-    file = path if isinstance(path, RosterFile) else RosterFile(path)
-    try:
-        return file.read()
-    except UnicodeDecodeError as error:
-        raise WorkspaceInputError(f"Save {file} with the encoding UTF-8: byte {error.start} is invalid") from None
-    except OSError as error:
-        raise WorkspaceInputError(f"The organization file cannot be read: {error}") from None
 
 
 def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:

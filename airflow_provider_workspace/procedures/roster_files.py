@@ -5,24 +5,19 @@ from __future__ import annotations
 import csv
 import io
 import json
-import stat
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from airflow_provider_workspace.api.no_value import is_empty
 from airflow_provider_workspace.api.operations.invites import InviteSettings
-from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, shown, type_name
+from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, shown
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.roster import check_roster
 
 # The name of cells without a column: not a field of an invite, so the row is refused with this name.
 EXTRA_CELLS = "cells beyond the last column"
-# Maximum size of a file: it is read at once.
-MAX_MEGABYTES = 20
 # Number of the first row of a CSV file after its header.
 FIRST_ROW = 2
 # Maximum number of mistakes in an error.
@@ -30,6 +25,21 @@ MAX_WRONG = 10
 # Names of columns: fields by name, ``None`` to leave a column out; or a list of fields by place.
 Columns = Sequence[str] | Mapping[str, str | None] | None
 COLUMNS = ("email", "target_email", *InviteSettings.model_fields)
+
+
+class RosterFile(Protocol):
+    """A file whose name, ``str()`` of it, ends with its ``suffix``; ``hooks.files.file_at`` opens one."""
+
+    @property
+    def suffix(self) -> str: ...
+
+    def read(self) -> str:
+        """
+        Return all of its text.
+
+        :raises WorkspaceInputError: if it cannot be read
+        """
+        ...
 
 
 class RosterRows(list[dict[str, Any]]):
@@ -44,7 +54,7 @@ class RosterRows(list[dict[str, Any]]):
 
 def read_roster(
     invites: Any,
-    path: str | RosterFile | None = None,
+    file: RosterFile | None = None,
     defaults: Mapping[str, Any] | None = None,
     *,
     argument: str = "invites",
@@ -54,21 +64,19 @@ def read_roster(
     Return the rows of a roster: their columns named as in the interface, cells without a value left out.
 
     :param invites: addresses, mappings, tuples or lists, or rows and the description of a cursor; also as JSON text.
-        ``None`` if ``path`` is given
-    :param path: file to read instead, ``.csv``, ``.json`` or ``.jsonl``, in UTF-8, up to 20 MB; a text is the path of a
-        file on this machine
+        ``None`` if ``file`` is given
+    :param file: file to read instead, ``.csv``, ``.json`` or ``.jsonl``
     :param defaults: fields for rows that do not have them
     :param argument: name of the operator's argument for ``invites``, for messages
     :param columns: fields by the names of columns, ``None`` to leave one out; or a list of fields by place
     :raises WorkspaceInputError: unless exactly one of both is given; if the file cannot be read, or columns are wrong
     """
-    if (invites is None) == (path is None):
+    if (invites is None) == (file is None):
         raise WorkspaceInputError(f"Give either {argument}=… or path=…")
     where, found = argument, RosterRows()
-    if path is None:
+    if file is None:
         rows, header = _split_description(rows_of_value(invites, argument))
     else:
-        file = path if isinstance(path, RosterFile) else RosterFile(path)
         where, (rows, header) = str(file), read_file(file)
         found.first_number = 1 if header is None else FIRST_ROW
     names = _Columns(columns, header)
@@ -172,53 +180,6 @@ def _values(cells: Iterable[tuple[str | None, Any]]) -> dict[str, Any]:
     return values
 
 
-class RosterFile:
-    """
-    A file on this machine; ``hooks.files`` has a subclass for object stores.
-
-    :raises WorkspaceInputError: if it is not a path
-    """
-
-    def __init__(self, path: Any) -> None:
-        if not isinstance(path, str | PathLike):
-            raise WorkspaceInputError(f"path must be the name of a file, not {type_name(path)}")
-        self.path: Any = Path(path).absolute()  # errors show all of it
-        self.suffix: str = self.path.suffix
-
-    def __str__(self) -> str:
-        """Return the path in quotes, for messages."""
-        return _quoted(self.path)
-
-    def read(self) -> str:
-        """
-        Return all of its text.
-
-        :raises WorkspaceInputError: if it is larger than :data:`MAX_MEGABYTES`, or not a regular file
-        :raises UnicodeDecodeError: if it is not in UTF-8
-        """
-        most = MAX_MEGABYTES * 1_000_000
-        content = self.read_bytes(most + 1)
-        if len(content) > most:
-            raise WorkspaceInputError(f"Split {self}: it is larger than {MAX_MEGABYTES} MB")
-        return content.decode("utf-8-sig")
-
-    def read_bytes(self, size: int) -> bytes:
-        try:
-            mode = self.path.stat().st_mode
-        except FileNotFoundError:
-            raise WorkspaceInputError(f"There is no file {self} on this worker") from None
-        except ValueError as error:  # such as a null byte
-            raise WorkspaceInputError(f"{self} is not a path: {error}") from None
-        if not stat.S_ISREG(mode):  # reading a pipe or a device may never end
-            kind = (
-                "a directory" if stat.S_ISDIR(mode) else "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"
-            )
-            raise WorkspaceInputError(f"{self} is {kind}; expected a regular file")
-        with self.path.open("rb") as file:
-            content: bytes = file.read(size)
-        return content
-
-
 def read_file(file: RosterFile) -> tuple[list[Any], list[str] | None]:
     """
     Return the rows of a file as they are, and the header of a CSV file.
@@ -231,11 +192,7 @@ def read_file(file: RosterFile) -> tuple[list[Any], list[str] | None]:
         raise WorkspaceInputError(f"{file} is not a roster: expected a name that ends in {', '.join(readers)}")
     try:
         return reader(file, file.read())
-    except UnicodeDecodeError as error:
-        raise WorkspaceInputError(
-            f'{file} is not in UTF-8 (byte {error.start}): save it as "CSV UTF-8" or with the encoding UTF-8'
-        ) from None
-    except (OSError, csv.Error, ValueError) as error:
+    except (csv.Error, ValueError) as error:
         if isinstance(error, WorkspaceInputError):
             raise
         raise WorkspaceInputError(f"{file} cannot be read: {error}") from error
@@ -268,11 +225,6 @@ def _split_description(rows: Sequence[Any]) -> tuple[Sequence[Any], list[str] | 
     if is_pair and rows[1] and all(len(column) > 1 for column in rows[1]):
         return rows[0], [str(column[0]) for column in rows[1]]
     return rows, None
-
-
-def _quoted(name: Any) -> str:
-    """Return the name of a file or column in quotes, without line breaks."""
-    return f"'{name}'" if str(name).isprintable() else ascii(str(name))
 
 
 def _rows_of_csv(file: RosterFile, text: str) -> tuple[list[Any], list[str]]:
@@ -316,7 +268,7 @@ def reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         repeated = next(name for name, _ in pairs if [key for key, _ in pairs].count(name) > 1)
-        raise RepeatedKeyError(f"the key {_quoted(repeated[:100])} is repeated in one object")
+        raise RepeatedKeyError(f"the key {repeated[:100]!r} is repeated in one object")
     return found
 
 

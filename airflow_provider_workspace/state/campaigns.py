@@ -35,7 +35,7 @@ class CampaignNote:
         self._written = float("-inf")
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Return itself."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import normal_text
-from airflow_provider_workspace.api.ids import canonical_text, spellings
+from airflow_provider_workspace.api.ids import canonical_text
 from airflow_provider_workspace.api.operations.dashboards import GetDashboard
 from airflow_provider_workspace.errors import (
     WorkspaceDuplicateError,
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.state.task_state import TaskState
     from airflow_provider_workspace.state.variables import NoteStore
 
-# The keys that Airflow stores as they are: it cuts others, or refuses them when the dashboard is there.
-KEYS = re.compile(r"[\w.:/ -]{1,250}", re.ASCII)
+# The keys of Variables that Airflow stores as they are: it cuts others, or refuses them when the dashboard is there.
+VALID_KEY = re.compile(r"[\w.:/ -]{1,250}", re.ASCII)
 # Prefix of the Variables in which tasks note that they are about to create a dashboard.
 CREATING = "workspace_creating."
 
@@ -83,7 +83,7 @@ class DashboardRegistry:
         owner: tuple[str, int],
         variables: NoteStore | None = None,
     ) -> None:
-        if key and not KEYS.fullmatch(key):
+        if key and not VALID_KEY.fullmatch(key):
             raise WorkspaceInputError(
                 f"Choose another variable_key than {key[:40]!a}: expected up to 250 of A-Z, a-z, 0-9, blanks and _.:/-"
             )
@@ -97,10 +97,6 @@ class DashboardRegistry:
         )
         self._prefix = f"{CREATING}{digest(key or '')}."
         self._note = self._prefix + digest(*map(str, owner))
-
-    def is_used(self) -> bool:
-        """Return whether anything is remembered, or a task is about to create the dashboard."""
-        return self._read() is not None or bool(self._notes())
 
     def find(self, client: WorkspaceClient, if_unknown: str = "fail") -> Dashboard | None:
         """
@@ -287,18 +283,18 @@ def _interrupted(who: str) -> str:
 # Organization files
 
 # Prefix of the Variables that remember the dashboards of organization files.
-PREFIX = "workspace_dashboard_"
+DASHBOARD_PREFIX = "workspace_dashboard_"
 
 
-def variable_keys(organization_id: str, project: str, entry: DashboardEntry) -> list[str]:
-    """Return the key of the Variable that remembers a dashboard of an organization file, then those of earlier ones."""
+def variable_key(organization_id: str, project: str, entry: DashboardEntry) -> str:
+    """Return the key of the Variable that remembers a dashboard of an organization file."""
     from airflow_provider_workspace.procedures.find import project_key
 
     if entry.variable_key:
-        return [entry.variable_key]
+        return entry.variable_key
     names = [project_key(project), project_key(entry.name)]
     readable = "_".join(re.sub(r"[^A-Za-z0-9]+", "-", name)[:40].strip("-") for name in names)
-    return [f"{PREFIX}{readable}_{digest(each, *names)[:8]}" for each in spellings(organization_id)]
+    return f"{DASHBOARD_PREFIX}{readable}_{digest(organization_id, *names)[:8]}"
 
 
 def remembered_dashboards(organization_id: str, settings: Settings, store: NoteStore) -> dict[str, dict[str, str]]:

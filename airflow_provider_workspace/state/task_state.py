@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 from uuid import uuid4
 
-from airflow_provider_workspace.api.ids import canonical_text
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 KEY = "airflow_provider_workspace"
@@ -18,8 +17,8 @@ RETRY_BEGAN = "retry_began"
 SENDS = "sends"
 # The try that sends, of those that were started.
 LATEST_TRY = f"{KEY}.try"
-# How long a try sends before it looks whether another one has begun, in seconds.
-CHECK_SECONDS = 3.0
+# How long a try sends before it checks whether another one has begun, in seconds.
+SECONDS_BETWEEN_CHECKS = 3.0
 
 
 class TaskState:
@@ -76,7 +75,7 @@ class TaskState:
         Note that this try sends from now on; return the check that no other one has begun since, if there is one.
 
         A worker that was suspended may wake up when Airflow has started another try long ago. The check reads the note
-        again if either clock says that the last look was some seconds ago, and raises ``AirflowFailException``.
+        again if either clock says that the last check was some seconds ago, and raises ``AirflowFailException``.
         """
         store, token, lock, checked = self._store, uuid4().hex, threading.Lock(), _clocks()
         if store is None:
@@ -85,9 +84,9 @@ class TaskState:
 
         def check(*_: object) -> None:
             nonlocal checked
-            with lock:  # of threads that wake up together, each must look
+            with lock:  # of threads that wake up together, each must check
                 clocks = _clocks()
-                if all(abs(now - then) <= CHECK_SECONDS for now, then in zip(clocks, checked, strict=True)):
+                if all(abs(now - then) <= SECONDS_BETWEEN_CHECKS for now, then in zip(clocks, checked, strict=True)):
                     return
                 # Airflow shows a try that was replaced nothing at all.
                 if store.get(LATEST_TRY) != token:
@@ -107,7 +106,7 @@ class TaskState:
     def has_begun(self, what: str) -> bool:
         """Return whether this try or an earlier one noted that it sends this."""
         note = self.read()
-        return isinstance(note, Mapping) and _words(note.get("begun")) == _words(what)
+        return isinstance(note, Mapping) and note.get("begun") == what
 
     def age(self, what: str) -> float | None:
         """
@@ -125,11 +124,6 @@ class TaskState:
         elif at > now:
             self._carried[RETRY_BEGAN] = now
         return max(0.0, now - at)
-
-
-def _words(note: object) -> list[str]:
-    """Return the words of a note for comparison; earlier releases noted ids as their authors wrote them."""
-    return [canonical_text(word) for word in str(note).split()]
 
 
 def _clocks() -> tuple[float, float]:

@@ -251,7 +251,6 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll forever and fire for new rows; failed polls are logged, and once an hour that others succeed."""
-        from airflow_provider_workspace.api.ids import spellings
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.procedures.arrivals import SeenRows
         from airflow_provider_workspace.triggers.polling import PollFailure, poll
@@ -263,9 +262,9 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 log.warning("Polling failed and will be retried: %s", polled.message)
                 continue
             organization_id, rows = polled
-            keys = [f"workspace_{self.what}_{spelling}" for spelling in spellings(organization_id)]
-            if keys[0] != watched:
-                watched, known = keys[0], [await self.remembered(store, keys) for store in stores]
+            key = f"workspace_{self.what}_{organization_id}"
+            if key != watched:
+                watched, known = key, [SeenRows.from_json(await store.aget(key)) for store in stores]
             unseen = dict.fromkeys(row_id for seen in known if seen for row_id in seen.new(rows))
             new = sorted(unseen, key=lambda row_id: rows[row_id].since or 0)[:MAX_ROWS]
             if new:
@@ -311,20 +310,6 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
             domains = hook.list_domains(organization_id=organization_id)
             rows = {str(row.id): listed(row.domain, row.verified_at) async for row in domains if row.is_verified}
         return organization_id, rows
-
-    async def remembered(self, store: Any, keys: list[str]) -> SeenRows | None:
-        """
-        Return what a store remembers; ``None`` if it is that of a new asset.
-
-        :param keys: the key of the rows, then those that an earlier release may have used
-        """
-        from airflow_provider_workspace.procedures.arrivals import SeenRows
-
-        for key in keys:
-            seen = SeenRows.from_json(await store.aget(key))
-            if seen is not None:
-                return seen
-        return None
 
 
 def _finished_event(status: str, message: str, result: dict[str, Any]) -> TriggerEvent:

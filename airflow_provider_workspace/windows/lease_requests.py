@@ -11,16 +11,14 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from contextvars import copy_context
 from dataclasses import dataclass, field
-from threading import Thread
-from traceback import format_exception_only
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.retry import look_up_pauses
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceNotAppliedError, WorkspaceRequestError
 from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
+from airflow_provider_workspace.windows.state_of import read_state
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Note = Literal["late_pause_until", "late_resume_until"]
-# How long state_of may take in seconds, if the total_timeout of the connection is longer.
-MAX_READ = 120.0
 
 
 class HookService:
@@ -61,40 +57,6 @@ class HookService:
     def wait(self, seconds: float) -> None:
         """Wait."""
         self.hook.client.pause(seconds)
-
-    def look(self, lease: Lease, known: dict[Any, Any]) -> Seen:
-        """
-        Return what ``state_of`` of a lease shows of its export; ``unknown`` also after an error, or if it takes long.
-
-        Its author may have written anything, so a thread calls it. One that does not return is left alone.
-
-        :param known: what was found in the same look: rows of lists, and what does not return
-        """
-        from airflow_provider_workspace.hooks.endpoints import state_reader
-
-        self.hook.organization_id = lease.organization_id
-        found: list[tuple[Any, str]] = []
-
-        def read() -> None:
-            try:
-                seen = state_reader(self.hook, lease.state_of or "", lease.batch_export_id, known)()
-                found.append((seen, f"{type(seen).__name__} {seen!r}"))
-            except BaseException as error:  # noqa: BLE001 - of the author, also a SystemExit
-                found.append((None, "".join(format_exception_only(error))))
-
-        limit = min(MAX_READ, self.hook.client.settings.total_timeout)
-        late = (self.hook, lease.state_of)
-        if late not in known:
-            thread = Thread(target=copy_context().run, args=(read,), daemon=True)
-            thread.start()
-            thread.join(limit)
-        if not found:
-            known[late] = True
-        seen, text = found[0] if found else (None, f"no answer within {limit:g} s; it is not waited for")
-        if type(seen) is str and seen in ("paused", "running"):
-            return seen  # type: ignore[return-value]
-        log.warning("Batch export %s: %s shows no state, so nothing is proven: %s", *_of(lease), text[:300])
-        return "unknown"
 
 
 class LeaseServices(ExitStack):
@@ -172,20 +134,20 @@ class NotedRequests:
             raise
         return lease.model_copy(update={note: unanswered})
 
-    def look(self, lease: Lease, known: dict[Any, Any]) -> tuple[Lease, list[Lease]]:
+    def observe(self, lease: Lease, known: dict[Any, Any]) -> tuple[Lease, list[Lease]]:
         """
-        Look at an export once.
+        Read once what ``state_of`` shows of an export.
 
-        :param known: see :meth:`HookService.look`
+        :param known: see :func:`read_state`
         :return: the lease with what was seen, and the leases of other windows that may have paused the export
         """
-        seen = self.service_for(lease).look(lease, known)
+        seen = read_state(self.service_for(lease).hook, lease, known)
         log.info("Batch export %s: %s shows %s.", *_of(lease), seen)
         return lease.model_copy(update={"seen": seen, "seen_at": self.clock()}), self.registry.pausing(lease)
 
     def prove(self, leases: Sequence[Lease], wanted: Seen) -> Iterator[tuple[Lease, Lease | Exception]]:
         """
-        Look at exports together until each is as wanted, unknown, or paused by another window.
+        Read the states of exports together until each is as wanted, unknown, or paused by another window.
 
         A service may list an earlier state for a while: for the consistency time at most.
 
@@ -198,12 +160,12 @@ class NotedRequests:
             for lease in tuple(left):
                 found: Lease | Exception
                 try:
-                    found, others = self.look(lease, known)
+                    found, others = self.observe(lease, known)
                     if found.seen not in (wanted, "unknown") and not (found.seen == "paused" and others):
                         if pause is not None:
                             continue
                         found = self._contradicted(found)
-                except Exception as error:  # noqa: BLE001 - of one export; the others are looked at all the same
+                except Exception as error:  # noqa: BLE001 - of one export; the others are read all the same
                     found = error
                 left.remove(lease)
                 yield lease, found

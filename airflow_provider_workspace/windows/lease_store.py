@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.state.variables import VariableStore
 from airflow_provider_workspace.version_compat import COMMAND
-from airflow_provider_workspace.windows.leases import ACTIVE_RUN_STATES, PREFIX, Run
+from airflow_provider_workspace.windows.leases import ACTIVE_RUN_STATES, LEASE_PREFIX, Run
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.windows.leases import Window
@@ -21,7 +21,7 @@ INDEX = "workspace_leases"
 class LeaseVariables(VariableStore):
     """Stores leases as Variables, for tasks and triggers."""
 
-    prefix: str = PREFIX
+    prefix: str = LEASE_PREFIX
     index: str = INDEX
     description: str = f"Lease of a maintenance window: {COMMAND} windows shows it."
 

@@ -18,7 +18,6 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from airflow_provider_workspace.api.ids import canonical_text, spellings
 from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError
@@ -28,7 +27,7 @@ from airflow_provider_workspace.version_compat import COMMAND
 log = logging.getLogger(__name__)
 
 # Airflow takes keys of up to 250 characters and encodes none: hence digests in place of run ids.
-PREFIX = "workspace_lease."
+LEASE_PREFIX = "workspace_lease."
 # The Variable with the time of the last sweep, and with what each window was then.
 SWEEP = "workspace_window_sweep"
 # States of a run that is not over.
@@ -62,7 +61,7 @@ class Window:
     @property
     def key(self) -> str:
         """The prefix of the Variable keys of all leases of the window."""
-        return f"{PREFIX}{self.id}."
+        return f"{LEASE_PREFIX}{self.id}."
 
     def __str__(self) -> str:
         """Return its name for people."""
@@ -106,7 +105,6 @@ class Lease(BaseModel):
 
     :param service: base URL of the service
     :param owner: owner of the task that opened the window
-    :param organization_id: canonical; leases of earlier releases, and their keys, have it as its author wrote it
     :param state: ``opening`` until the export is paused, ``closing`` as soon as a resume is about to be sent
     :param since: when the window was opened
     :param until: when the window is overdue
@@ -118,11 +116,11 @@ class Lease(BaseModel):
     :param late_resume_until: time until which a resume without an answer may take effect
     :param state_of: name of what reads whether the export is paused; ``None`` if nothing does
     :param paused_before: whether the export was paused before the window, and stays so
-    :param seen: what ``state_of`` showed last; ``None`` if nobody has looked
+    :param seen: what ``state_of`` showed last; ``None`` if nobody has read it
     :param seen_at: when that was
     :param refused: why the service refused to pause the export
     :param closer: the task and try that resumes it
-    :param exports: number of exports of the window; ``None`` in leases of earlier releases
+    :param exports: number of exports of the window; 0 if it is not known
     :param work_task_ids: the last tasks of the work, whose end is the end of the work
     """
 
@@ -153,7 +151,7 @@ class Lease(BaseModel):
     seen_at: Time | None = None
     refused: str | None = None
     closer: str | None = None
-    exports: int | None = None
+    exports: int = 0
     work_task_ids: list[str] = []
 
     @property
@@ -162,14 +160,14 @@ class Lease(BaseModel):
         return Window(self.dag_id, self.run_id, self.close_task_id, self.map_index)
 
     @property
-    def export_keys(self) -> tuple[str, ...]:
-        """The suffixes of the Variable keys of all leases of the export, its own one first."""
-        return export_keys(self.service, self.organization_id, self.batch_export_id)
+    def export_key(self) -> str:
+        """The suffix of the Variable keys of all leases of the export."""
+        return export_key(self.service, self.organization_id, self.batch_export_id)
 
     @property
     def key(self) -> str:
         """The key of its Variable."""
-        return self.window.key + self.export_keys[0]
+        return self.window.key + self.export_key
 
     @property
     def never_paused(self) -> bool:
@@ -190,7 +188,7 @@ class Noted(BaseModel):
     What a sweep notes of a window.
 
     :param since: when a sweep first saw the reason
-    :param lease: the newest lease; ``None`` in notes of earlier releases
+    :param lease: the newest lease; ``None`` if it is not known
     """
 
     state: str
@@ -255,7 +253,7 @@ class LeaseRegistry:
         """
         found: list[Lease | None] = []
         for key in self.store.list_keys():
-            if not key.startswith(window.key if window else PREFIX):
+            if not key.startswith(window.key if window else LEASE_PREFIX):
                 continue
             try:
                 found.append(self.read(key))
@@ -266,21 +264,21 @@ class LeaseRegistry:
                 log.warning("%s", error)
         return sorted(filter(None, found), key=lambda lease: (lease.since, lease.key))
 
-    def keys_of(self, export_keys: tuple[str, ...]) -> list[str]:
-        """Return the keys of all leases of an export; see :func:`export_keys`."""
-        return [key for key in self.store.list_keys() if key.startswith(PREFIX) and key.endswith(export_keys)]
+    def keys_of(self, export_key: str) -> list[str]:
+        """Return the keys of all leases of an export; see :func:`export_key`."""
+        return [key for key in self.store.list_keys() if key.startswith(LEASE_PREFIX) and key.endswith(export_key)]
 
     def other_keys(self, lease: Lease) -> list[str]:
         """Return the keys of the leases of other windows on the same export."""
-        return [key for key in self.keys_of(lease.export_keys) if not key.startswith(lease.window.key)]
+        return [key for key in self.keys_of(lease.export_key) if not key.startswith(lease.window.key)]
 
     def pausing(self, lease: Lease) -> list[Lease]:
         """Return the leases of other windows that may have paused the export."""
         return [other for other in self.read_all(self.other_keys(lease)) if not other.never_paused]
 
-    def windows_holding(self, export_keys: tuple[str, ...]) -> list[str]:
-        """Return the windows that have a lease on an export, or its key if unreadable; see :func:`export_keys`."""
-        return [str(lease.window) if (lease := self.read(key)) else key for key in self.keys_of(export_keys)]
+    def windows_holding(self, export_key: str) -> list[str]:
+        """Return the windows that have a lease on an export, or its key if unreadable; see :func:`export_key`."""
+        return [str(lease.window) if (lease := self.read(key)) else key for key in self.keys_of(export_key)]
 
     def read_all(self, keys: Iterable[str]) -> list[Lease]:
         """Return the leases of keys, without those that are gone and without Variables that are not a lease."""
@@ -300,9 +298,9 @@ class LeaseRegistry:
 
     def add(self, lease: Lease) -> None:
         """Write the lease of a window that opens; keep what an earlier try may have left in progress."""
-        earlier = next(iter(self.read_all(lease.window.key + key for key in lease.export_keys)), None)
+        earlier = self.read(lease.key)
         if earlier is not None:
-            names = ("organization_id", "paused_at", "paused_before", "late_pause_until", "late_resume_until")
+            names = ("paused_at", "paused_before", "late_pause_until", "late_resume_until")
             kept = {name: getattr(earlier, name) for name in names}
             # Somebody may have cleared the task that opens the window alone, while the work runs.
             state = "paused" if earlier.state == "paused" else lease.state
@@ -340,17 +338,14 @@ class LeaseRegistry:
 
     def last_sweep(self) -> SweepNote:
         """Return what the last sweep noted; an empty note if there was none, or if a person has edited it."""
-        text = self.store.read(SWEEP) or "{}"
-        with suppress(ValueError):  # earlier releases noted the time alone
-            return SweepNote.model_validate_json(text if text.startswith("{") else json.dumps({"at": text}))
+        with suppress(ValueError):
+            return SweepNote.model_validate_json(self.store.read(SWEEP) or "{}")
         return SweepNote()
 
 
-def export_keys(service: str, organization_id: str, batch_export_id: str) -> tuple[str, ...]:
-    """Return the suffixes of the Variable keys of all leases of an export, the first with the organization as given."""
-    forms = (organization_id.strip(), *spellings(canonical_text(organization_id)))
-    places = dict.fromkeys(digest(service, form.lower())[:12] for form in forms)
-    return tuple(f"{batch_export_id}.{place}" for place in places)
+def export_key(service: str, organization_id: str, batch_export_id: str) -> str:
+    """Return the suffix of the Variable keys of all leases of an export."""
+    return f"{batch_export_id}.{digest(service, organization_id)[:12]}"
 
 
 def dump(lease: Lease) -> str:
@@ -379,12 +374,12 @@ def load(key: str, text: str) -> Lease:
 
 def window_of(key: str) -> str:
     """Return the :attr:`Window.id` in the key of a lease."""
-    return key.removeprefix(PREFIX).partition(".")[0]
+    return key.removeprefix(LEASE_PREFIX).partition(".")[0]
 
 
 def describe_unreadable(key: str, why: str) -> str:
     """Return what to do about a Variable that is not a lease."""
-    export_id = key.removeprefix(PREFIX).partition(".")[2].rpartition(".")[0] or "EXPORT_ID"
+    export_id = key.removeprefix(LEASE_PREFIX).partition(".")[2].rpartition(".")[0] or "EXPORT_ID"
     return (
         f"If no closing task of its window is left to repair the Variable '{key}', run '{COMMAND} resume {export_id}' "
         f"first, then delete it: {why.rstrip('.')}."

@@ -31,7 +31,7 @@ class Pauser(NotedRequests):
 
     def pause_all(self, leases: list[Lease]) -> dict[str, float]:
         """
-        Look at all exports, pause one after the other, up to the first failure, and look at them again.
+        Pause one export after the other, up to the first failure; read before and after it what ``state_of`` shows.
 
         :return: exports that another window may be resuming, and until when; pause them again after that
         :raises WorkspaceRequestError: if one could not be paused
@@ -40,7 +40,7 @@ class Pauser(NotedRequests):
         known: dict[Any, Any] = {}
         waiting: dict[str, float] = {}
         visible = []
-        for before in [self._look_before(lease, known) if lease.never_paused else lease for lease in leases]:
+        for before in [self._with_state_before(lease, known) if lease.never_paused else lease for lease in leases]:
             lease, until = self.pause(before)
             if until is not None:
                 waiting[lease.batch_export_id] = until
@@ -75,14 +75,14 @@ class Pauser(NotedRequests):
         log.info("Paused batch export %s.", lease.batch_export_id)
         return lease, None
 
-    def _look_before(self, lease: Lease, known: dict[Any, Any]) -> Lease:
+    def _with_state_before(self, lease: Lease, known: dict[Any, Any]) -> Lease:
         """
         Return the lease with whether the export was paused before, by nobody's window; the pause will note it.
 
-        What is shown is believed at once: a window that can look deletes its lease only when its resume is shown.
+        What is shown is believed at once: a window with ``state_of`` deletes its lease only when its resume is shown.
         """
         if lease.state_of:
-            lease, others = self.look(lease, known)
+            lease, others = self.observe(lease, known)
         else:
             others = self.registry.pausing(lease)
         paused = lease.seen == "paused" or (lease.seen != "running" and bool(others))

@@ -59,28 +59,28 @@ class Closer(NotedRequests):
     Closes windows.
 
     :param name: the task and try that closes; must differ between tasks that may close the same window
-    :ivar unproven: leases of exports that were resumed and can be seen, and the result that will say so
+    :ivar unproven: leases of exports that were resumed and have a ``state_of``, and the result that will say so
     """
 
     name: str
     unproven: dict[str, tuple[Lease, Closed]] = field(default_factory=dict, init=False)
 
     def close_all(self, leases: Iterable[Lease]) -> Closed:
-        """Resume each export, then look at them; one that cannot be resumed does not stop the others."""
+        """Resume each export, then prove it; one that cannot be resumed does not stop the others."""
         done = self.resume_all(leases)
-        self.look_at_resumed()
+        self.prove_resumed()
         return done
 
     def resume_all(self, leases: Iterable[Lease]) -> Closed:
-        """Resume each export. The result is complete after :meth:`look_at_resumed`."""
+        """Resume each export. The result is complete after :meth:`prove_resumed`."""
         done = Closed()
         for lease in leases:
             with self._noting_failure(lease, done):
                 self.close(lease, done)
         return done
 
-    def look_at_resumed(self) -> None:
-        """Look at the exports that were resumed and can be seen, all together, and delete their leases."""
+    def prove_resumed(self) -> None:
+        """Prove all exports together that were resumed and have a ``state_of``, and delete their leases."""
         for lease, found in self.prove([lease for lease, _ in self.unproven.values()], "running"):
             _, done = self.unproven.pop(lease.key)
             with self._noting_failure(lease, done):
@@ -103,7 +103,7 @@ class Closer(NotedRequests):
 
     def close(self, lease: Lease, done: Closed) -> None:
         """
-        Resume an export that no other window holds, and delete the lease, or leave it to :meth:`look_at_resumed`.
+        Resume an export that no other window holds, and delete the lease, or leave it to :meth:`prove_resumed`.
 
         :param done: receives the result
         :raises WorkspaceError: if it could not be resumed; the lease stays
@@ -222,7 +222,7 @@ def sweep(closer: Closer, *, at_once: bool = False) -> tuple[list[dict[str, Any]
             continue
         log.warning("The window %s is abandoned: %s.", window, why)
         swept.append((window, why, closer.resume_all(left)))
-    closer.look_at_resumed()
+    closer.prove_resumed()
     rows: list[dict[str, Any]] = []
     for window, why, done in swept:
         row: dict[str, Any] = {"window": str(window), **asdict(window), "why": why, **vars(done)}

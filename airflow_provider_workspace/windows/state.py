@@ -102,7 +102,7 @@ def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -
         return WindowState("closing", "not all of its exports are paused any more")
     if any(lease.state == "opening" for lease in leases):
         return WindowState("opening")
-    if sum(lease.since == newest.since for lease in leases) < (newest.exports or 0):
+    if sum(lease.since == newest.since for lease in leases) < newest.exports:
         return WindowState("closing", "not all of its exports are held any more, or a lease cannot be read")
     return WindowState("open")
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import json
 import re
+import types
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import jsonschema
 import pytest
 
 from airflow_provider_workspace.links import WorkspaceLink
-from tests.classes import INFO, TASKS, TRIGGERS, modules
+from tests.classes import INFO, OPERATORS, TASKS, TRIGGERS, modules
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((Path(airflow.__file__).parent / "provider.yaml.schema.json").read_text())
@@ -54,6 +56,18 @@ def test_arguments_are_documented_and_templated(cls: type[Any]) -> None:
     documented = {name for base in cls.__mro__ for name in re.findall(r":param (\w+):", base.__doc__ or "")}
     silent = set(cls.declared) - documented
     assert not silent, f"{cls.__name__}: describe {sorted(silent)} in its docstring, :param …:"
+
+
+@pytest.mark.parametrize("cls", [cls for cls in OPERATORS if len(cls.__bases__) > 1])
+def test_the_order_of_the_bases_does_not_matter(cls: type[Any]) -> None:
+    found = []
+    for bases in itertools.permutations(cls.__bases__):
+        other: Any = types.new_class("Other", bases)
+        methods = {name: getattr(other, name) for name in dir(other) if inspect.isfunction(getattr(other, name))}
+        own = {name: method for name, method in methods.items() if method.__module__.startswith("airflow_provider")}
+        defaults = {name: (each.kind, each.default) for name, each in other.declared.items()}
+        found.append((own | {"__init__": None}, defaults, other.operator_extra_links, set(other.template_fields)))
+    assert all(each == found[0] for each in found)
 
 
 @pytest.mark.parametrize("cls", TRIGGERS)

@@ -51,8 +51,7 @@ const HIDDEN = "not visible to your role, or deleted";
 export function view(data, now) {
   const values = Object.fromEntries((data.variables.value ?? []).map(({ key, value }) => [key, value]));
   const labels = parsed(values[LABELS]) ?? {};
-  // Earlier releases wrote the time alone.
-  const { at = values[SWEEP], windows: verdicts = {} } = parsed(values[SWEEP]) ?? {};
+  const { at, windows: verdicts = {} } = parsed(values[SWEEP]) ?? {};
   const health = healthView(data, Date.parse(at), now);
   const windows = windowsView(data, verdicts, labels, now);
   const [campaigns, waits] = [campaignsView(data, labels), waitsView(data, labels)];

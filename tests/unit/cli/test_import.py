@@ -53,7 +53,7 @@ HARD = [
 
 def imported(airflow_cli: AirflowCli, migrated_database: Path, home: Path, variables: Variables) -> str:
     """Return the organization file that ``airflow workspace import`` writes."""
-    # Some as an earlier release wrote them, for an author who wrote the organization in capitals.
+    # As a person may have edited them.
     values = {
         key: text.replace(SEED.organization_id, SEED.organization_id.upper()) for key, text in variables.values.items()
     }

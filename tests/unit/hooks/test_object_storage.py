@@ -85,7 +85,7 @@ def test_a_url_is_read(
         ("nowhere://{0}/a.csv", "nowhere://"),
         ("s3://bucket/a.csv", "Install the Airflow provider for s3://"),
         ("file://[{0}/a.csv", "is not a valid URL"),
-        ("file://{0}/latin.csv", "'file://{0}/latin.csv' is not in UTF-8 (byte 7)"),
+        ("file://{0}/latin.csv", "Save 'file://{0}/latin.csv' with the encoding UTF-8: byte 7"),
         ("file://{0}/columns.csv", "'file://{0}/columns.csv': no column 'email'"),
         ("file://{0}/a.xlsx", "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
     ],

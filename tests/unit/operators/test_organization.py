@@ -25,7 +25,6 @@ from airflow_provider_workspace.task_groups import STEPS
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.audit import effects, say
 from tests.interruptions import Interruptions
-from tests.leases import digest
 from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.windows import Airflow, Window
 
@@ -274,17 +273,6 @@ def test_an_export_in_a_maintenance_window_of_the_organization_is_not_changed(
     plan = run.apply("exports")["exports"]
     assert ("left alone: the maintenance window nightly" in plan["table"]) == held
     assert (effects(sandbox) == []) == held
-
-
-def test_dashboards_that_an_earlier_release_remembered_are_found(run: Run, variables: Variables) -> None:
-    """By the organization as its author wrote it, in the keys of Variables."""
-    run.apply("projects", "dashboards")
-    plain = SEED.organization_id.replace("-", "")
-    for key in [key for key in variables.values if key.startswith("workspace_dashboard_")]:
-        text = variables.values.pop(key).replace(SEED.organization_id, plain)
-        names = ("Northwind", json.loads(text)["name"])
-        variables.values[f"workspace_dashboard_{'_'.join(names)}_{digest(plain, *names)[:8]}"] = text
-    assert not [change for change in run.plan()["changes"] if change["part"] == "dashboards"]
 
 
 PEOPLE = {"people": [{"email": "ada@example.com", "level": 1, "message": "Welcome"}]}

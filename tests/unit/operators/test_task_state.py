@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from airflow_provider_workspace.operators.batch_exports import WorkspacePauseBatchExportOperator
-from airflow_provider_workspace.operators.dashboards import WorkspaceAddDashboardCollaboratorOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
-from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.interruptions import Interruptions
 from tests.task_instance import Killed, TaskInstance, TaskStore
@@ -101,20 +98,6 @@ def test_a_retry_counts_from_the_lost_answer(
     project().execute(context)
     assert 115 < sum(clock.waited) <= 125, "the consistency time"
     assert len(sandbox.effects("create_project")) == 1
-
-
-def test_a_note_of_an_earlier_release_is_understood(sandbox: SandboxServer, interruptions: Interruptions) -> None:
-    """It has ids as the author wrote them."""
-    store, user_uuid = TaskStore(), SEED.member_uuid.replace("-", "").upper()
-    context: Any = {"task_state_store": store}
-    where: dict[str, Any] = {"dashboard_id": 1, "user_uuid": user_uuid, "level": 37, "if_exists": "fail"}
-    interruptions.after("POST")
-    for expected in (pytest.raises(Killed), nullcontext()):
-        with expected:
-            WorkspaceAddDashboardCollaboratorOperator(task_id="t", **where).execute(context)
-        note = store["airflow_provider_workspace"]
-        note["begun"] = note["begun"].replace(SEED.member_uuid, user_uuid)
-    assert len(sandbox.effects("add_dashboard_collaborator")) == 1
 
 
 def test_a_refused_create_clears_the_task_state(sandbox: SandboxServer) -> None:

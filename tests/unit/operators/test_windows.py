@@ -24,7 +24,6 @@ from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceRequ
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
 from tests.interruptions import Interruptions
-from tests.leases import variable
 from tests.windows import CLOSE, GROUP, SWEEP, Airflow, Window, opened, sweep
 
 if TYPE_CHECKING:
@@ -620,31 +619,17 @@ def test_the_work_runs_only_in_an_open_window(sandbox: SandboxServer, airflow: A
         window.pause()
 
 
-def test_windows_of_the_previous_release_stay_open(airflow: Airflow) -> None:
-    """Its leases do not say how many there are, nor what the work is, and its sweep noted a time alone."""
-    window = opened(FIRST, SECOND)
-    for key in airflow.lease_keys():
-        airflow.edit(key, exports=..., work_task_ids=...)
-    airflow.variables.values[SWEEP] = airflow.leases()[0]["since"]
-    window.work()
-    assert sweep()["windows"] == []
-    assert window.close()["resumed"] == [FIRST, SECOND]
-
-
 @pytest.mark.parametrize("spelled", [ORGANIZATION.replace("-", ""), f" {ORGANIZATION.upper()}\n"])
 @pytest.mark.parametrize("ends", ["close", "sweep"])
-@pytest.mark.parametrize("earlier", [False, True], ids=["", "stored by an earlier release"])
 def test_windows_see_each_other_however_the_organization_is_written(
-    sandbox: SandboxServer, airflow: Airflow, spelled: str, ends: str, *, earlier: bool
+    sandbox: SandboxServer, airflow: Airflow, spelled: str, ends: str
 ) -> None:
     window = opened(FIRST, organization_id=spelled)
-    if earlier:
-        airflow.variables.values = dict([variable(lease | {"organization_id": spelled}) for lease in airflow.leases()])
     window.open()
     window.work()
     other = opened(FIRST, run_id="other")
     assert other.close()["held"] == {FIRST: [f"dag / run / {CLOSE}"]}
-    assert [lease["organization_id"] == spelled for lease in airflow.leases()] == [earlier]
+    assert [lease["organization_id"] for lease in airflow.leases()] == [ORGANIZATION]
     airflow.end("run", "its run is over")
     assert (window.close() if ends == "close" else sweep(fail_if_any=False)["windows"][0])["resumed"] == [FIRST]
     assert (airflow.lease_keys(), history(sandbox, FIRST)) == ([], ["pause", "unpause"])

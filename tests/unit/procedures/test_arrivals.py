@@ -42,12 +42,6 @@ def test_a_row_is_new_unless_the_last_list_showed_it_at_that_time(count: int, *,
         assert SeenRows.of(gone).new(again_there) == [*again_there]
 
 
-def test_rows_that_an_earlier_release_saw_under_another_spelling_are_not_new() -> None:
-    row = ListedRow(None, 5)
-    told = SeenRows.of({"0190C0DE00004000800000000000A001": row, "7": row})
-    assert told.new({"0190c0de-0000-4000-8000-00000000a001": row, "7": row, "8": row}) == ["8"]
-
-
 @pytest.mark.parametrize("count", [50_000, 105_000])
 def test_the_state_of_a_long_list_is_below_60_kb(count: int) -> None:
     told = SeenRows.of(listed(*range(count)))

@@ -12,6 +12,7 @@ import yaml
 
 import airflow_provider_workspace
 from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.hooks.files import file_at
 from airflow_provider_workspace.procedures.organization_file import (
     MAX_CHARACTERS,
     MAX_FINDINGS,
@@ -80,7 +81,7 @@ def test_the_json_schema_matches_the_model() -> None:
 def test_the_example_files_are_valid() -> None:
     root = Path(__file__).resolve().parents[3]
     for file in (root / "example_dags" / "data").glob("*.yaml"):
-        assert load_organizations(str(file))
+        assert load_organizations(str(file), file_at)
         jsonschema.validate(yaml.safe_load(file.read_text()), SCHEMA)
 
 
@@ -207,7 +208,7 @@ def test_roster_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pyte
         for name, roster in {"a": "team.csv", "b": "/shared/team.csv", "c": "s3://bucket/team.csv"}.items()
     )
     (tmp_path / "all.yaml").write_text(f"\ufeff{text}")
-    found = load_organizations(str(tmp_path / "all.yaml"))
+    found = load_organizations(str(tmp_path / "all.yaml"), file_at)
     assert [one.members and one.members.roster for one in found.values()] == [
         f"{tmp_path}/team.csv",
         "/shared/team.csv",
@@ -215,10 +216,10 @@ def test_roster_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pyte
     ]
     (tmp_path / "x.yaml").write_text("members: {roster: team.csv}")
     monkeypatch.chdir(tmp_path)
-    (beside,) = load_organizations("x.yaml").values()
+    (beside,) = load_organizations("x.yaml", file_at).values()
     assert beside.members is not None
     assert beside.members.roster == "team.csv"
-    assert load_organizations({"projects": []})[""].model_dump() == Organization().model_dump()
+    assert load_organizations({"projects": []}, file_at)[""].model_dump() == Organization().model_dump()
 
 
 def test_unreadable_files_are_an_error(tmp_path: Path) -> None:
@@ -228,8 +229,8 @@ def test_unreadable_files_are_an_error(tmp_path: Path) -> None:
         "none.yaml": r"There is no file '.*none\.yaml' on this worker",
         "": "is a directory; expected a regular file",
         "a.yaml": r"Save '.*a\.yaml' with the encoding UTF-8: byte 20 is invalid",
-        "loop.yaml": r"The organization file cannot be read: .*symbolic links",
+        "loop.yaml": r"loop\.yaml' cannot be read: .*symbolic links",
         "north\0wind.yaml": r"is not a path: .*embedded null",
     }.items():
         with pytest.raises(WorkspaceInputError, match=says):
-            load_organizations(f"{tmp_path}/{name}")
+            load_organizations(f"{tmp_path}/{name}", file_at)

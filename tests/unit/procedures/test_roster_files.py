@@ -15,8 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.hooks.files import file_at
 from airflow_provider_workspace.procedures import roster_files
-from airflow_provider_workspace.procedures.roster_files import RosterFile, read_roster
+from airflow_provider_workspace.procedures.roster_files import read_roster
 from tests.robustness.values import NASTY_TEXTS, texts
 
 
@@ -50,7 +51,7 @@ def write(folder: Path, name: str, content: str | bytes) -> str:
     ],
 )  # fmt: skip
 def test_roster_files_are_read(tmp_path: Path, name: str, content: str, rows: list[Any]) -> None:
-    assert list(read_roster(None, write(tmp_path, name, content))) == rows
+    assert list(read_roster(None, file_at(write(tmp_path, name, content)))) == rows
 
 
 # Before Python 3.11 the csv module does not support NUL.
@@ -70,14 +71,14 @@ OF_NUL = "unknown column 'e\\x00m\\x00" if TAKES_NUL else "line 1: line contains
         ("a.csv", "email" + ",?" * 5 + "".join(f",{n}" for n in range(20)), "unknown column '8'; …. Known"),
         ("a.csv", "", "is empty: expected a header such as email,first_name,level"),
         ("a.csv", "email\nj\xfcrgen@example.com\n".encode("latin-1"),
-         'is not in UTF-8 (byte 7): save it as "CSV UTF-8"'),
+         'with the encoding UTF-8: byte 7 is invalid (in a spreadsheet: "CSV UTF-8")'),
         ("a.csv", 'email\n"a@example.com\n', "cannot be read: line 2: unexpected end of data"),
         ("a.json", '{"email": "a@example.com"}', "must hold a JSON array of rows"),
         ("a.json", "[", "cannot be read"),
         ("a.xlsx", "", "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
         ("a.csv", b"email,email\na@example.com,b@example.com\n", "'email' and 'email' mean the same"),
         ("a.csv", b"email,target_email\na@example.com,b@example.com\n", "'email' and 'target_email' mean the same"),
-        ("a.csv", "email\nada@example.com\n".encode("utf-16"), "is not in UTF-8 (byte 0)"),
+        ("a.csv", "email\nada@example.com\n".encode("utf-16"), "with the encoding UTF-8: byte 0 is invalid"),
         ("a.csv", "email\nada@example.com\n".encode("utf-16-le"), OF_NUL),
         ("a.csv", codecs.BOM_UTF8, "is empty: expected a header"),
         ("a.csv", b"email\n" + b"x" * 2_000_000, "line 2: field larger than field limit"),
@@ -94,7 +95,7 @@ OF_NUL = "unknown column 'e\\x00m\\x00" if TAKES_NUL else "line 1: line contains
 )  # fmt: skip
 def test_file_errors_name_the_line(tmp_path: Path, name: str, content: str | bytes, says: str) -> None:
     with pytest.raises(WorkspaceInputError) as caught:
-        list(read_roster(None, write(tmp_path, name, content)))
+        list(read_roster(None, file_at(write(tmp_path, name, content))))
     assert says in str(caught.value)
     assert str(caught.value).endswith("Nothing was sent.")
     assert str(caught.value).isprintable()
@@ -127,7 +128,7 @@ def test_a_list_from_another_task_is_read(value: Any) -> None:
 )  # fmt: skip
 def test_value_errors_name_the_row(invites: Any, path: Any, says: str) -> None:
     with pytest.raises(WorkspaceInputError, match=f"(?i){says}"):
-        list(read_roster(invites, path))
+        list(read_roster(invites, file_at(path)))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
@@ -141,11 +142,11 @@ def test_only_regular_files_are_read(tmp_path: Path, suffix: str) -> None:
     kinds = {"folder": "a directory", "pipe": "a named pipe", "device": "a device or socket"}
     for name, kind in kinds.items():
         with pytest.raises(WorkspaceInputError, match=f"{name}{suffix}' is {kind}; expected a regular file. Nothing"):
-            list(read_roster(None, str(tmp_path / f"{name}{suffix}")))
+            list(read_roster(None, file_at(tmp_path / f"{name}{suffix}")))
     with pytest.raises(WorkspaceInputError, match=r"There is no file '.*' on this worker"):
-        list(read_roster(None, str(tmp_path / f"none{suffix}")))
+        list(read_roster(None, file_at(tmp_path / f"none{suffix}")))
     if suffix != ".csv":
-        assert len(list(read_roster(None, str(tmp_path / f"link{suffix}")))) == (suffix == ".json")
+        assert len(list(read_roster(None, file_at(tmp_path / f"link{suffix}")))) == (suffix == ".json")
 
 
 def test_defaults_fill_missing_cells() -> None:
@@ -174,7 +175,7 @@ columns = st.lists(
 def attempt(path: Path) -> list[Any] | None:
     """Return the rows of a file, or check the message of its error."""
     try:
-        return roster_files.read_file(RosterFile(path))[0]
+        return roster_files.read_file(file_at(path))[0]
     except WorkspaceInputError as error:
         text = str(error)
         text.encode()
@@ -285,7 +286,7 @@ def test_rows_without_known_columns_are_refused(rows: Any, columns: Any, says: s
 def test_columns_are_for_files_too(tmp_path: Path, columns: Any, read: Any) -> None:
     path = write(tmp_path, "a.csv", "Work mail,Department,Stage\nada@example.com,Sales,8\n")
     if isinstance(read, list):
-        assert read_roster(None, path, columns=columns) == read
+        assert read_roster(None, file_at(path), columns=columns) == read
     else:
         with pytest.raises(WorkspaceInputError, match=re.escape(read)):
-            read_roster(None, path, columns=columns)
+            read_roster(None, file_at(path), columns=columns)

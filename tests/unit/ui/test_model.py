@@ -109,6 +109,13 @@ def test_headline(view: View, answers: dict[str, Any], headline: str, bad: objec
 HEALTHY = {name: {"status": "healthy"} for name in ("scheduler", "triggerer", "dag_processor")}
 BEAT = {"latest_scheduler_heartbeat": iso(NOW - 600)}
 NO_SCHEDULER = HEALTHY | {"scheduler": {"status": "unhealthy", **BEAT}}
+
+
+def at(seconds: float) -> str:
+    """Return what a sweep notes if no window is open."""
+    return json.dumps({"at": iso(seconds)})
+
+
 # The last five-minute sweeps of a Dag, one of them started by hand, before a pause of an hour.
 SWEEPS = [
     task("sweep", "success", dag_run_id=run_id, run_after=iso(NOW - ago), end_date=iso(NOW - ago + 1))
@@ -122,11 +129,11 @@ NO_DAG = "No sweep can be started from here: add the Dag resume_abandoned_export
     [
         ({}, "no sweep has run", ["no sweep has run"], NO_DAG),
         ({"variables": FORBIDDEN}, "Not visible to your role: the last sweep", [], NO_DAG),
-        ({"variables": variables(sweep=iso(NOW - 240))}, "last sweep 4 min ago", [], NO_DAG),
-        ({"variables": variables(sweep=iso(NOW - 3660))}, "last sweep 1 h 1 min ago", ["last sweep 1 h 1 min ago"],
+        ({"variables": variables(sweep=at(NOW - 240))}, "last sweep 4 min ago", [], NO_DAG),
+        ({"variables": variables(sweep=at(NOW - 3660))}, "last sweep 1 h 1 min ago", ["last sweep 1 h 1 min ago"],
          NO_DAG),
         ({"sweeps": SWEEPS}, "last sweep 10 min ago, every 5 min", ["last sweep 10 min ago, every 5 min"], ""),
-        ({"sweeps": SWEEPS, "variables": variables(sweep=iso(NOW - 599))}, "last sweep 9 min ago, every 5 min", [], ""),
+        ({"sweeps": SWEEPS, "variables": variables(sweep=at(NOW - 599))}, "last sweep 9 min ago, every 5 min", [], ""),
         ({"sweeps": [task("sweep", "running")]}, "the first sweep has not ended", [], ""),
         ({"sweeps": SWEEPS[1:2], "dags": {"value": {"nightly": {"value": {"is_paused": True}}}}},
          "last sweep 11 min ago", [], "Dag nightly is paused: unpause it."),

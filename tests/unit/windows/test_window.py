@@ -61,7 +61,7 @@ OPEN: dict[str, Any] = {}
         # A lease that is gone; or an earlier one that opening the window again has not replaced; or no number at all.
         (OPEN, None, {}, 2000, False, SHORT),
         ({"since": 900.0}, OPEN, {}, 2000, False, SHORT),
-        ({"exports": None}, None, {}, 2000, False, "open"),
+        ({"exports": 0}, None, {}, 2000, False, "open"),
         # The closing task.
         *((OPEN, OPEN, {"close": state}, 2000, False, "open") for state in ("scheduled", "queued")),
         *((OPEN, OPEN, {"close": state}, 2000, False, BEGUN) for state in ("running", "up_for_retry", "deferred")),

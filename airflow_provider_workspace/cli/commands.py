@@ -111,9 +111,8 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
     for name, wanted in organizations.items():
         organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
         if is_roster and args.leavers and wanted.members:
-            rows, level = read_roster(None, file_at(file)), wanted.members.owner_level
-            guards: Any = {"protected": args.protected, "owner_level": level if level is None else int(level)}
-            planned = plan_members(hook.client, organization_id, rows, **guards, leaving=True)
+            rows = read_roster(None, file_at(file))
+            planned = plan_members(hook.client, organization_id, rows, wanted.members.guards, leaving=True)
         else:
             store = None if is_roster else _readable_store()
             planned = plan_organization(wanted, organization_reader(hook.client, organization_id, store))

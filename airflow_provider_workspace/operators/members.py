@@ -95,8 +95,9 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, read_rows
-        from airflow_provider_workspace.procedures.members import plan_removal
+        from airflow_provider_workspace.procedures.members import Guards, plan_removal
 
+        guards = Guards.read(self.protected, self.owner_level)
         members = self.filled(hook, "members.ListMembers")
         what = f"member {self.user_uuid or self.user_email}"
         user_uuid = self.find_user(hook, removed=lambda: self.task_state.has_begun(what))
@@ -107,8 +108,7 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
             hook.client,
             delete,
             read_rows(hook.client, members),
-            protected=self.protected,
-            owner_level=self.owner_level,
+            guards,
             allow_last_owner=self.allow_last_owner,
         )
         self.log.info("%s", plan.table())
@@ -214,7 +214,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         """Read the roster; return what reads the lists and plans."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at
-        from airflow_provider_workspace.procedures.members import plan_members
+        from airflow_provider_workspace.procedures.members import Guards, plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         leaving = self.leavers is not None
@@ -224,13 +224,5 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
             raise WorkspaceInputError("Leave out on_invalid='skip': the person of a row that a roster skips is removed")
         name, rows = ("leavers", self.leavers) if leaving else ("roster", self.roster)
         roster = read_roster(rows, file_at(self.path), self.defaults, argument=name, columns=self.columns)
-        return partial(
-            plan_members,
-            hook.client,
-            organization_id,
-            roster,
-            protected=self.protected,
-            owner_level=self.owner_level,
-            leaving=leaving,
-            on_invalid=self.on_invalid,
-        )
+        guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
+        return partial(plan_members, hook.client, organization_id, roster, guards, leaving=leaving)

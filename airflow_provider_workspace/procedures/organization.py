@@ -196,10 +196,8 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
         reader.client,
         reader.organization_id,
         read_roster(members.rows, path, defaults, argument="roster", columns=members.columns),
-        protected=[one.email for one in members.protected],
-        owner_level=None if members.owner_level is None else int(members.owner_level),
+        members.guards,
         complete="members" in wanted.complete,
-        on_invalid=members.on_invalid,
         read_members=lambda: reader.members,
     )
     # A member or an invite; the kind comes before the address.

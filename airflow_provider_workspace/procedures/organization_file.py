@@ -21,6 +21,7 @@ from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
 from airflow_provider_workspace.procedures.find import project_key
+from airflow_provider_workspace.procedures.members import Guards
 from airflow_provider_workspace.procedures.plan import checked_limit
 from airflow_provider_workspace.procedures.roster import address_problem
 from airflow_provider_workspace.procedures.roster_files import RosterFile
@@ -86,6 +87,12 @@ class Members(_Entry):
     def rows(self) -> Any:
         """The rows of the list, or those that a task passes; ``None`` if there is neither."""
         return self._rows if self.people is None else [one.model_dump(exclude_unset=True) for one in self.people]
+
+    @property
+    def guards(self) -> Guards:
+        """Whom a plan leaves alone."""
+        level = None if self.owner_level is None else int(self.owner_level)
+        return Guards(frozenset(address_key(one.email) for one in self.protected), level, self.on_invalid)
 
     @model_validator(mode="after")
     def roster_or_people(self) -> Self:

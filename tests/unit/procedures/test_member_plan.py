@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
-from airflow_provider_workspace.procedures.members import plan_members
+from airflow_provider_workspace.procedures.members import Guards, plan_members
 from airflow_provider_workspace.procedures.plan import Change
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
@@ -57,7 +57,7 @@ def plan(
 ) -> Plan:
     client: Any = Lists((*records, OWNER, invite("olga@example.com")))
     rows = read_roster(leavers or [*rows, "olga@example.com"])
-    return plan_members(client, ORGANIZATION, rows, protected=protected, owner_level=owner_level, leaving=bool(leavers))
+    return plan_members(client, ORGANIZATION, rows, Guards.read(protected, owner_level), leaving=bool(leavers))
 
 
 OWNER = member("olga@example.com", 15)

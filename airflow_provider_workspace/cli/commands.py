@@ -152,13 +152,13 @@ def _note_template(text: str) -> str:
 def import_(args: Namespace) -> None:
     """Print an organization file that describes an organization."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
-    from airflow_provider_workspace.procedures.organization import describe_organization
+    from airflow_provider_workspace.procedures.organization_import import import_organization
     from airflow_provider_workspace.state.dashboards import PREFIX, remembered_dashboards
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
         dashboards = remembered_dashboards(organization_id, hook.client.settings, DatabaseStore(PREFIX))
-        text = describe_organization(hook.client, organization_id, dashboards)
+        text = import_organization(hook.client, organization_id, dashboards)
     _write(text)
 
 

@@ -17,14 +17,13 @@ from airflow_provider_workspace.operators.arguments import (
     choice,
     fixed,
 )
-from airflow_provider_workspace.operators.base import (
-    OfUser,
+from airflow_provider_workspace.operators.base import OfUser, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.crud import (
     WorkspaceCreateOperator,
     WorkspaceDeleteOperator,
     WorkspaceGetOperator,
     WorkspaceListOperator,
     WorkspaceUpdateOperator,
-    WorkspaceWriteOperator,
 )
 
 if TYPE_CHECKING:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_workspace.operators.arguments import FIELD, ID, NAME, TEXT, Arg, arg
-from airflow_provider_workspace.operators.base import (
-    OfOrganization,
+from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.crud import (
     WorkspaceCreateOperator,
     WorkspaceDeleteOperator,
     WorkspaceGetOperator,
     WorkspaceListOperator,
     WorkspaceUpdateOperator,
-    WorkspaceWriteOperator,
 )
 
 if TYPE_CHECKING:

@@ -20,12 +20,11 @@ from airflow_provider_workspace.operators.arguments import (
     choice,
     fixed,
 )
-from airflow_provider_workspace.operators.base import (
-    OfOrganization,
+from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.crud import (
     WorkspaceCreateOperator,
     WorkspaceDeleteOperator,
     WorkspaceListOperator,
-    WorkspaceWriteOperator,
 )
 
 if TYPE_CHECKING:

@@ -25,10 +25,9 @@ from airflow_provider_workspace.operators.arguments import (
 from airflow_provider_workspace.operators.base import (
     OfOrganization,
     OfUser,
-    WorkspaceDeleteOperator,
-    WorkspaceListOperator,
     WorkspaceWriteOperator,
 )
+from airflow_provider_workspace.operators.crud import WorkspaceDeleteOperator, WorkspaceListOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath

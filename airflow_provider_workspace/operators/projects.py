@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.arguments import FIELD, FIELDS, ID, ITEMS, NAME, TEXT, Arg, arg
-from airflow_provider_workspace.operators.base import (
-    OfOrganization,
+from airflow_provider_workspace.operators.base import OfOrganization
+from airflow_provider_workspace.operators.crud import (
     WorkspaceCreateOperator,
     WorkspaceGetOperator,
     WorkspaceListOperator,

@@ -13,8 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_workspace.api.no_value import is_empty
 from airflow_provider_workspace.api.operations.invites import InviteSettings
+from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, shown, type_name
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.roster import check_roster

@@ -170,7 +170,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     return_secrets: bool = fixed(FLAG, default=False)
 
     def __post_init__(self) -> None:
-        """Begin without a result."""
+        """Set what a run adds: the result, and what is carried across deferrals."""
         self.created: bool | None = None
         self.not_applied: Sequence[Mapping[str, Any]] = ()
         # State that is kept across deferrals, see TaskState.
@@ -234,7 +234,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
         if its_id in ids or self.resource_kind.endswith("s"):
             self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
 
-    def filled(self, hook: WorkspaceHook, operation: str, *mappings: str, **fields: Any) -> Any:
+    def operation_from_arguments(self, hook: WorkspaceHook, operation: str, *mappings: str, **fields: Any) -> Any:
         """
         Return an operation with the arguments of the same names that were given, and the defaults of the connection.
 
@@ -284,7 +284,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     is_dry_run: ClassVar[Any]
 
     def __post_init__(self) -> None:
-        """Begin without a campaign."""
+        """Set what a run adds: the progress of its invites, and the check of its try."""
         # Progress of the invites that the task sends, for the status page.
         self.campaign: CampaignNote | None = None
         # Fails the task if another try of it has begun.
@@ -297,7 +297,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     def work(self, hook: WorkspaceHook) -> Any:
         """Write; a dry run ends at the first write, and a long pause defers the task, which then begins again."""
         if self.is_dry_run and not self.has_own_dry_run:
-            return self.describe_write(hook)
+            return self.plan_write(hook)
         client = hook.client
         self.check_latest_try = self.task_state.take_over()
         client.before_write, client.before_pause = self.check_latest_try or client.before_write, self.before_pause
@@ -305,9 +305,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         self._carried = {}
         return result
 
-    def describe_write(self, hook: WorkspaceHook) -> dict[str, Any]:
+    def plan_write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Return the first write as the plan, without sending it."""
-        from airflow_provider_workspace.procedures.dry_run import PlannedWrite, describe
+        from airflow_provider_workspace.procedures.dry_run import PlannedWrite, plan_of
 
         def stop(operation: Operation[Any], why: str) -> None:
             raise PlannedWrite(operation, why)
@@ -317,7 +317,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             found = self.write(hook)
         except PlannedWrite as planned:
             found = planned
-        return describe(found, return_secrets=self.return_secrets)
+        return plan_of(found, return_secrets=self.return_secrets)
 
     def before_pause(self, seconds: float) -> None:
         """Defer instead of a long pause, with the state that the task keeps."""
@@ -340,8 +340,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         from airflow_provider_workspace.state.campaigns import CampaignNote
 
         self.campaign = CampaignNote(self._context.get("ti"), organization_id)
-        # By place: after a deferral the connection may lead elsewhere, where nobody was invited yet.
-        place = hook.client.settings.place(organization_id)
+        # By service and organization: after a deferral the connection may lead elsewhere, where nobody was invited yet.
+        target = hook.client.settings.organization_at_service(organization_id)
         with self.campaign:
             report = invite_all(
                 hook.client,
@@ -350,7 +350,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
                 clock=time.time,
                 monotonic=time.monotonic,
                 memory=self.task_state,
-                kept=self._carried.setdefault("invites", {}).setdefault(place, {}),
+                kept=self._carried.setdefault("invites", {}).setdefault(target, {}),
                 progress=self.campaign.progress,
                 report=self.campaign.report,
                 **options,

@@ -30,7 +30,7 @@ class WorkspaceGetOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Retrieve the record."""
-        return self.plain(hook.send(self.filled(hook, self.operation)))
+        return self.plain(hook.send(self.operation_from_arguments(hook, self.operation)))
 
 
 class WorkspaceCreateOperator(WorkspaceWriteOperator):
@@ -46,7 +46,7 @@ class WorkspaceCreateOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Create the record unless it exists, and return it."""
-        return self.create(hook, self.filled(hook, self.operation))
+        return self.create(hook, self.operation_from_arguments(hook, self.operation))
 
     def create(self, hook: WorkspaceHook, operation: Operation[Any]) -> dict[str, Any]:
         """Create a record unless it exists, and return it."""
@@ -73,8 +73,8 @@ class WorkspaceUpdateOperator(WorkspaceWriteOperator):
         """Change the record, and read it until it shows the change."""
         from airflow_provider_workspace.procedures.ensure import change
 
-        update = self.filled(hook, self.operation, "set_null")
-        read = self.filled(hook, self.read_operation)
+        update = self.operation_from_arguments(hook, self.operation, "set_null")
+        read = self.operation_from_arguments(hook, self.read_operation)
         return self.plain(change(hook.client, update, lambda: hook.send(read)))
 
 
@@ -96,18 +96,21 @@ class WorkspaceDeleteOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.api.operation import path_fields
         from airflow_provider_workspace.procedures.find import find_by_id
 
-        delete, listed = self.filled(hook, self.operation), self.filled(hook, self.list_operation)
+        delete, listed = (
+            self.operation_from_arguments(hook, self.operation),
+            self.operation_from_arguments(hook, self.list_operation),
+        )
         name = path_fields(delete.endpoint.path)[-1]
         its_id = getattr(delete, name)
         what = f"{name.removesuffix('_id')} {its_id}"
         deleted = self.remove(hook, what, delete, find=lambda: find_by_id(hook.client, listed, its_id))
         return {name: its_id, "deleted": deleted}
 
-    def remove(self, hook: WorkspaceHook, what: str, operation: Operation[Any], **how: Any) -> bool:
+    def remove(self, hook: WorkspaceHook, what: str, operation: Operation[Any], **options: Any) -> bool:
         """Remove a record; the keyword arguments are those of ``ensure.remove``."""
         from airflow_provider_workspace.procedures import ensure
 
-        return ensure.remove(hook.client, what, operation, if_missing=self.if_missing, **how)
+        return ensure.remove(hook.client, what, operation, if_missing=self.if_missing, **options)
 
 
 class WorkspaceListOperator(WorkspaceOperator):
@@ -136,7 +139,7 @@ class WorkspaceListOperator(WorkspaceOperator):
 
         from airflow_provider_workspace.operators.row_filter import check_fields, check_where, filter_rows
 
-        listed = self.filled(hook, self.operation)
+        listed = self.operation_from_arguments(hook, self.operation)
         (model,) = get_args(listed.endpoint.result.model_fields["results"].annotation)
         kept = filter_rows(
             map(self.plain, hook.client.rows(listed)),

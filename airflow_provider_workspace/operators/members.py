@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, described
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
 from airflow_provider_workspace.operators.arguments import (
     COLUMNS,
     FIELD,
@@ -59,8 +59,8 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.ensure import change, check_gone
         from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid
 
-        members, user_uuid = self.filled(hook, "members.ListMembers"), self.find_user(hook)
-        update = self.filled(hook, "members.UpdateMember", user_uuid=user_uuid, level=self.level)
+        members, user_uuid = self.operation_from_arguments(hook, "members.ListMembers"), self.find_user(hook)
+        update = self.operation_from_arguments(hook, "members.UpdateMember", user_uuid=user_uuid, level=self.level)
 
         find = partial(find_by_uuid, hook.client, members, user_uuid)
         try:
@@ -97,12 +97,12 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
         from airflow_provider_workspace.procedures.members import Guards, plan_removal
 
         guards = Guards.read(self.protected, self.owner_level)
-        members = self.filled(hook, "members.ListMembers")
+        members = self.operation_from_arguments(hook, "members.ListMembers")
         what = f"member {self.user_uuid or self.user_email}"
         user_uuid = self.find_user(hook, removed=lambda: self.task_state.has_begun(what))
         if not user_uuid:
             return {"user_uuid": None, "deleted": True}
-        delete = self.filled(hook, "members.DeleteMember", user_uuid=user_uuid)
+        delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
         plan = plan_removal(
             hook.client,
             delete,
@@ -111,7 +111,7 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
             allow_last_owner=self.allow_last_owner,
         )
         self.log.info("%s", plan.table())
-        where = described(hook.client.settings, members.organization_id)
+        where = describe_organization(hook.client.settings, members.organization_id)
         self.await_approval(f"Make these changes to the members of {where}?", plan)
         self.task_state.begin(what)
         deleted = self.remove(
@@ -141,7 +141,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
         XCom of another task
-    :param columns: names of columns, a list by place or a mapping by name such as
+    :param columns: names of columns, a list by position or a mapping by name such as
         ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
@@ -198,7 +198,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         plan.check_approved_plan(self.approved, "the task with dry_run=True")
         if file and self.require_approval:
             file.write(plan.to_dict())
-        where = described(hook.client.settings, organization_id)
+        where = describe_organization(hook.client.settings, organization_id)
         self.await_approval(f"Make these changes to the members of {where}?", plan, report=file)
         if not self.is_dry_run:
             try:

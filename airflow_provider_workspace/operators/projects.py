@@ -54,7 +54,7 @@ class WorkspaceCreateProjectOperator(OfOrganization, WorkspaceCreateOperator):
     settings: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        return self.create(hook, self.filled(hook, self.operation, "settings"))
+        return self.create(hook, self.operation_from_arguments(hook, self.operation, "settings"))
 
 
 class WorkspaceGetProjectOperator(OfOrganization, WorkspaceGetOperator):

@@ -36,7 +36,7 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
     def link_to(self, hook: WorkspaceHook, result: Any = None) -> None:
         """Set no link: the pages of other resources are not known."""
 
-    def filled(self, hook: WorkspaceHook, operation: Any, *_: str, **__: Any) -> Operation[Any]:
+    def operation_from_arguments(self, hook: WorkspaceHook, operation: Any, *_: str, **__: Any) -> Operation[Any]:
         """Return the operation with its arguments, and the defaults of the connection."""
         from airflow_provider_workspace.hooks.endpoints import load, with_default_ids
 
@@ -48,7 +48,7 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
         from airflow_provider_workspace.api.operation import is_page
         from airflow_provider_workspace.errors import WorkspaceInputError
 
-        operation = self.filled(hook, self.operation)
+        operation = self.operation_from_arguments(hook, self.operation)
         if operation.endpoint.is_write:
             return WorkspaceWriteOperator.work(self, hook)
         if is_page(operation.endpoint.result):
@@ -64,7 +64,7 @@ class WorkspaceSendOperator(WorkspaceListOperator, WorkspaceWriteOperator):
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceOutcomeUnknownError
         from airflow_provider_workspace.procedures import ensure
 
-        operation, state = self.filled(hook, self.operation), self.task_state
+        operation, state = self.operation_from_arguments(hook, self.operation), self.task_state
         endpoint, name = operation.endpoint, type(operation).__name__
         # Airflow keeps the state of a cleared task, whose max_tries is higher: a person has looked.
         what = f"{name} {getattr(self._context.get('ti'), 'max_tries', None)}"

@@ -131,7 +131,7 @@ def plan_members(
     planned = [change for change in changes if change is not None]
     planned.sort(key=lambda change: ORDER.index(change.action) if change.sends else len(ORDER))
     check_owner_stays(members, planned)
-    return Plan(client.settings.place(organization_id), planned, members=len(members))
+    return Plan(client.settings.organization_at_service(organization_id), planned, members=len(members))
 
 
 def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str) -> Roster:
@@ -253,7 +253,7 @@ def plan_removal(
                 )
     if not allow_last_owner:
         check_owner_stays(members, [change], ", or set allow_last_owner=True")
-    return Plan(client.settings.place(delete.organization_id), [change], members=len(members))
+    return Plan(client.settings.organization_at_service(delete.organization_id), [change], members=len(members))
 
 
 def check_owner_stays(members: Iterable[Member], changes: Iterable[Change], cure: str = "") -> None:

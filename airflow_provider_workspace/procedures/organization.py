@@ -104,7 +104,7 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
     if hidden:
         why = "known only to Airflow, as are their collaborators"
         planned.append(Change("skip", "dashboards", f"dashboards of existing projects: {hidden}", why=why))
-    return Plan(reader.client.settings.place(reader.organization_id), planned, members=people.members)
+    return Plan(reader.client.settings.organization_at_service(reader.organization_id), planned, members=people.members)
 
 
 def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Change]:
@@ -192,11 +192,11 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
     # A member or an invite; the kind comes before the address.
     going = {address_key(one.name.partition(" ")[2]) for one in plan.changes if one.action == "remove"}
     mistakes: dict[tuple[str | int, ...], str] = {
-        ("projects", number, "dashboards", place, "collaborators", row): (
+        ("projects", number, "dashboards", position, "collaborators", row): (
             f"name {person.email} under members too, or not here: 'complete: [members]' would remove them"
         )
         for number, project in enumerate(wanted.projects)
-        for place, entry in enumerate(project.dashboards)
+        for position, entry in enumerate(project.dashboards)
         for row, person in enumerate(entry.collaborators or ())
         if address_key(person.email) in going
     }
@@ -271,9 +271,9 @@ def _plan_collaborators(
             nameless.append(row)
     changes: list[Change] = []
 
-    def add(action: str, who: str, *fields: Any, **how: Any) -> None:
+    def add(action: str, who: str, *fields: Any, **options: Any) -> None:
         name = f"collaborator {who} of {project.name} / {entry.name}"
-        changes.append(Change(action, "collaborators", name, *fields, **how))
+        changes.append(Change(action, "collaborators", name, *fields, **options))
 
     for person in entry.collaborators or ():
         level: dict[str, Any] = {} if person.level is None else {"level": person.level}

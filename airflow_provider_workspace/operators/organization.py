@@ -53,8 +53,8 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     :param organization: name of the organization, if the file has several
     :param roster: the people, if the file names none under ``members``: rows (mappings with ``email``, ``level`` and
         other fields of an invite) or addresses, a list or the XCom of another task. Only the part ``members`` needs it
-    :param columns: names of columns of the rows or of the file's roster, a list by position or a mapping by name such as
-        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; by default ``columns`` under
+    :param columns: names of columns of the rows or of the file's roster, a list by position or a mapping by name such
+        as ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; by default ``columns`` under
         ``members``
     :param render_file: whether the file is a Jinja template. It sees connections and Variables, so render only files
         that nobody but the authors of Dags can write. ``False`` for a file that holds ``{{``, ``{%`` or ``{#`` as they

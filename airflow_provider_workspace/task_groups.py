@@ -270,7 +270,7 @@ def workspace_organization(
     :param workspace_conn_id: connection to the service; by default that of ``default_args``, or ``workspace_default``
     :param roster: the people, if the file names none under ``members``: rows or addresses, or the XCom of a query. In a
         mapped group, the people of each organization
-    :param columns: names of columns, a list by place or a mapping by name such as
+    :param columns: names of columns, a list by position or a mapping by name such as
         ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
     :param render_file: whether the file is a Jinja template, see
         :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Fields that say how to apply the request; the response need not repeat them.
 NOT_SHOWN = frozenset({"use_template", "use_dashboard", "delete_insights", "send_email", "combine_pending_invites"})
 # Fields that report a failure in a response without a record, and the values that do.
-FAILURES: dict[str, Callable[[Any], bool]] = {
+FAILURE_FIELDS: dict[str, Callable[[Any], bool]] = {
     "error": bool,
     "errors": bool,
     **dict.fromkeys(("success", "ok"), lambda value: str(value).lower() == "false"),
@@ -63,7 +63,7 @@ def address_key(address: str) -> str:
 
 
 # How values are compared of fields that services store in another spelling.
-KEYS: dict[str, Callable[[str], str]] = {
+COMPARISON_KEYS: dict[str, Callable[[str], str]] = {
     "target_email": address_key,
     "domain": domain_key,
     "tags": str.casefold,
@@ -96,7 +96,7 @@ def reported_failures(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"field": name, "asked": None, "got": without_secrets(value)}
         for name, value in fields.items()
-        if FAILURES.get(name.lower(), lambda _: False)(value)
+        if FAILURE_FIELDS.get(name.lower(), lambda _: False)(value)
     ]
 
 
@@ -147,4 +147,4 @@ def _plain(name: str, value: Any) -> Any:
     text = normal_text(value)
     if re.fullmatch(r"-?\d{1,15}(\.\d{1,15})?", text, re.ASCII):
         return float(text)
-    return KEYS[name](text) if name in KEYS else text
+    return COMPARISON_KEYS[name](text) if name in COMPARISON_KEYS else text

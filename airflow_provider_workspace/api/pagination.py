@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urljoin, urlsplit
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.request_errors import incomplete_list_error, request_error
 from airflow_provider_workspace.api.response import origin
-from airflow_provider_workspace.api.retry import MAX_READS
+from airflow_provider_workspace.api.retry import MAX_READINGS
 from airflow_provider_workspace.errors import WorkspacePaginationError
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Pages(Generic[T]):
             return None
         same = self.distinct_here == self.distinct == self.distinct_before
         self.unchanged_readings = self.unchanged_readings + 1 if same else 0
-        if self.reads == MAX_READS or self.unchanged_readings == 2:
+        if self.reads == MAX_READINGS or self.unchanged_readings == 2:
             if least < most and self.distinct >= least - self.start:
                 return None  # the list changed while it was read: all rows that were there throughout were read
             cure = (

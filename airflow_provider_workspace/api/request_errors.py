@@ -117,7 +117,7 @@ HINTS = (
 )
 
 
-def describe(op: Operation[Any], what: str) -> str:
+def describe_request(op: Operation[Any], what: str) -> str:
     """Describe what happened to an operation. The path is last, because Airflow's log page cuts long lines."""
     return f"{type(op).__name__} {what} ({op.endpoint.method} {op.path(shown=True)})."
 
@@ -141,7 +141,7 @@ def request_error(
     :param end: end of the message
     :param details: further arguments of the class
     """
-    message = f"{cure} {describe(op, what)} {end}".strip()
+    message = f"{cure} {describe_request(op, what)} {end}".strip()
     return kind(message, operation=type(op).__name__, outcome=outcome.value, **details)
 
 

@@ -18,7 +18,7 @@ FIRST_LOOK_UPS = (0.5, 5.0)
 # Maximum attempts at a write that is not repeatable, each after a look-up that did not find its effect.
 MAX_SENDS = 5
 # Maximum readings of a list that has fewer rows than it counts; fewer if a reading brings no new rows.
-MAX_READS = 10
+MAX_READINGS = 10
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,51 @@
-"""What a Jinja template is."""
+"""What a Jinja template is, and what templates and XComs become that found no value."""
+
+from __future__ import annotations
 
 import re
+import unicodedata
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.errors import WorkspaceInputError
 
 # The brace that starts a part of a template. Not compiled here: Dag files import this.
 TEMPLATE = r"\{(?=[{%#])"
+# What ids, names and other arguments that cannot be just any text render to if there is no value.
+NO_VALUES = ("", "None", "none", "null", "Undefined")
 
 
 def template_line(text: str) -> int | None:
     """Return the number of the first line that looks like a template; ``None`` if there is none."""
     found = re.search(TEMPLATE, text)
     return found and text.count("\n", 0, found.start()) + 1
+
+
+def is_no_value(value: Any, words: Collection[str] = ("None",)) -> bool:
+    """
+    Return whether a template found no value: native rendering makes it ``None``, other rendering the word "None".
+
+    :param words: texts that are no value
+    """
+    return value is None or (isinstance(value, str) and value.strip() in words)
+
+
+def is_empty(cell: Any) -> bool:
+    """Return whether a cell of a row has no value: nothing, or only blanks of any kind, invisible ones among them."""
+    return cell is None or (
+        isinstance(cell, str) and all(char.isspace() or unicodedata.category(char) == "Cf" for char in cell)
+    )
+
+
+def no_value_error(name: str, value: Any = None) -> WorkspaceInputError:
+    """
+    Return the error for an argument that must have a value.
+
+    :param name: the argument
+    :param value: what it rendered to
+    """
+    from airflow_provider_workspace.errors import WorkspaceInputError
+
+    found = "it returned no value" if value is None else f"its template found no value and rendered to '{value}'"
+    return WorkspaceInputError(f"Check the task that {name} comes from: {found}")

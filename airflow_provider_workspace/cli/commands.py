@@ -111,9 +111,8 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
     for name, wanted in organizations.items():
         organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
         if is_roster and args.leavers and wanted.members:
-            rows, level = read_roster(None, file_at(file)), wanted.members.owner_level
-            guards: Any = {"protected": args.protected, "owner_level": level if level is None else int(level)}
-            planned = plan_members(hook.client, organization_id, rows, **guards, leaving=True)
+            rows = read_roster(None, file_at(file))
+            planned = plan_members(hook.client, organization_id, rows, wanted.members.guards, leaving=True)
         else:
             store = None if is_roster else _readable_store()
             reader = AirflowOrganizationReader(hook.client, organization_id, store)
@@ -155,13 +154,13 @@ def _note_template(text: str) -> str:
 def import_(args: Namespace) -> None:
     """Print an organization file that describes an organization."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
-    from airflow_provider_workspace.procedures.organization import describe_organization
+    from airflow_provider_workspace.procedures.organization_import import import_organization
     from airflow_provider_workspace.state.dashboards import DASHBOARD_PREFIX, remembered_dashboards
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
         dashboards = remembered_dashboards(organization_id, hook.client.settings, DatabaseStore(DASHBOARD_PREFIX))
-        text = describe_organization(hook.client, organization_id, dashboards)
+        text = import_organization(hook.client, organization_id, dashboards)
     _write(text)
 
 

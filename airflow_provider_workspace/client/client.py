@@ -117,7 +117,7 @@ class WorkspaceClient:
             following, page = pages.next_operation(page), None
 
     def send_all(
-        self, operations: Sequence[Operation[T]], *, must_stop: Callable[[], bool] = lambda: False, **how: Any
+        self, operations: Sequence[Operation[T]], *, must_stop: Callable[[], bool] = lambda: False, **options: Any
     ) -> list[T | WorkspaceRequestError | None]:
         """
         Send operations in parallel, and return their results or errors in the same order.
@@ -125,7 +125,7 @@ class WorkspaceClient:
         After an error no other operation is started. The result of those that were not sent is ``None``.
 
         :param must_stop: whether to start no other operation; called before each
-        :param how: further arguments of :meth:`send`
+        :param options: further arguments of :meth:`send`
         """
         stopped = False
 
@@ -133,16 +133,16 @@ class WorkspaceClient:
             nonlocal stopped
             if stopped or must_stop():
                 return None
-            result = self.attempt(op, **how)
+            result = self.attempt(op, **options)
             stopped |= isinstance(result, WorkspaceRequestError)
             return result
 
         return [attempt(operations[0])] if len(operations) == 1 else self._backend.map(attempt, operations)
 
-    def attempt(self, op: Operation[T], **how: Any) -> T | WorkspaceRequestError:
+    def attempt(self, op: Operation[T], **options: Any) -> T | WorkspaceRequestError:
         """Send an operation, and return its result or the error; the arguments are those of :meth:`send`."""
         try:
-            return self.send(op, **how)
+            return self.send(op, **options)
         except WorkspaceRequestError as error:
             return error
 

@@ -193,7 +193,7 @@ class Settings(BaseModel):
         yield None, self.__dict__.get("base_url")  # missing during validation
         yield "source", self.__dict__.get("source")
 
-    def place(self, organization_id: str) -> str:
+    def organization_at_service(self, organization_id: str) -> str:
         """Return the service and an organization; an edited connection may lead to others."""
         return f"{self.base_url} {organization_id}"
 

@@ -10,7 +10,7 @@ from airflow.sdk import BaseHook
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.ids import check_id
-from airflow_provider_workspace.api.no_value import is_no_value, no_value_error
+from airflow_provider_workspace.api.templates import is_no_value, no_value_error
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
     WorkspaceError,

@@ -115,7 +115,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             return
         granted = self._granted()
         if granted is None:
-            digests = filter(None, (change.digest(plan.planned_for) for change in plan.changes))
+            digests = filter(None, (change.approval_digest(plan.planned_for) for change in plan.changes))
             self._ask(subject, plan.table(), sorted(digests), report)
         cure = (
             f"Start a new run to have the plan approved as it is now, instead of plan {granted['plan']}, which "
@@ -140,10 +140,10 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def _ask(self, subject: str, plan: str, digests: list[str], report: object) -> NoReturn:
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.procedures.plan import digest
+        from airflow_provider_workspace.procedures.plan import make_digest
         from airflow_provider_workspace.version_compat import ask_person, await_answer
 
-        name, ti_id = digest(digests)[-8:], self._context["ti"].id
+        name, ti_id = make_digest(digests)[-8:], self._context["ti"].id
         options, body = [_approve_option(name), REJECT], question(plan, name, len(digests), report)
         asked = ask_person(ti_id, options=options, subject=subject, body=body, users=self.approvers or [])
         if asked != options:
@@ -175,7 +175,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return getattr(self._context.get("ti"), "max_tries", None)
 
 
-def organization_at_service(settings: Settings, organization_id: str, name: str = "") -> str:
+def describe_organization(settings: Settings, organization_id: str, name: str = "") -> str:
     """Return the service and an organization for people."""
     from airflow_provider_workspace.errors import visible
 

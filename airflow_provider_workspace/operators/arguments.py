@@ -30,7 +30,7 @@ class Kind:
     """
     The kind of an argument.
 
-    :param how: function of :mod:`airflow_provider_workspace.operators.reading` that checks a value and returns it
+    :param reader: function of :mod:`airflow_provider_workspace.operators.reading` that checks a value and returns it
         parsed, without ``read_``; empty if something else does
     :param needed: whether an argument that was given must have a value. Otherwise it is as if it was not given
     :param words: texts that are no value; ``None`` for the usual ones
@@ -43,7 +43,7 @@ class Kind:
     # No dataclass, nor the class below: building one costs as much as importing a module of operators.
     def __init__(
         self,
-        how: str = "",
+        reader: str = "",
         *,
         needed: bool = True,
         words: tuple[str, ...] | None = None,
@@ -52,7 +52,7 @@ class Kind:
         is_path: bool = False,
         **options: Any,
     ) -> None:
-        self.how, self.options = how, options
+        self.reader, self.options = reader, options
         self.needed, self.words, self.none, self.whole, self.is_path = needed, words, none, whole, is_path
 
     def read(self, name: str, value: Any) -> Any:
@@ -64,7 +64,7 @@ class Kind:
         """
         from airflow_provider_workspace.operators import reading
 
-        return getattr(reading, f"read_{self.how}")(name, value, **self.options) if self.how else value
+        return getattr(reading, f"read_{self.reader}")(name, value, **self.options) if self.reader else value
 
 
 class Argument:
@@ -227,7 +227,7 @@ PATH = Kind(needed=False, is_path=True)
 CONTENT = Kind("nested", whole=True, is_path=True, leave_out=False)
 # Limits, times and lists of names: without a value, their defaults would be another order.
 NAMES = Kind("names")
-# Names of columns, by place or by name.
+# Names of columns, by position or by name.
 COLUMNS = Kind("columns")
 EXPORTS, SOME_EXPORTS = Kind("exports", at_least=1), Kind("exports", at_least=0)
 INTEGER, MAXIMUM, LEVEL = Kind("integer"), Kind("maximum", none=True), Kind("level", none=True)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from airflow.sdk import BaseOperator
 from jinja2 import Undefined
@@ -14,19 +14,15 @@ from jinja2 import Undefined
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.links import WorkspaceLink, url_for
 from airflow_provider_workspace.operators.arguments import (
-    FILTER,
     FLAG,
     ID,
-    INTEGER,
     NAME,
-    NAMES,
     OPTIONAL_ID,
     OPTIONAL_NAME,
     SWITCH,
     Arg,
     DeclaredArguments,
     arg,
-    choice,
     fixed,
 )
 from airflow_provider_workspace.version_compat import (
@@ -174,7 +170,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     return_secrets: bool = fixed(FLAG, default=False)
 
     def __post_init__(self) -> None:
-        """Set what :meth:`work` fills in: facts about the result, and the state across deferrals."""
+        """Set what a run adds: the result, and what is carried across deferrals."""
         self.created: bool | None = None
         self.not_applied: Sequence[Mapping[str, Any]] = ()
         # State that is kept across deferrals, see TaskState.
@@ -238,7 +234,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
         if its_id in ids or self.resource_kind.endswith("s"):
             self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
 
-    def filled(self, hook: WorkspaceHook, operation: str, *mappings: str, **fields: Any) -> Any:
+    def operation_from_arguments(self, hook: WorkspaceHook, operation: str, *mappings: str, **fields: Any) -> Any:
         """
         Return an operation with the arguments of the same names that were given, and the defaults of the connection.
 
@@ -288,7 +284,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     is_dry_run: ClassVar[Any]
 
     def __post_init__(self) -> None:
-        """Set what :meth:`work` fills in: the note of progress, and the check of the try."""
+        """Set what a run adds: the progress of its invites, and the check of its try."""
         # Progress of the invites that the task sends, for the status page.
         self.campaign: CampaignNote | None = None
         # Fails the task if another try of it has begun.
@@ -301,7 +297,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     def work(self, hook: WorkspaceHook) -> Any:
         """Write; a dry run ends at the first write, and a long pause defers the task, which then begins again."""
         if self.is_dry_run and not self.has_own_dry_run:
-            return self.describe_write(hook)
+            return self.plan_write(hook)
         client = hook.client
         self.check_latest_try = self.task_state.take_over()
         client.before_write, client.before_pause = self.check_latest_try or client.before_write, self.before_pause
@@ -309,9 +305,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         self._carried = {}
         return result
 
-    def describe_write(self, hook: WorkspaceHook) -> dict[str, Any]:
+    def plan_write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Return the first write as the plan, without sending it."""
-        from airflow_provider_workspace.procedures.dry_run import PlannedWrite, describe
+        from airflow_provider_workspace.procedures.dry_run import PlannedWrite, plan_of
 
         def stop(operation: Operation[Any], why: str) -> None:
             raise PlannedWrite(operation, why)
@@ -321,7 +317,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             found = self.write(hook)
         except PlannedWrite as planned:
             found = planned
-        return describe(found, return_secrets=self.return_secrets)
+        return plan_of(found, return_secrets=self.return_secrets)
 
     def before_pause(self, seconds: float) -> None:
         """Defer instead of a long pause, with the state that the task keeps."""
@@ -344,8 +340,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         from airflow_provider_workspace.state.campaigns import CampaignNote
 
         self.campaign = CampaignNote(self._context.get("ti"), organization_id)
-        # By place: after a deferral the connection may lead elsewhere, where nobody was invited yet.
-        place = hook.client.settings.place(organization_id)
+        # By service and organization: after a deferral the connection may lead elsewhere, where nobody was invited yet.
+        target = hook.client.settings.organization_at_service(organization_id)
         with self.campaign:
             report = invite_all(
                 hook.client,
@@ -354,7 +350,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
                 clock=time.time,
                 monotonic=time.monotonic,
                 memory=self.task_state,
-                kept=self._carried.setdefault("invites", {}).setdefault(place, {}),
+                kept=self._carried.setdefault("invites", {}).setdefault(target, {}),
                 progress=self.campaign.progress,
                 report=self.campaign.report,
                 **options,
@@ -414,138 +410,3 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         if self.not_applied and not self.created:  # after a create the client logs it
             self.log.warning("The existing record differs: %s", describe_differences(self.not_applied))
         return self.plain(record)
-
-
-class WorkspaceGetOperator(WorkspaceOperator):
-    """Base of the operators that retrieve a record."""
-
-    operation: ClassVar[str]
-    """Module and class of the operation."""
-
-    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Retrieve the record."""
-        return self.plain(hook.send(self.filled(hook, self.operation)))
-
-
-class WorkspaceCreateOperator(WorkspaceWriteOperator):
-    """
-    Base of the operators that create a record unless it exists.
-
-    :param if_exists: ``return`` the existing record, or ``fail``
-    """
-
-    if_exists: Literal["return", "fail"] = fixed(choice("return", "fail"), default="return")
-    operation: ClassVar[str]
-    """Module and class of the operation."""
-
-    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Create the record unless it exists, and return it."""
-        return self.create(hook, self.filled(hook, self.operation))
-
-    def create(self, hook: WorkspaceHook, operation: Operation[Any]) -> dict[str, Any]:
-        """Create a record unless it exists, and return it."""
-        from airflow_provider_workspace.procedures import ensure
-
-        record, self.created = ensure.create(hook.client, operation, if_exists=self.if_exists, memory=self.task_state)
-        return self.compared(operation, record)
-
-
-class WorkspaceUpdateOperator(WorkspaceWriteOperator):
-    """
-    Base of the operators that change a record; what is not given stays as it is.
-
-    :param set_null: names of fields to set to null
-    """
-
-    set_null: Arg[Sequence[str]] = arg(NAMES, default=())
-    operation: ClassVar[str]
-    """Module and class of the operation."""
-    read_operation: ClassVar[str]
-    """The operation that reads the record."""
-
-    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Change the record, and read it until it shows the change."""
-        from airflow_provider_workspace.procedures.ensure import change
-
-        update = self.filled(hook, self.operation, "set_null")
-        read = self.filled(hook, self.read_operation)
-        return self.plain(change(hook.client, update, lambda: hook.send(read)))
-
-
-class WorkspaceDeleteOperator(WorkspaceWriteOperator):
-    """
-    Base of the operators that delete what a list shows.
-
-    :param if_missing: ``ignore`` or ``fail`` if it does not exist
-    """
-
-    if_missing: Literal["ignore", "fail"] = fixed(choice("ignore", "fail"), default="ignore")
-    operation: ClassVar[str]
-    """Module and class of the operation."""
-    list_operation: ClassVar[str]
-    """The operation that lists what is left."""
-
-    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        """Delete the record, and look whether it is gone."""
-        from airflow_provider_workspace.api.operation import path_fields
-        from airflow_provider_workspace.procedures.find import find_by_id
-
-        delete, listed = self.filled(hook, self.operation), self.filled(hook, self.list_operation)
-        name = path_fields(delete.endpoint.path)[-1]
-        its_id = getattr(delete, name)
-        what = f"{name.removesuffix('_id')} {its_id}"
-        deleted = self.remove(hook, what, delete, find=lambda: find_by_id(hook.client, listed, its_id))
-        return {name: its_id, "deleted": deleted}
-
-    def remove(self, hook: WorkspaceHook, what: str, operation: Operation[Any], **how: Any) -> bool:
-        """Remove a record; the keyword arguments are those of ``ensure.remove``."""
-        from airflow_provider_workspace.procedures import ensure
-
-        return ensure.remove(hook.client, what, operation, if_missing=self.if_missing, **how)
-
-
-class SelectsRows(WorkspaceOperator):
-    """
-    Base of the operators that read all pages of a list and return the selected rows.
-
-    :param where: return rows whose fields have these values. A dot selects a field of a nested object, a list holds
-        alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. E-mail addresses are
-        compared regardless of letter case, ids however they are written. Prefix a field that the interface does not
-        name with ``extra.``
-    :param fields: fields to return of each row, written as in ``where``; by default all
-    :param count_only: return only the number of rows
-    :param max_rows: maximum number of rows, because XCom is not made for long lists. The task fails if there are more
-    """
-
-    where: Arg[Mapping[str, Any] | None] = arg(FILTER, default=None)
-    fields: Arg[Sequence[str] | None] = arg(NAMES, default=None)
-    count_only: Arg[bool] = arg(SWITCH, default=False)
-    max_rows: int = fixed(INTEGER, default=1000)
-
-    def read_rows(self, hook: WorkspaceHook, listed: Operation[Any]) -> list[dict[str, Any]] | int:
-        """Read a list, one page at a time."""
-        from typing import get_args
-
-        from airflow_provider_workspace.operators.row_filter import check_fields, check_where, filter_rows
-
-        (model,) = get_args(listed.endpoint.result.model_fields["results"].annotation)
-        kept = filter_rows(
-            map(self.plain, hook.client.rows(listed)),
-            where=check_where(self.where or {}, model, return_secrets=self.return_secrets),
-            fields=check_fields(self.fields or [], model, return_secrets=self.return_secrets),
-            count_only=self.count_only,
-            max_rows=self.max_rows,
-        )
-        self.log.info("%d rows", kept if isinstance(kept, int) else len(kept))
-        return kept
-
-
-class WorkspaceListOperator(SelectsRows):
-    """Base of the operators that list."""
-
-    operation: ClassVar[str]
-    """Module and class of the operation."""
-
-    def work(self, hook: WorkspaceHook) -> list[dict[str, Any]] | int:
-        """Return the selected rows."""
-        return self.read_rows(hook, self.filled(hook, self.operation))

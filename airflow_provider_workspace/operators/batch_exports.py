@@ -34,7 +34,7 @@ class WorkspacePauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Pause it."""
-        answer = hook.send(self.filled(hook, "batch_exports.PauseBatchExport", "body"))
+        answer = hook.send(self.operation_from_arguments(hook, "batch_exports.PauseBatchExport", "body"))
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": True}
 
 
@@ -50,5 +50,5 @@ class WorkspaceUnpauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Resume it."""
-        answer = hook.send(self.filled(hook, "batch_exports.UnpauseBatchExport", "body"))
+        answer = hook.send(self.operation_from_arguments(hook, "batch_exports.UnpauseBatchExport", "body"))
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": False}

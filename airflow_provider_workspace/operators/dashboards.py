@@ -17,14 +17,13 @@ from airflow_provider_workspace.operators.arguments import (
     choice,
     fixed,
 )
-from airflow_provider_workspace.operators.base import (
-    OfUser,
+from airflow_provider_workspace.operators.base import OfUser, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.crud import (
     WorkspaceCreateOperator,
     WorkspaceDeleteOperator,
     WorkspaceGetOperator,
     WorkspaceListOperator,
     WorkspaceUpdateOperator,
-    WorkspaceWriteOperator,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ class OfDashboard(OfProject):
     dashboard_id: Arg[int | str] = arg(ID)
 
 
-class DashboardFields(OfProject):
+class DashboardArguments(OfProject):
     """
     The writable fields of section "Dashboard".
 
@@ -79,7 +78,7 @@ class DashboardFields(OfProject):
     restriction_level: Arg[int | None] = arg(FIELD, default=None)
 
 
-class WorkspaceCreateDashboardOperator(DashboardFields, WorkspaceWriteOperator):
+class WorkspaceCreateDashboardOperator(DashboardArguments, WorkspaceWriteOperator):
     """
     Create a dashboard. Scopes ``dashboard:write`` and, to confirm a remembered one, ``dashboard:read``.
 
@@ -101,7 +100,7 @@ class WorkspaceCreateDashboardOperator(DashboardFields, WorkspaceWriteOperator):
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.state.dashboards import DashboardIdentity, DashboardRegistry
 
-        settings, create = hook.client.settings, self.filled(hook, "dashboards.CreateDashboard")
+        settings, create = hook.client.settings, self.operation_from_arguments(hook, "dashboards.CreateDashboard")
         identity = DashboardIdentity(settings.base_url, str(create.project_id), settings.organization_id, create.name)
         registry = DashboardRegistry(self.variable_key, identity, self.task_state, self.try_identity())
         if self.is_dry_run:  # which ends at the create
@@ -121,13 +120,13 @@ class WorkspaceGetDashboardOperator(OfDashboard, WorkspaceGetOperator):
     operation = "dashboards.GetDashboard"
 
 
-class WorkspaceUpdateDashboardOperator(OfDashboard, DashboardFields, WorkspaceUpdateOperator):
+class WorkspaceUpdateDashboardOperator(OfDashboard, DashboardArguments, WorkspaceUpdateOperator):
     """Change a dashboard; what is not given stays as it is. Scope ``dashboard:write``."""
 
     operation, read_operation = "dashboards.UpdateDashboard", "dashboards.GetDashboard"
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        update = self.filled(hook, self.operation, "set_null")
+        update = self.operation_from_arguments(hook, self.operation, "set_null")
         if update.deleted:  # a deleted dashboard cannot be read
             return self.plain(hook.client.send(update))
         return super().write(hook)
@@ -139,8 +138,8 @@ class WorkspaceDeleteDashboardOperator(OfDashboard, WorkspaceDeleteOperator):
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.ensure import read_dashboard
 
-        delete = self.filled(hook, "dashboards.UpdateDashboard", deleted=True)
-        read = self.filled(hook, "dashboards.GetDashboard")
+        delete = self.operation_from_arguments(hook, "dashboards.UpdateDashboard", deleted=True)
+        read = self.operation_from_arguments(hook, "dashboards.GetDashboard")
         find = partial(read_dashboard, hook.client, read)
         deleted = self.remove(hook, f"dashboard {self.dashboard_id}", delete, find=find)
         return {"dashboard_id": delete.dashboard_id, "deleted": deleted}
@@ -183,7 +182,7 @@ class WorkspaceAddDashboardCollaboratorOperator(OfDashboard, OfUser, WorkspaceCr
     level: Arg[int | None] = arg(FIELD, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        return self.create(hook, self.filled(hook, self.operation, user_uuid=self.find_user(hook)))
+        return self.create(hook, self.operation_from_arguments(hook, self.operation, user_uuid=self.find_user(hook)))
 
 
 class WorkspaceRemoveDashboardCollaboratorOperator(OfDashboard, OfUser, WorkspaceDeleteOperator):
@@ -194,16 +193,16 @@ class WorkspaceRemoveDashboardCollaboratorOperator(OfDashboard, OfUser, Workspac
         from airflow_provider_workspace.procedures.find import check_collaborator_id, find_by_uuid
 
         user_uuid = self.find_user(hook)
-        collaborators = self.filled(hook, "dashboards.ListDashboardCollaborators")
+        collaborators = self.operation_from_arguments(hook, "dashboards.ListDashboardCollaborators")
         try:
-            members = self.filled(hook, "members.ListMembers")
+            members = self.operation_from_arguments(hook, "members.ListMembers")
             members.request()  # refuse now an organization that could not be asked after the removal
         except WorkspaceConfigError:
             members = None
         deleted = self.remove(
             hook,
             f"collaborator {user_uuid} of dashboard {self.dashboard_id}",
-            self.filled(hook, "dashboards.RemoveDashboardCollaborator", user_uuid=user_uuid),
+            self.operation_from_arguments(hook, "dashboards.RemoveDashboardCollaborator", user_uuid=user_uuid),
             find=lambda: find_by_uuid(hook.client, collaborators, user_uuid),
             explain=lambda error: check_collaborator_id(hook.client, error, user_uuid, collaborators, members),
         )

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_workspace.operators.arguments import FIELD, ID, NAME, TEXT, Arg, arg
-from airflow_provider_workspace.operators.base import (
-    OfOrganization,
+from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.crud import (
     WorkspaceCreateOperator,
     WorkspaceDeleteOperator,
     WorkspaceGetOperator,
     WorkspaceListOperator,
     WorkspaceUpdateOperator,
-    WorkspaceWriteOperator,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class OfDomain(OfOrganization):
     domain_id: Arg[str] = arg(ID)
 
 
-class DomainSettings(OfOrganization):
+class DomainArguments(OfOrganization):
     """
     The writable fields of section "Domain", besides its name.
 
@@ -55,7 +54,7 @@ class WorkspaceListDomainsOperator(OfOrganization, WorkspaceListOperator):
     resource_kind = "domains"
 
 
-class WorkspaceCreateDomainOperator(DomainSettings, WorkspaceCreateOperator):
+class WorkspaceCreateDomainOperator(DomainArguments, WorkspaceCreateOperator):
     """
     Claim a domain, which then has to be verified. Scopes ``organization:write`` and ``organization:read``.
 
@@ -71,7 +70,7 @@ class WorkspaceCreateDomainOperator(DomainSettings, WorkspaceCreateOperator):
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.find import domain_name
 
-        return self.create(hook, self.filled(hook, self.operation, domain=domain_name(self.domain)))
+        return self.create(hook, self.operation_from_arguments(hook, self.operation, domain=domain_name(self.domain)))
 
 
 class WorkspaceGetDomainOperator(OfDomain, WorkspaceGetOperator):
@@ -80,7 +79,7 @@ class WorkspaceGetDomainOperator(OfDomain, WorkspaceGetOperator):
     operation = "domains.GetDomain"
 
 
-class WorkspaceUpdateDomainOperator(OfDomain, DomainSettings, WorkspaceUpdateOperator):
+class WorkspaceUpdateDomainOperator(OfDomain, DomainArguments, WorkspaceUpdateOperator):
     """
     Change a domain; what is not given stays as it is. Scope ``organization:write``.
 
@@ -112,7 +111,7 @@ class WorkspaceVerifyDomainOperator(OfDomain, WorkspaceWriteOperator):
         from airflow_provider_workspace.errors import WorkspacePermissionError
 
         try:
-            hook.send(self.filled(hook, "domains.VerifyDomain"))
+            hook.send(self.operation_from_arguments(hook, "domains.VerifyDomain"))
         except WorkspacePermissionError as error:
             if refuses_kind_of_key(error):
                 cure = (
@@ -122,6 +121,6 @@ class WorkspaceVerifyDomainOperator(OfDomain, WorkspaceWriteOperator):
                 )
                 error.args = (f"{cure} {error}",)
             raise
-        domain = hook.send(self.filled(hook, "domains.GetDomain"))
+        domain = hook.send(self.operation_from_arguments(hook, "domains.GetDomain"))
         self.log.info("The domain '%s' is %sverified.", domain.domain, "" if domain.is_verified else "not yet ")
         return self.plain(domain)

@@ -20,12 +20,11 @@ from airflow_provider_workspace.operators.arguments import (
     choice,
     fixed,
 )
-from airflow_provider_workspace.operators.base import (
-    OfOrganization,
+from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.crud import (
     WorkspaceCreateOperator,
     WorkspaceDeleteOperator,
     WorkspaceListOperator,
-    WorkspaceWriteOperator,
 )
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class WorkspaceCreateInviteOperator(OfOrganization, WorkspaceCreateOperator):
         from airflow_provider_workspace.procedures.roster import check_address
 
         email = check_address("target_email", self.target_email)
-        return self.create(hook, self.filled(hook, self.operation, target_email=email))
+        return self.create(hook, self.operation_from_arguments(hook, self.operation, target_email=email))
 
 
 class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
@@ -106,7 +105,7 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
 
     :param invites: rows (mappings with the fields of an invite; ``email`` is accepted for ``target_email``) or
         addresses: a list, or the XCom of another task
-    :param columns: names of columns, a list by place or a mapping by name such as
+    :param columns: names of columns, a list by position or a mapping by name such as
         ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``

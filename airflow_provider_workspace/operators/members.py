@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, organization_at_service
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
 from airflow_provider_workspace.operators.arguments import (
     COLUMNS,
     FIELD,
@@ -25,10 +25,9 @@ from airflow_provider_workspace.operators.arguments import (
 from airflow_provider_workspace.operators.base import (
     OfOrganization,
     OfUser,
-    WorkspaceDeleteOperator,
-    WorkspaceListOperator,
     WorkspaceWriteOperator,
 )
+from airflow_provider_workspace.operators.crud import WorkspaceDeleteOperator, WorkspaceListOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
@@ -60,8 +59,8 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.ensure import change, check_gone
         from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid
 
-        members, user_uuid = self.filled(hook, "members.ListMembers"), self.find_user(hook)
-        update = self.filled(hook, "members.UpdateMember", user_uuid=user_uuid, level=self.level)
+        members, user_uuid = self.operation_from_arguments(hook, "members.ListMembers"), self.find_user(hook)
+        update = self.operation_from_arguments(hook, "members.UpdateMember", user_uuid=user_uuid, level=self.level)
 
         find = partial(find_by_uuid, hook.client, members, user_uuid)
         try:
@@ -95,24 +94,24 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, read_rows
-        from airflow_provider_workspace.procedures.members import plan_removal
+        from airflow_provider_workspace.procedures.members import Guards, plan_removal
 
-        members = self.filled(hook, "members.ListMembers")
+        guards = Guards.read(self.protected, self.owner_level)
+        members = self.operation_from_arguments(hook, "members.ListMembers")
         what = f"member {self.user_uuid or self.user_email}"
         user_uuid = self.find_user(hook, removed=lambda: self.task_state.has_begun(what))
         if not user_uuid:
             return {"user_uuid": None, "deleted": True}
-        delete = self.filled(hook, "members.DeleteMember", user_uuid=user_uuid)
+        delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
         plan = plan_removal(
             hook.client,
             delete,
             read_rows(hook.client, members),
-            protected=self.protected,
-            owner_level=self.owner_level,
+            guards,
             allow_last_owner=self.allow_last_owner,
         )
         self.log.info("%s", plan.table())
-        where = organization_at_service(hook.client.settings, members.organization_id)
+        where = describe_organization(hook.client.settings, members.organization_id)
         self.await_approval(f"Make these changes to the members of {where}?", plan)
         self.task_state.begin(what)
         deleted = self.remove(
@@ -142,7 +141,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
         XCom of another task
-    :param columns: names of columns, a list by place or a mapping by name such as
+    :param columns: names of columns, a list by position or a mapping by name such as
         ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
@@ -199,7 +198,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         plan.check_approved_plan(self.approved, "the task with dry_run=True")
         if file and self.require_approval:
             file.write(plan.to_dict())
-        where = organization_at_service(hook.client.settings, organization_id)
+        where = describe_organization(hook.client.settings, organization_id)
         self.await_approval(f"Make these changes to the members of {where}?", plan, report=file)
         if not self.is_dry_run:
             try:
@@ -214,7 +213,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         """Read the roster; return what reads the lists and plans."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at
-        from airflow_provider_workspace.procedures.members import plan_members
+        from airflow_provider_workspace.procedures.members import Guards, plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         leaving = self.leavers is not None
@@ -224,13 +223,5 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
             raise WorkspaceInputError("Leave out on_invalid='skip': the person of a row that a roster skips is removed")
         name, rows = ("leavers", self.leavers) if leaving else ("roster", self.roster)
         roster = read_roster(rows, file_at(self.path), self.defaults, argument=name, columns=self.columns)
-        return partial(
-            plan_members,
-            hook.client,
-            organization_id,
-            roster,
-            protected=self.protected,
-            owner_level=self.owner_level,
-            leaving=leaving,
-            on_invalid=self.on_invalid,
-        )
+        guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
+        return partial(plan_members, hook.client, organization_id, roster, guards, leaving=leaving)

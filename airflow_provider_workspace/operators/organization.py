@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, organization_at_service
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
 from airflow_provider_workspace.operators.arguments import (
     COLUMNS,
     CONTENT,
@@ -53,8 +53,8 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     :param organization: name of the organization, if the file has several
     :param roster: the people, if the file names none under ``members``: rows (mappings with ``email``, ``level`` and
         other fields of an invite) or addresses, a list or the XCom of another task. Only the part ``members`` needs it
-    :param columns: names of columns of the rows or of the file's roster, a list by place or a mapping by name such as
-        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; by default ``columns`` under
+    :param columns: names of columns of the rows or of the file's roster, a list by position or a mapping by name such
+        as ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; by default ``columns`` under
         ``members``
     :param render_file: whether the file is a Jinja template. It sees connections and Variables, so render only files
         that nobody but the authors of Dags can write. ``False`` for a file that holds ``{{``, ``{%`` or ``{#`` as they
@@ -188,7 +188,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
                 f"{f', of which {unknown} cannot be known' if unknown else ''}.\n{plan.table(limit=MAX_LINES)}"
             )
         name = "" if isinstance(self.file, Mapping) and not self.organization else self.title
-        where = organization_at_service(hook.client.settings, organization_id, name)
+        where = describe_organization(hook.client.settings, organization_id, name)
         self.await_approval(f"Make these changes to {where}?", plan, report=file)
         return result
 

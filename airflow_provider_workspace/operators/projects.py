@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.arguments import FIELD, FIELDS, ID, ITEMS, NAME, TEXT, Arg, arg
-from airflow_provider_workspace.operators.base import (
-    OfOrganization,
+from airflow_provider_workspace.operators.base import OfOrganization
+from airflow_provider_workspace.operators.crud import (
     WorkspaceCreateOperator,
     WorkspaceGetOperator,
     WorkspaceListOperator,
@@ -54,7 +54,7 @@ class WorkspaceCreateProjectOperator(OfOrganization, WorkspaceCreateOperator):
     settings: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        return self.create(hook, self.filled(hook, self.operation, "settings"))
+        return self.create(hook, self.operation_from_arguments(hook, self.operation, "settings"))
 
 
 class WorkspaceGetProjectOperator(OfOrganization, WorkspaceGetOperator):

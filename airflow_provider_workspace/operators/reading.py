@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from airflow_provider_workspace.api.ids import MAX_NUMBER, canonical_uuid, check_id
-from airflow_provider_workspace.api.no_value import NO_VALUES, is_no_value, no_value_error
+from airflow_provider_workspace.api.templates import NO_VALUES, is_no_value, no_value_error
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
 
 # What a switch may render to.

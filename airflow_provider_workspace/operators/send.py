@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.operators.arguments import ENDPOINT_FIELDS, NAMES, NEEDED, Arg, arg, fixed
-from airflow_provider_workspace.operators.base import SelectsRows, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
+from airflow_provider_workspace.operators.crud import SelectsRows
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation

@@ -141,7 +141,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         organization_id = hook.organization_or_default(self.organization_id)
         export_ids, leave_paused = self.batch_export_ids, set(self.leave_paused)
         for export_id in export_ids:  # refuse now a resume request that would be invalid later
-            self.filled(hook, "batch_exports.UnpauseBatchExport", batch_export_id=export_id).request()
+            self.operation_from_arguments(hook, "batch_exports.UnpauseBatchExport", batch_export_id=export_id).request()
             if self.state_of:
                 state_reader(hook, self.state_of, export_id, {})
         opened_at = time.time()

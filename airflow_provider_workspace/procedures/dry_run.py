@@ -1,4 +1,4 @@
-"""Dry run: stop at the first write, and describe it."""
+"""Dry run: stop at the first write, and return it as the plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PlannedWrite(Exception):  # noqa: N818 - not an error
     """Raised by a dry run instead of sending a write; its arguments are the operation and the reason for it."""
 
 
-def describe(result: Any, *, return_secrets: bool) -> dict[str, Any]:
+def plan_of(result: Any, *, return_secrets: bool) -> dict[str, Any]:
     """Return the first write, or the result if nothing is to be written, as plain JSON, and log it."""
     if isinstance(result, PlannedWrite):
         operation: Operation[Any] = result.args[0]

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 # How long to look for the record of somebody else when the service refuses a name as taken.
 TAKEN_SECONDS = 5.5
 # Maximum seconds to wait until a change is visible; after that the task fails, and its retries continue.
-CHECK_SECONDS = 60.0
+MAX_CHECK_SECONDS = 60.0
 
 
 class Memory(Protocol):
@@ -249,7 +249,7 @@ def check_done(client: WorkspaceClient, what: str, operation: Operation[Any], is
     :param what: what was done, for messages
     :raises WorkspaceNotAppliedError: if the effect does not become visible
     """
-    seconds = min(client.settings.consistency_time, CHECK_SECONDS)
+    seconds = min(client.settings.consistency_time, MAX_CHECK_SECONDS)
     try:
         done = is_done() or look_until(client, is_done, seconds)
     except WorkspacePermissionError as error:

@@ -39,6 +39,7 @@ from airflow_provider_workspace.procedures.snapshot import Snapshot, take_snapsh
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.procedures.ensure import Memory
 
 log = logging.getLogger(__name__)
@@ -54,8 +55,8 @@ FRESH_SECONDS = 60.0
 MAX_SLOW_READINGS = 2
 # How many chunks may have an unknown outcome before the others wait for them.
 MAX_IN_DOUBT = 40
-# After so many refusals in a row, the rows are not the cause.
-MAX_REFUSALS = 20
+# After so many refused requests in a row, the rows are not the cause.
+MAX_REFUSED_CHUNKS = 20
 # The longest wait for a limit, and the longest time without a new invite, in seconds.
 MAX_WAIT = 25 * 3600.0
 MAX_IDLE = 2 * DAY
@@ -122,11 +123,12 @@ def invite_all(
         wait_for_consistency(client, memory)
     quota = Quota(client.settings.invites_per_hour, client.settings.invites_per_day, kept)
     quota.kept.setdefault("progress_at", clock())
-    campaign = _Campaign(client, organization_id, roster.rows, report, quota, (clock, monotonic), memory)
+    rows = _Rows(roster.rows, report, quota, client.settings)
+    campaign = _Campaign(client, organization_id, rows, _Pace((clock, monotonic), memory), quota)
     if dry_run:
         campaign.read()
-        for row in list(campaign.open.values()):
-            campaign.finish(row, "planned", "is neither a member nor invited")
+        for row in list(rows.open.values()):
+            rows.finish(row, "planned", "is neither a member nor invited")
         return report
     campaign.run(progress, max_wait)
     quota.kept.clear()
@@ -154,118 +156,40 @@ class _Doubt:
     error: WorkspaceRequestError | None
 
 
-class _Campaign:
-    """The rows without a result, and what decides on the next request: what the lists show, limits, doubts."""
+class _Rows:
+    """The rows without a result, and what is known of each: what the lists showed, doubts, refusals."""
 
-    def __init__(
-        self,
-        client: WorkspaceClient,
-        organization_id: str,
-        rows: list[Row],
-        report: InvitesReport,
-        quota: Quota,
-        clocks: tuple[Callable[[], float], Callable[[], float]],
-        memory: Memory | None,
-    ) -> None:
-        self.client, self.settings = client, client.settings
-        self.organization_id = organization_id
+    def __init__(self, rows: list[Row], report: InvitesReport, quota: Quota, settings: Settings) -> None:
         self.open = {row.key: row for row in rows}
-        self.report = report
-        self.quota = quota
-        self.clocks = clocks
-        self.memory = memory
+        self.report, self.quota, self.settings = report, quota, settings
         self.total = 0
         """Number of rows to send after the first reading; 0 before it."""
-        self.earlier = quota.sent()
+        self.invited_before = quota.sent()
         """Addresses that this task invited before a deferral."""
-        # The lists
-        self.listed: list[float] = []
-        """Creation times of the invites in the lists."""
-        self.read_at = 0.0, 0.0
-        self.fresh_for = FRESH_SECONDS
-        self.slow_readings = 0
-        self.missed = [0.0, 0.0]
-        """Seconds by which each clock ran behind a pause, or was set back during it."""
-        # The requests
-        self.ahead = 1
-        """How many requests are handed out at once: one until it succeeds, then twice as many each time."""
-        self.handed_out_at = 0.0, 0.0
         self.accepted = False
         """Whether the service accepted any request."""
-        self.noted_at = -math.inf
-        self.limited: WorkspaceRateLimitError | None = None
-        """The last 429."""
-        self.hold_until = -math.inf
-        """Time until which a limit forbids sending."""
-        # The rows
-        self.doubts: dict[str, _Doubt] = {}
         self.tried: set[str] = set()
         """Addresses that a request without a clear response may have invited."""
+        self.doubts: dict[str, _Doubt] = {}
         self.lost: Counter[str] = Counter()
         """How often the response about an address was lost."""
         self.refused: dict[str, WorkspaceRequestError] = {}
         """Rows that were refused alone, until the lists are read."""
-        self.suspects: list[tuple[list[Row], WorkspaceStatusError]] = []
+        self.refused_chunks: list[tuple[list[Row], WorkspaceStatusError]] = []
         """Chunks that were refused for one of their rows, until the lists are read."""
         self.parts = [[self.open[key] for key in keys if key in self.open] for keys in quota.parts]
         """Parts of refused chunks, the smallest first: a row is sent with the first one that has it."""
-        self.refusals = self.denied = 0
+        self.refusals = self.forbidden = 0
         """Number of consecutive requests refused, perhaps for a row; of rows refused with 403 before any success."""
 
-    def run(self, progress: Callable[[int, int], None], max_wait: float) -> None:
-        self.read()
-        if self.open:
-            progress(0, self.total)
-        while self.open:
-            self.send(progress)
-            if self.open:
-                self.wait(max_wait)
-                self.read()
+    # What the lists show
 
-    def now(self) -> tuple[float, float]:
-        """Return the time by both clocks; a pause has surely taken its seconds."""
-        clock, monotonic = self.clocks
-        return clock() + self.missed[0], monotonic() + self.missed[1]
-
-    def seconds_since(self, then: tuple[float, float]) -> float:
-        """Return the seconds that have passed by the clock that says more; a clock that was set back counts, too."""
-        return max(abs(now - before) for now, before in zip(self.now(), then, strict=True))
-
-    # Reading
-
-    def read(self) -> None:
-        """Read the lists, and finish the rows that they decide."""
-        while True:
-            self.read_at = self.now()
-            try:
-                # Members matter only if somebody is not among the invites.
-                wanted = set(self.open)
-                seen = take_snapshot(self.client, "people", self.organization_id, wanted=wanted, complete=True)
-            except WorkspaceRequestError as error:
-                if self.accepted or self.tried:  # the error carries the report
-                    raise self.incomplete(error) from error
-                raise
-            seconds = self.seconds_since(self.read_at)
-            if seconds <= FRESH_SECONDS or self.slow_readings == MAX_SLOW_READINGS:
-                break
-            self.slow_readings += 1
-        self.fresh_for = max(FRESH_SECONDS, 5 * seconds)
-        self.listed = [time for time in map(parse_timestamp, seen.invited_at) if time is not None]
-        self.compare(seen)
-        self.total = self.total or len(self.open)
-        self.resolve_refusals()
-        self.resolve_doubts()
-
-    def is_stale(self) -> bool:
-        """Return whether the lists are too old to send more: the process may have been suspended."""
-        return self.seconds_since(self.read_at) > self.fresh_for
-
-    def compare(self, seen: Snapshot) -> None:
+    def compare(self, seen: Snapshot, read_at: float) -> None:
         """Finish the rows of members and of people with an open invite."""
         invited, others = seen.open_invites(), 0
         for row in list(self.open.values()):
             key = row.key
-            if key in self.earlier:
+            if key in self.invited_before:
                 self.finish(row, "invited", "by an earlier part of this task")
             elif key in self.quota.refused:
                 self.finish(row, "failed", self.quota.refused[key])
@@ -275,7 +199,7 @@ class _Campaign:
             elif key in invited and key in self.tried:
                 doubt = self.doubts.get(key)
                 self.accepted = True
-                self.quota.note_sent(doubt.at if doubt else self.read_at[0], [key])
+                self.quota.note_sent(doubt.at if doubt else read_at, [key])
                 self.finish(row, "invited", "" if doubt and doubt.error is None else FOUND)
             elif key in invited:
                 others += bool(self.total)
@@ -284,6 +208,7 @@ class _Campaign:
             log.warning(
                 "Give the tasks that invite a pool with one slot: another task invited %d of these people.", others
             )
+        self.total = self.total or len(self.open)
 
     def resolve_refusals(self) -> None:
         """Finish the rows that were refused alone, and split the refused chunks."""
@@ -292,7 +217,7 @@ class _Campaign:
                 self.quota.refused[key] = _detail(error)
                 self.finish(self.open[key], "failed", _detail(error))
         self.refused.clear()
-        for chunk, status_error in self.suspects:
+        for chunk, status_error in self.refused_chunks:
             rows = [row for row in chunk if row.key in self.open]
             named = _named_row(status_error, chunk)
             if named in rows:
@@ -304,13 +229,17 @@ class _Campaign:
                 middle = (len(rows) + 1) // 2
                 parts = [rows[:middle], rows[middle:]]
             self.parts = parts + self.parts
-        self.suspects.clear()
+        self.refused_chunks.clear()
 
-    def resolve_doubts(self) -> None:
-        """Resolve the unknown outcomes whose consistency time was over when the lists were read: not applied."""
+    def resolve_doubts(self, read_at: float) -> None:
+        """
+        Resolve the unknown outcomes whose consistency time was over when the lists were read: not applied.
+
+        :param read_at: that time by the monotonic clock
+        """
         lost_for_good: WorkspaceRequestError | None = None
         for key, doubt in list(self.doubts.items()):
-            if self.read_at[1] - doubt.since < self.settings.consistency_time - 0.001:  # the rounding of pauses
+            if read_at - doubt.since < self.settings.consistency_time - 0.001:  # the rounding of pauses
                 continue
             if doubt.error is None:
                 self.finish(self.open[key], "failed", NOT_LISTED)
@@ -322,37 +251,49 @@ class _Campaign:
         if lost_for_good is not None:
             raise self.incomplete(lost_for_good) from lost_for_good
 
-    # Sending
+    # What requests returned
 
-    def send(self, progress: Callable[[int, int], None]) -> None:
-        """Send what the limits permit, until the lists must be read again, as after each error."""
-        if self.now()[0] < self.hold_until:
-            return
-        chunks, failed = self.chunks(), False
-        while chunks and not failed and not self.is_stale() and not self.must_look_up():
-            batch, self.handed_out_at = chunks[: self.ahead], self.now()
-            requests = [
-                CreateInvites(
-                    organization_id=self.organization_id,
-                    invites=[row.invite for row in rows],
-                    body=self.settings.bulk_invite_body,
-                )
-                for rows in batch
-            ]
-            results = self.client.send_all(requests, caller_looks_up=True, note=self.note, must_stop=self.must_stop)
-            failed = self.record(batch, results)
-            chunks = [rows for rows, result in zip(batch, results, strict=True) if result is None] + chunks[
-                len(batch) :
-            ]
-            self.ahead = self.ahead if failed else 2 * self.ahead
-            progress(self.total - len(self.open), self.total)
+    def accept(self, rows: list[Row], made: list[Invite], now: tuple[float, float]) -> None:
+        """Record a success; the outcome of rows whose invites the response does not show is unknown."""
+        self.accepted = True
+        self.refusals = 0
+        ids = {address_key(invite.target_email): invite.id for invite in made if invite.target_email and invite.id}
+        self.doubt([row for row in rows if row.key not in ids], None, now)
+        invited = [row for row in rows if row.key not in self.doubts]
+        for row in invited:
+            self.finish(row, "invited", invite_id=ids.get(row.key))
+        self.quota.note_sent(now[0], [row.key for row in invited])
 
-    def chunks(self) -> list[list[Row]]:
-        """Return the rows of each request."""
+    def doubt(self, rows: list[Row], error: WorkspaceRequestError | None, now: tuple[float, float]) -> None:
+        """Record an unknown outcome."""
+        doubt = _Doubt(*now, error)
+        self.doubts.update((row.key, doubt) for row in rows)
+        self.tried.update(row.key for row in rows)
+        self.lost.update(row.key for row in rows)
+
+    def refuse(self, rows: list[Row], error: WorkspaceStatusError, now: float) -> WorkspaceStatusError | None:
+        """Record a refused request, perhaps for one of its rows; return the error if the rows are not the cause."""
+        self.refusals += 1
+        self.tried.update(row.key for row in rows)
+        self.quota.note_refused_rows(now, len(rows))
+        if len(rows) > 1:
+            self.refused_chunks.append((rows, error))
+        else:
+            self.refused[rows[0].key] = error
+            self.forbidden += error.status == 403 and not self.accepted
+        rows_are_not_the_cause = self.refusals >= MAX_REFUSED_CHUNKS or self.forbidden >= min(2, self.total)
+        return error if rows_are_not_the_cause else None
+
+    # What is sent next
+
+    def must_look_up(self) -> bool:
+        """Return whether so many answers were lost that nothing else is sent before they are looked up."""
+        lost = sum(doubt.error is not None for doubt in self.doubts.values())
+        return lost >= (MAX_IN_DOUBT * self.settings.bulk_invite_limit if self.accepted else 1)
+
+    def chunks(self, granted: int) -> list[list[Row]]:
+        """Return the rows of each request, together as many as are granted."""
         sendable = {key: row for key, row in self.open.items() if key not in self.doubts}
-        granted, again = self.quota.grants(self.listed, len(sendable), self.now()[0])
-        if again is not None and not granted:
-            self.hold_until = again
         self.parts = [part for part in self.parts if any(row.key in self.open for row in part)]
         chunks = [[sendable.pop(row.key) for row in part if row.key in sendable] for part in self.parts]
         rest = list(sendable.values())
@@ -366,116 +307,7 @@ class _Campaign:
                 granted -= len(permitted[-1])
         return permitted
 
-    def must_stop(self) -> bool:
-        """Return whether to start no other request: the lists are stale, or it is time to tell the progress."""
-        return self.is_stale() or self.seconds_since(self.handed_out_at) > NOTE_SECONDS
-
-    def must_look_up(self) -> bool:
-        """Return whether so many answers were lost that nothing else is sent before they are looked up."""
-        lost = sum(doubt.error is not None for doubt in self.doubts.values())
-        return lost >= (MAX_IN_DOUBT * self.settings.bulk_invite_limit if self.accepted else 1)
-
-    def note(self, *_: object) -> None:
-        """Note that invites are being sent, unless that was noted just now."""
-        now = self.clocks[0]()
-        if self.memory is not None and not 0 <= now - self.noted_at <= NOTE_SECONDS:
-            self.noted_at = now
-            self.memory.begin(INVITING)
-
-    def record(self, batch: list[list[Row]], results: list[Any]) -> bool:
-        """
-        Record the results of requests, and return whether one is an error.
-
-        :raises WorkspaceInvitesIncompleteError: if other requests would be refused as well
-        """
-        errors: list[tuple[list[Row], WorkspaceRequestError]] = []
-        for rows, result in zip(batch, results, strict=True):
-            if isinstance(result, WorkspaceRequestError):
-                errors.append((rows, result))
-            elif result is not None:
-                self.accept(rows, result)
-        limited = 0
-        fatal: WorkspaceRequestError | None = None
-        for rows, error in errors:
-            if isinstance(error, WorkspaceRateLimitError):
-                self.limited = error
-                limited += len(rows)
-            elif is_in_doubt(error):
-                self.doubt(rows, error)
-                self.noted_at = -math.inf
-                self.note()  # it may take effect within the consistency time from now
-            elif is_refused(error, one_of_many=True):
-                fatal = self.refuse(rows, error) or fatal
-            else:
-                fatal = fatal or error
-                for row in rows:
-                    self.finish(row, "not_sent", str(error))
-        if fatal is not None:
-            raise self.incomplete(fatal) from fatal
-        if limited:
-            self.ahead = 1
-            self.read()
-            asked = self.limited.retry_after if self.limited else None
-            self.hold_until = self.quota.refuse(self.listed, limited, asked, self.now()[0])
-        return bool(errors)
-
-    def accept(self, rows: list[Row], made: list[Invite]) -> None:
-        """Record a success; the outcome of rows whose invites the response does not show is unknown."""
-        self.accepted = True
-        self.refusals = 0
-        ids = {address_key(invite.target_email): invite.id for invite in made if invite.target_email and invite.id}
-        self.doubt([row for row in rows if row.key not in ids], None)
-        invited = [row for row in rows if row.key not in self.doubts]
-        for row in invited:
-            self.finish(row, "invited", invite_id=ids.get(row.key))
-        self.quota.note_sent(self.now()[0], [row.key for row in invited])
-
-    def doubt(self, rows: list[Row], error: WorkspaceRequestError | None) -> None:
-        """Record an unknown outcome."""
-        doubt = _Doubt(*self.now(), error)
-        self.doubts.update((row.key, doubt) for row in rows)
-        self.tried.update(row.key for row in rows)
-        self.lost.update(row.key for row in rows)
-
-    def refuse(self, rows: list[Row], error: WorkspaceStatusError) -> WorkspaceStatusError | None:
-        """Record a refused request, perhaps for one of its rows; return the error if the rows are not the cause."""
-        self.refusals += 1
-        self.tried.update(row.key for row in rows)
-        self.quota.note_refused_rows(self.now()[0], len(rows))
-        if len(rows) > 1:
-            self.suspects.append((rows, error))
-        else:
-            self.refused[rows[0].key] = error
-            self.denied += error.status == 403 and not self.accepted
-        return error if self.refusals >= MAX_REFUSALS or self.denied >= min(2, self.total) else None
-
-    # Waiting
-
-    def wait(self, max_wait: float) -> None:
-        """Wait until an unknown outcome may be listed or a limit permits more, whichever comes first."""
-        now, monotonic = before = self.now()
-        held = self.hold_until - now
-        sendable = len(self.open) > len(self.doubts)
-        if sendable and held <= 0 and not self.must_look_up():
-            return
-        most = self.settings.consistency_time
-        pauses = [next(look_up_pauses(monotonic - doubt.since, most)) for doubt in self.doubts.values()]
-        if sendable and held > 0:
-            pauses.append(held)
-        seconds = min(pauses)
-        self.report.waits_for = "the lists must show who was invited"
-        if not self.doubts:
-            self.report.waits_for = self.quota.reason
-            if seconds > max_wait or now > self.quota.kept["progress_at"] + MAX_IDLE:
-                raise self.incomplete(self.limited, retry_after=seconds)
-            self.ahead = 1
-        log.info("%s. Continuing in %.0f s: %s.", self.report.summary(), seconds, self.report.waits_for)
-        self.quota.parts[:] = [[row.key for row in part] for part in self.parts]
-        self.client.pause(seconds)
-        passed = [max(0.0, then + seconds - now) for then, now in zip(before, self.now(), strict=True)]
-        self.missed = [missed + more for missed, more in zip(self.missed, passed, strict=True)]
-
-    # Results of rows
+    # Results
 
     def finish(self, row: Row, status: str, reason: str = "", invite_id: str | None = None) -> None:
         """Report the result of a row."""
@@ -487,12 +319,12 @@ class _Campaign:
         self, error: WorkspaceRequestError | None, retry_after: float | None = None
     ) -> WorkspaceInvitesIncompleteError:
         """Report the rows without a result, and return the error to raise."""
-        suspected = {row.key: error for rows, error in self.suspects for row in rows}
+        in_refused_chunk = {row.key: error for rows, error in self.refused_chunks for row in rows}
         for row in list(self.open.values()):
             if row.key in self.doubts:
                 self.finish(row, "unknown", str(self.doubts[row.key].error or NOT_LISTED))
-            elif row.key in suspected:
-                self.finish(row, "unknown", str(suspected[row.key]))
+            elif row.key in in_refused_chunk:
+                self.finish(row, "unknown", str(in_refused_chunk[row.key]))
             elif row.key in self.refused:
                 self.finish(row, "failed", _detail(self.refused[row.key]))
             elif retry_after is not None:
@@ -504,6 +336,195 @@ class _Campaign:
             retry_after = error.retry_after
         msg = f"Not everybody was invited ({self.report.summary()}): {why} The next try sends only the missing invites."
         return WorkspaceInvitesIncompleteError(msg, self.report, error, retry_after)
+
+
+class _Pace:
+    """When to go on: the clocks, how old the lists are, how many requests at once, and until when a limit holds."""
+
+    def __init__(self, clocks: tuple[Callable[[], float], Callable[[], float]], memory: Memory | None) -> None:
+        self.clocks, self.memory = clocks, memory
+        self.lag = [0.0, 0.0]
+        """Seconds by which each clock ran behind a pause, or was set back during it."""
+        self.read_at = 0.0, 0.0
+        self.fresh_for = FRESH_SECONDS
+        self.slow_readings = 0
+        self.handed_out_at = 0.0, 0.0
+        self.batch_size = 1
+        """How many requests are handed out at once: one until it succeeds, then twice as many each time."""
+        self.noted_at = -math.inf
+        self.hold_until = -math.inf
+        """Time until which a limit forbids sending."""
+
+    def now(self) -> tuple[float, float]:
+        """Return the time by both clocks; a pause has surely taken its seconds."""
+        clock, monotonic = self.clocks
+        return clock() + self.lag[0], monotonic() + self.lag[1]
+
+    def seconds_since(self, then: tuple[float, float]) -> float:
+        """Return the seconds that have passed by the clock that says more; a clock that was set back counts, too."""
+        return max(abs(now - before) for now, before in zip(self.now(), then, strict=True))
+
+    def accepts_reading(self) -> bool:
+        """Return whether the lists were read fast enough to be used; only so many slow readings are repeated."""
+        seconds = self.seconds_since(self.read_at)
+        self.fresh_for = max(FRESH_SECONDS, 5 * seconds)
+        if seconds <= FRESH_SECONDS or self.slow_readings == MAX_SLOW_READINGS:
+            return True
+        self.slow_readings += 1
+        return False
+
+    def is_stale(self) -> bool:
+        """Return whether the lists are too old to send more: the process may have been suspended."""
+        return self.seconds_since(self.read_at) > self.fresh_for
+
+    def must_stop(self) -> bool:
+        """Return whether to start no other request: the lists are stale, or it is time to tell the progress."""
+        return self.is_stale() or self.seconds_since(self.handed_out_at) > NOTE_SECONDS
+
+    def note(self, *_: object) -> None:
+        """Note that invites are being sent, unless that was noted just now."""
+        now = self.clocks[0]()
+        if self.memory is not None and not 0 <= now - self.noted_at <= NOTE_SECONDS:
+            self.noted_at = now
+            self.memory.begin(INVITING)
+
+    def pause(self, client: WorkspaceClient, seconds: float) -> None:
+        """Pause, and note by how much the clocks say less."""
+        before = self.now()
+        client.pause(seconds)
+        passed = [max(0.0, then + seconds - now) for then, now in zip(before, self.now(), strict=True)]
+        self.lag = [lag + more for lag, more in zip(self.lag, passed, strict=True)]
+
+
+class _Campaign:
+    """Read the lists, send what they and the limits permit, and wait, until no row is open."""
+
+    def __init__(self, client: WorkspaceClient, organization_id: str, rows: _Rows, pace: _Pace, quota: Quota) -> None:
+        self.client, self.organization_id = client, organization_id
+        self.rows, self.pace, self.quota = rows, pace, quota
+        self.listed: list[float] = []
+        """Creation times of the invites in the lists."""
+        self.limited: WorkspaceRateLimitError | None = None
+        """The last 429."""
+
+    def run(self, progress: Callable[[int, int], None], max_wait: float) -> None:
+        rows = self.rows
+        self.read()
+        if rows.open:
+            progress(0, rows.total)
+        while rows.open:
+            self.send(progress)
+            if rows.open:
+                self.wait(max_wait)
+                self.read()
+
+    def read(self) -> None:
+        """Read the lists, and finish the rows that they decide."""
+        rows, pace = self.rows, self.pace
+        while True:
+            pace.read_at = pace.now()
+            try:
+                # Members matter only if somebody is not among the invites.
+                wanted = set(rows.open)
+                seen = take_snapshot(self.client, "people", self.organization_id, wanted=wanted, complete=True)
+            except WorkspaceRequestError as error:
+                if rows.accepted or rows.tried:  # the error carries the report
+                    raise rows.incomplete(error) from error
+                raise
+            if pace.accepts_reading():
+                break
+        self.listed = [time for time in map(parse_timestamp, seen.invited_at) if time is not None]
+        rows.compare(seen, pace.read_at[0])
+        rows.resolve_refusals()
+        rows.resolve_doubts(pace.read_at[1])
+
+    def send(self, progress: Callable[[int, int], None]) -> None:
+        """Send what the limits permit, until the lists must be read again, as after each error."""
+        rows, pace, settings = self.rows, self.pace, self.client.settings
+        now = pace.now()[0]
+        if now < pace.hold_until:
+            return
+        granted, more_at = self.quota.grants(self.listed, len(rows.open) - len(rows.doubts), now)
+        if more_at is not None and not granted:
+            pace.hold_until = more_at
+        chunks, failed = rows.chunks(granted), False
+        while chunks and not failed and not pace.is_stale() and not rows.must_look_up():
+            batch, pace.handed_out_at = chunks[: pace.batch_size], pace.now()
+            requests = [
+                CreateInvites(
+                    organization_id=self.organization_id,
+                    invites=[row.invite for row in chunk],
+                    body=settings.bulk_invite_body,
+                )
+                for chunk in batch
+            ]
+            results = self.client.send_all(requests, caller_looks_up=True, note=pace.note, must_stop=pace.must_stop)
+            failed = self.record(batch, results)
+            unsent = [chunk for chunk, result in zip(batch, results, strict=True) if result is None]
+            chunks = unsent + chunks[len(batch) :]
+            pace.batch_size *= 1 if failed else 2
+            progress(rows.total - len(rows.open), rows.total)
+
+    def record(self, batch: list[list[Row]], results: list[Any]) -> bool:
+        """
+        Record the results of requests, and return whether one is an error.
+
+        :raises WorkspaceInvitesIncompleteError: if other requests would be refused as well
+        """
+        rows, pace = self.rows, self.pace
+        errors: list[tuple[list[Row], WorkspaceRequestError]] = []
+        for chunk, result in zip(batch, results, strict=True):
+            if isinstance(result, WorkspaceRequestError):
+                errors.append((chunk, result))
+            elif result is not None:
+                rows.accept(chunk, result, pace.now())
+        limited = 0
+        fatal: WorkspaceRequestError | None = None
+        for chunk, error in errors:
+            if isinstance(error, WorkspaceRateLimitError):
+                self.limited = error
+                limited += len(chunk)
+            elif is_in_doubt(error):
+                rows.doubt(chunk, error, pace.now())
+                pace.noted_at = -math.inf
+                pace.note()  # it may take effect within the consistency time from now
+            elif is_refused(error, one_of_many=True):
+                fatal = rows.refuse(chunk, error, pace.now()[0]) or fatal
+            else:
+                fatal = fatal or error
+                for row in chunk:
+                    rows.finish(row, "not_sent", str(error))
+        if fatal is not None:
+            raise rows.incomplete(fatal) from fatal
+        if limited:
+            pace.batch_size = 1
+            self.read()
+            asked = self.limited.retry_after if self.limited else None
+            pace.hold_until = self.quota.refuse(self.listed, limited, asked, pace.now()[0])
+        return bool(errors)
+
+    def wait(self, max_wait: float) -> None:
+        """Wait until an unknown outcome may be listed or a limit permits more, whichever comes first."""
+        rows, pace, report = self.rows, self.pace, self.rows.report
+        now, monotonic = pace.now()
+        held = pace.hold_until - now
+        sendable = len(rows.open) > len(rows.doubts)
+        if sendable and held <= 0 and not rows.must_look_up():
+            return
+        most = self.client.settings.consistency_time
+        pauses = [next(look_up_pauses(monotonic - doubt.since, most)) for doubt in rows.doubts.values()]
+        if sendable and held > 0:
+            pauses.append(held)
+        seconds = min(pauses)
+        report.waits_for = "the lists must show who was invited"
+        if not rows.doubts:
+            report.waits_for = self.quota.reason
+            if seconds > max_wait or now > self.quota.kept["progress_at"] + MAX_IDLE:
+                raise rows.incomplete(self.limited, retry_after=seconds)
+            pace.batch_size = 1
+        log.info("%s. Continuing in %.0f s: %s.", report.summary(), seconds, report.waits_for)
+        self.quota.parts[:] = [[row.key for row in part] for part in rows.parts]
+        pace.pause(self.client, seconds)
 
 
 def _named_row(error: WorkspaceStatusError, chunk: list[Row]) -> Row | None:

@@ -14,7 +14,7 @@ STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "fai
 # Statuses that need attention.
 NEEDS_ATTENTION = ("invalid", "failed", "unknown", "not_sent")
 # Maximum number of rows in the log.
-MAX_LINES = 50
+MAX_LOGGED_ROWS = 50
 # Maximum number of rows in an error; the report has all of them.
 MAX_NAMED = 20
 
@@ -71,10 +71,10 @@ class InvitesReport:
         others = [item for item in self.entries if item.status not in ("invited", "already_invited")]
         lines += [
             f"  row {item.row:<6} {item.status:<16} {visible(item.email or '-'):<40} {visible(item.reason)}".rstrip()
-            for item in others[:MAX_LINES]
+            for item in others[:MAX_LOGGED_ROWS]
         ]
-        if len(others) > MAX_LINES:
-            lines.append(f"  … and {len(others) - MAX_LINES} more, all in the report")
+        if len(others) > MAX_LOGGED_ROWS:
+            lines.append(f"  … and {len(others) - MAX_LOGGED_ROWS} more, all in the report")
         return "\n".join(lines)
 
     def summary(self) -> str:

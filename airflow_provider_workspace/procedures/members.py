@@ -6,7 +6,8 @@ Everybody on the roster must be a member with its level, or have an open invite;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
@@ -31,36 +32,67 @@ HIDDEN, ADDRESS = "the service does not show ", "their address"
 LEAVING = "is leaving"
 
 
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """
+    Whom a plan neither removes nor changes, and what an invalid row means.
+
+    :param protected: their addresses, as :func:`address_key` returns them
+    :param owner_level: members of this level and above, too; ``None`` to treat them like others
+    :param on_invalid: ``fail`` if a row is invalid, or ``skip`` such rows; only where their people are not removed
+    """
+
+    protected: frozenset[str]
+    owner_level: int | None
+    on_invalid: str = "fail"
+
+    @classmethod
+    def read(cls, protected: Any, owner_level: int | None, on_invalid: str = "fail") -> Guards:
+        """
+        Read the arguments of an operator.
+
+        :param protected: rows, see :func:`~airflow_provider_workspace.procedures.roster_files.read_roster`
+        :raises WorkspaceInputError: if a row has no valid address
+        """
+        addresses = addresses_of(protected, "protected", needed=False)
+        return cls(frozenset(map(address_key, addresses)), owner_level, on_invalid)
+
+    def why_kept(self, member: Member) -> str:
+        """Return why a member is neither removed nor changed; an empty string if they may be."""
+        email = (member.user and member.user.email) or ""
+        if address_key(email) in self.protected:
+            return PROTECTED
+        if self.protected and not email:
+            return HIDDEN + ADDRESS
+        if self.owner_level is not None and member.level is None:
+            return HIDDEN + "their level"
+        if self.owner_level is not None and (member.level or 0) >= self.owner_level:
+            return f"an owner (owner_level={self.owner_level})"
+        return ""
+
+
 def plan_members(
     client: WorkspaceClient,
     organization_id: str,
     rows: Iterable[Mapping[str, Any]],
+    guards: Guards,
     *,
-    protected: Any,
-    owner_level: int | None,
     leaving: bool = False,
     complete: bool = True,
-    on_invalid: str = "fail",
     read_members: Callable[[], list[Member]] | None = None,
 ) -> Plan:
     """
     Compare a roster with an organization, or plan the removal of its people and of their open invites.
 
     :param rows: rows of the roster, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
-    :param protected: rows of people who are neither removed nor changed, see
-        :func:`~airflow_provider_workspace.procedures.roster_files.read_roster`
-    :param owner_level: members of this level and above are neither removed nor changed; ``None`` to treat them like
-        others
     :param leaving: whether the people of the roster are removed, and nobody else is changed
     :param complete: whether people who are not on the roster are removed
-    :param on_invalid: ``fail`` if a row is invalid, or ``skip`` such rows; only where their people are not removed
     :param read_members: returns the members
-    :raises WorkspaceInputError: if a row or address is invalid, the roster is empty, or no owner would be left
+    :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
     """
-    roster = _check_rows(rows, on_invalid, "leavers" if leaving else "the roster")
+    roster = _check_rows(rows, guards.on_invalid, "leavers" if leaving else "the roster")
     named = {row.key: row for row in roster.rows}
     wanted = {} if leaving else named
-    safe = _keys_of(protected)
     # Before the members, so that people who join in between are not missed.
     invites = [
         invite for invite in read_rows(client, ListInvites(organization_id=organization_id)) if not invite.is_expired
@@ -75,7 +107,7 @@ def plan_members(
     for invite in invites:
         invited.setdefault(address_key(invite.target_email or ""), []).append(invite)
     changes: list[Change | None] = [
-        _plan_invite(organization_id, invite, safe, f"invited and {why}")
+        _plan_invite(organization_id, invite, guards, f"invited and {why}")
         for invite in invites
         if goes(address_key(invite.target_email or ""))
     ]
@@ -85,13 +117,13 @@ def plan_members(
         joined.add(key)
         row = wanted.get(key)
         if row or goes(key):
-            changes.append(_plan_member(organization_id, member, row, owner_level, safe, why))
+            changes.append(_plan_member(organization_id, member, row, guards, why))
     new = [row for row in roster.rows if row.key not in joined]
     if leaving:
         gone = (row.invite.target_email for row in new if row.key not in invited)
         changes += [_person("skip", email, "is neither a member nor invited") for email in gone]
     else:
-        changes += [_plan_row(organization_id, row, invited.get(row.key, []), owner_level) for row in new]
+        changes += [_plan_row(organization_id, row, invited.get(row.key, []), guards.owner_level) for row in new]
     changes += [_person("skip", one.email, f"row {one.row}: {one.reason}") for one in roster.duplicates]
     for one in roster.invalid:
         name = f"row {one.row} {one.email}".rstrip()
@@ -99,11 +131,7 @@ def plan_members(
     planned = [change for change in changes if change is not None]
     planned.sort(key=lambda change: ORDER.index(change.action) if change.sends else len(ORDER))
     check_owner_stays(members, planned)
-    return Plan(client.settings.place(organization_id), planned, members=len(members))
-
-
-def _keys_of(protected: Any) -> set[str]:
-    return set(map(address_key, addresses_of(protected, "protected", needed=False)))
+    return Plan(client.settings.organization_at_service(organization_id), planned, members=len(members))
 
 
 def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str) -> Roster:
@@ -136,10 +164,16 @@ def _hold(email: str, why: str, hold: str, before: int | None, after: int | None
     return _person("differs" if differs else kept, email, f"{why}, but {hold}", before, after)
 
 
-def _plan_invite(organization_id: str, invite: Invite, safe: Collection[str], why: str) -> Change:
+def _plan_invite(organization_id: str, invite: Invite, guards: Guards, why: str) -> Change:
     """Withdraw an open invite."""
     email = invite.target_email or ""
-    hold = PROTECTED if address_key(email) in safe else "" if email and invite.id else HIDDEN + "its address or id"
+    hold = (
+        PROTECTED
+        if address_key(email) in guards.protected
+        else ""
+        if email and invite.id
+        else HIDDEN + "its address or id"
+    )
     if hold:
         return _hold(email, why, hold, invite.level, None)
     delete = DeleteInvite(organization_id=organization_id, invite_id=str(invite.id))
@@ -166,15 +200,13 @@ def _plan_row(organization_id: str, row: Row, invites: list[Invite], owner_level
     return _person("differs", email, why, highest, level)
 
 
-def _plan_member(
-    organization_id: str, member: Member, row: Row | None, owner_level: int | None, safe: Collection[str], why: str
-) -> Change | None:
+def _plan_member(organization_id: str, member: Member, row: Row | None, guards: Guards, why: str) -> Change | None:
     """Plan the change to a member, ``None`` if there is none; ``why`` is the reason to remove one without a row."""
     email, user_uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
     old, level = member.level, row.level if row else None
     if row and level in (None, old):
         return None
-    hold = _why_kept(member, safe, owner_level)
+    hold = guards.why_kept(member)
     if not hold and (not email or not user_uuid):
         hold = HIDDEN + "their address or user"
     elif not hold and row and old is None:
@@ -192,42 +224,26 @@ def _removal(delete: DeleteMember, who: str, level: int | None, why: str) -> Cha
     return Change("remove", "members", f"member {who}", {}, _level(level), why, delete)
 
 
-def _why_kept(member: Member, safe: Collection[str], owner_level: int | None) -> str:
-    """Return why a member is neither removed nor changed; an empty string if they may be."""
-    email = (member.user and member.user.email) or ""
-    if address_key(email) in safe:
-        return PROTECTED
-    if safe and not email:
-        return HIDDEN + ADDRESS
-    if owner_level is not None and member.level is None:
-        return HIDDEN + "their level"
-    if owner_level is not None and (member.level or 0) >= owner_level:
-        return f"an owner (owner_level={owner_level})"
-    return ""
-
-
 def plan_removal(
     client: WorkspaceClient,
     delete: DeleteMember,
     members: list[Member],
+    guards: Guards,
     *,
-    protected: Any,
-    owner_level: int | None,
     allow_last_owner: bool,
 ) -> Plan:
     """
-    Plan the removal of one member, whom :func:`plan_members` would remove too; the arguments are the same.
+    Plan the removal of one member, whom :func:`plan_members` would remove too.
 
     :param delete: the removal, also of somebody whom the list does not show
     :param allow_last_owner: whether nobody of the highest level need be left
     :raises WorkspaceInputError: if they are kept, with the argument that permits it
     """
     change = _removal(delete, delete.user_uuid, None, LEAVING)
-    safe = _keys_of(protected)
     for member in members:
         if member.user and member.user.uuid == delete.user_uuid:
             change = _removal(delete, member.user.email or delete.user_uuid, member.level, LEAVING)
-            hold = _why_kept(member, safe, owner_level)
+            hold = guards.why_kept(member)
             if hold:
                 cures = {PROTECTED: "Take them out of protected", HIDDEN + ADDRESS: "Leave out protected"}
                 cure = cures.get(hold, "Set owner_level=None")
@@ -237,7 +253,7 @@ def plan_removal(
                 )
     if not allow_last_owner:
         check_owner_stays(members, [change], ", or set allow_last_owner=True")
-    return Plan(client.settings.place(delete.organization_id), [change], members=len(members))
+    return Plan(client.settings.organization_at_service(delete.organization_id), [change], members=len(members))
 
 
 def check_owner_stays(members: Iterable[Member], changes: Iterable[Change], cure: str = "") -> None:

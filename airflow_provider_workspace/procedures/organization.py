@@ -1,31 +1,22 @@
-"""Plan the changes that make an organization match its file, and write the file of an existing organization."""
+"""Plan the changes that make an organization match its file."""
 
 from __future__ import annotations
 
 import logging
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
-
-import yaml
-from pydantic import BaseModel
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, differences, domain_key, unshown
-from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.operations.domains import DomainFields
-from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import without_secrets
-from airflow_provider_workspace.api.templates import TEMPLATE, template_line
 from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceOutcomeUnknownError,
 )
 from airflow_provider_workspace.procedures.conditions import ask_verification
-from airflow_provider_workspace.procedures.ensure import read_dashboard
 from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
 from airflow_provider_workspace.procedures.members import HIDDEN, plan_members
-from airflow_provider_workspace.procedures.organization_file import DashboardEntry
 from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
@@ -33,7 +24,12 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, Domain, Member, ProjectItem
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
-    from airflow_provider_workspace.procedures.organization_file import DomainEntry, Organization, ProjectEntry
+    from airflow_provider_workspace.procedures.organization_file import (
+        DashboardEntry,
+        DomainEntry,
+        Organization,
+        ProjectEntry,
+    )
     from airflow_provider_workspace.procedures.roster_files import RosterFile
 
 log = logging.getLogger(__name__)
@@ -44,13 +40,6 @@ PARTS = ("projects", "domains", "verification", "members", "dashboards", "collab
 CREATE_ONLY_FIELDS = {"use_template", "use_dashboard"}
 # Fields of an entry that are not fields of the dashboard.
 ENTRY_ONLY_FIELDS = {"variable_key", "collaborators"}
-NAMES = {number: name for name, number in LEVELS.items()}
-HEAD = """\
-# The organization as it was. Whatever this file does not name is left alone; to remove it instead, add
-# complete: [members, domains, collaborators]
-# The interface lists neither batch exports nor dashboards: add the exports, and the dashboards that Airflow does not
-# remember yet.
-"""
 
 
 class OrganizationReader(Protocol):
@@ -114,7 +103,7 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
     if hidden:
         why = "known only to Airflow, as are their collaborators"
         planned.append(Change("skip", "dashboards", f"dashboards of existing projects: {hidden}", why=why))
-    return Plan(reader.client.settings.place(reader.organization_id), planned, members=people.members)
+    return Plan(reader.client.settings.organization_at_service(reader.organization_id), planned, members=people.members)
 
 
 def _project_id(reader: OrganizationReader, entry: ProjectEntry) -> str | None:
@@ -201,20 +190,18 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
         reader.client,
         reader.organization_id,
         read_roster(members.rows, file, defaults, argument="roster", columns=members.columns),
-        protected=[one.email for one in members.protected],
-        owner_level=None if members.owner_level is None else int(members.owner_level),
+        members.guards,
         complete="members" in wanted.complete,
-        on_invalid=members.on_invalid,
         read_members=lambda: reader.members,
     )
     # A member or an invite; the kind comes before the address.
     going = {address_key(one.name.partition(" ")[2]) for one in plan.changes if one.action == "remove"}
     mistakes: dict[tuple[str | int, ...], str] = {
-        ("projects", number, "dashboards", place, "collaborators", row): (
+        ("projects", number, "dashboards", position, "collaborators", row): (
             f"name {person.email} under members too, or not here: 'complete: [members]' would remove them"
         )
         for number, project in enumerate(wanted.projects)
-        for place, entry in enumerate(project.dashboards)
+        for position, entry in enumerate(project.dashboards)
         for row, person in enumerate(entry.collaborators or ())
         if address_key(person.email) in going
     }
@@ -289,9 +276,9 @@ def _plan_collaborators(
             nameless.append(row)
     changes: list[Change] = []
 
-    def add(action: str, who: str, *fields: Any, **how: Any) -> None:
+    def add(action: str, who: str, *fields: Any, **options: Any) -> None:
         name = f"collaborator {who} of {project.name} / {entry.name}"
-        changes.append(Change(action, "collaborators", name, *fields, **how))
+        changes.append(Change(action, "collaborators", name, *fields, **options))
 
     for person in entry.collaborators or ():
         level: dict[str, Any] = {} if person.level is None else {"level": person.level}
@@ -358,92 +345,3 @@ def _compare(
     notes += [("" if by_hand else "sent each time: ") + HIDDEN + ", ".join(hidden)] if hidden else []
     values = (without_secrets(after), before, ", ".join(notes), None if by_hand else operation, intended)
     return [Change(action if rows else "unknown", part, name, *values)]
-
-
-def describe_organization(
-    client: WorkspaceClient, organization_id: str, dashboards: Mapping[str, Mapping[str, str]]
-) -> str:
-    """
-    Read an organization, and return its file.
-
-    :param dashboards: keys of Variables by dashboard id, by project id
-    """
-    projects: list[dict[str, Any]] = []
-    for item in read_rows(client, ops.projects.ListProjects(organization_id=organization_id)):
-        project_id = str(item.id)
-        get = ops.projects.GetProject(organization_id=organization_id, project_id=project_id)
-        entry = _fields(client.send(get), ProjectFields.model_fields)
-        entry["dashboards"] = _dashboards(client, project_id, dashboards.get(project_id, {}))
-        if "name" in entry:  # not if it holds a secret
-            projects.append({key: value for key, value in entry.items() if value})
-    domains = [
-        {"domain": row.domain, **_fields(row, DomainFields.model_fields)}
-        | ({} if row.is_verified else {"verified": False})
-        for row in read_rows(client, ops.domains.ListDomains(organization_id=organization_id))
-    ]
-    invites = read_rows(client, ops.invites.ListInvites(organization_id=organization_id))
-    levels = {one.target_email: one.level for one in invites if not one.is_expired}
-    people = {address_key(email): _person(email, level) for email, level in levels.items() if email}
-    for member in read_rows(client, ops.members.ListMembers(organization_id=organization_id)):
-        if member.user and member.user.email:
-            people[address_key(member.user.email)] = _person(member.user.email, member.level)
-    found = {
-        "organization_id": organization_id,
-        "projects": projects,
-        "domains": domains,
-        "members": {"people": [*people.values()]} if people else None,
-    }
-    return HEAD + _dump({key: value for key, value in found.items() if value})
-
-
-class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
-    """Writes a text in double quotes if a part of it must be escaped."""
-
-
-def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = None if text.isprintable() and not template_line(text) else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _represent)
-
-
-def _dump(value: Any) -> str:
-    """
-    Return YAML that holds each text with the same characters.
-
-    Characters that cannot be printed, and what would start a Jinja template, are escaped: the file stays the same if
-    somebody renders it.
-    """
-    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
-    text = re.sub(TEMPLATE, r"\\u007B", text)
-    return "".join(char if char.isprintable() or char == "\n" else f"\\u{ord(char):04X}" for char in text)
-
-
-def _dashboards(client: WorkspaceClient, project_id: str, remembered: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Describe the dashboards that Airflow remembers of a project, without those that were deleted meanwhile."""
-    entries: list[dict[str, Any]] = []
-    for dashboard_id, key in remembered.items():
-        where: dict[str, Any] = {"project_id": project_id, "dashboard_id": dashboard_id}
-        dashboard = read_dashboard(client, ops.dashboards.GetDashboard(**where))
-        entry = _fields(dashboard, DashboardEntry.model_fields) if dashboard else {}
-        if "name" not in entry:
-            continue
-        people = [
-            {"email": row.user.email, **({} if row.level is None else {"level": row.level})}
-            for row in read_rows(client, ops.dashboards.ListDashboardCollaborators(**where))
-            if row.user and row.user.email
-        ]
-        entries.append({**entry, "variable_key": key, **({"collaborators": people} if people else {})})
-    return entries
-
-
-def _fields(record: BaseModel, names: Iterable[str]) -> dict[str, Any]:
-    """Return the fields of a record that are set, without secrets."""
-    shown = BaseModel.model_dump(record, mode="json", include=set(names))  # not masked
-    fields = {name: shown[name] for name in names if shown.get(name)}
-    return {name: value for name, value in fields.items() if without_secrets({name: value}) == {name: value}}
-
-
-def _person(email: str, level: int | None) -> Any:
-    return email if level is None else {"email": email, "level": NAMES.get(level, level)}

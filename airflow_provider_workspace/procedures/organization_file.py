@@ -16,11 +16,12 @@ from airflow_provider_workspace.api.comparison import address_key, domain_key
 from airflow_provider_workspace.api.levels import OptionalLevel, OptionalNumber
 from airflow_provider_workspace.api.operation import TextId, Uuid
 from airflow_provider_workspace.api.operations.domains import DomainFields
-from airflow_provider_workspace.api.operations.invites import InviteSettings
+from airflow_provider_workspace.api.operations.invites import InviteDetails
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
 from airflow_provider_workspace.procedures.find import project_key
+from airflow_provider_workspace.procedures.members import Guards
 from airflow_provider_workspace.procedures.plan import checked_limit
 from airflow_provider_workspace.procedures.roster import address_problem
 
@@ -58,7 +59,7 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-class Person(InviteSettings, _Entry):
+class Person(InviteDetails, _Entry):
     """A person who is to be a member; may be written as an address alone."""
 
     email: Address
@@ -68,9 +69,9 @@ class Members(_Entry):
     """The people: a roster file or a list; without both, the rows that a task passes."""
 
     roster: str | None = Field(default=None, description="CSV, JSON or JSON lines file, relative to this one")
-    columns: list[str] | dict[str, str | None] | None = Field(default=None, description="By place, or by name")
+    columns: list[str] | dict[str, str | None] | None = Field(default=None, description="By position, or by name")
     people: list[Annotated[Person, BeforeValidator(_person)]] | None = None
-    defaults: InviteSettings | None = Field(default=None, description="Fields for all people who do not have them")
+    defaults: InviteDetails | None = Field(default=None, description="Fields for all people who do not have them")
     on_invalid: Literal["fail", "skip"] = Field(
         default="fail",
         description="Whether an invalid row of the roster is an error, or is left out; not with complete: [members], "
@@ -87,6 +88,12 @@ class Members(_Entry):
     def rows(self) -> Any:
         """The rows of the list, or those that a task passes; ``None`` if there is neither."""
         return self._rows if self.people is None else [one.model_dump(exclude_unset=True) for one in self.people]
+
+    @property
+    def guards(self) -> Guards:
+        """Whom a plan leaves alone."""
+        level = None if self.owner_level is None else int(self.owner_level)
+        return Guards(frozenset(address_key(one.email) for one in self.protected), level, self.on_invalid)
 
     @model_validator(mode="after")
     def roster_or_people(self) -> Self:
@@ -198,9 +205,9 @@ class Organization(_Entry):
             path = ("projects", number, "dashboards")
             names = [project_key(entry.name) for entry in project.dashboards]
             _refuse_repeated(f"dashboards of {project.name}", names, *path)
-            for place, dashboard in enumerate(project.dashboards):
+            for position, dashboard in enumerate(project.dashboards):
                 people = [address_key(entry.email) for entry in dashboard.collaborators or ()]
-                _refuse_repeated(f"collaborators of {dashboard.name}", people, *path, place, "collaborators")
+                _refuse_repeated(f"collaborators of {dashboard.name}", people, *path, position, "collaborators")
         if "members" in self.complete and self.members and self.members.on_invalid == "skip":
             why = "members.on_invalid: leave it out: 'complete: [members]' would remove the people of the rows it skips"
             raise PydanticCustomError("skip", why, {"path": ("members", "on_invalid")})
@@ -216,8 +223,8 @@ def _refuse_repeated(what: str, names: list[str], *path: str | int) -> None:
     seen: set[str] = set()
     for number, name in enumerate(names):
         if name in seen:
-            place = {"what": what, "name": name, "path": (*path, number) if path else ()}
-            raise PydanticCustomError("repeated", "{what}: {name} is repeated", place)
+            context = {"what": what, "name": name, "path": (*path, number) if path else ()}
+            raise PydanticCustomError("repeated", "{what}: {name} is repeated", context)
         seen.add(name)
 
 
@@ -229,7 +236,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "domains": DomainEntry,
     "members": Members,
     "people": Person,
-    "defaults": InviteSettings,
+    "defaults": InviteDetails,
     "exports": ExportEntry,
 }
 

@@ -124,20 +124,20 @@ class Change:
         late = ["its id is known after apply"] if self.sends and self.operation is None else []
         return visible(", ".join([*describe_fields(self.before, self.after), *late, *filter(None, [self.why])]))
 
-    def digest(self, planned_for: str) -> str | None:
+    def approval_digest(self, planned_for: str) -> str | None:
         """Return a digest of what an approval covers; ``None`` for a change that is never sent."""
         if self.operation is None:
             return self._early_digest(planned_for)
         request = self.operation.request()
         sent = [request.method, request.target, None if request.body is None else self.operation.payload()]
-        return digest([planned_for, self.part, self.action, self.name, self.before, self.after, sent])
+        return make_digest([planned_for, self.part, self.action, self.name, self.before, self.after, sent])
 
     def is_approved(self, planned_for: str, approved: Collection[str]) -> bool:
         """Return whether digests cover the change, perhaps from before an earlier part gave it its ids."""
-        return not {self.digest(planned_for), self._early_digest(planned_for)}.isdisjoint(approved)
+        return not {self.approval_digest(planned_for), self._early_digest(planned_for)}.isdisjoint(approved)
 
     def _early_digest(self, planned_for: str) -> str | None:
-        return None if self.intended is None else digest([planned_for, self.part, self.intended])
+        return None if self.intended is None else make_digest([planned_for, self.part, self.intended])
 
 
 @dataclass(slots=True)
@@ -181,7 +181,10 @@ class Plan:
             "pending": self.pending,
             "differences": self.differences,
             "counts": self.counts,
-            "changes": [self._row(one, applied) | {"digest": one.digest(self.planned_for)} for one in self.changes],
+            "changes": [
+                self._row(change, applied) | {"digest": change.approval_digest(self.planned_for)}
+                for change in self.changes
+            ],
             "table": self.table(limit=MAX_LINES, applied=applied),
             "planned_for": self.planned_for,
         }
@@ -416,7 +419,7 @@ def checked_limit(value: Any) -> Any:
     return value
 
 
-def digest(value: Any) -> str:
+def make_digest(value: Any) -> str:
     """Return the recipe and a digest of plain JSON that nobody can find another value for."""
     return f"{RECIPE}:" + hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
 

@@ -91,20 +91,20 @@ class Quota:
         granted = min([wanted, *(max(0, most - len(sent)) for most, _, sent in limits)])
         if granted == wanted:
             return granted, None
-        again = now
+        resume_at = now
         for most, span, sent in limits:
             times = [*sent, *[now] * granted]
             batch = min(MIN_BATCH, wanted - granted, most)
             leave = len(times) + batch - most
-            if leave > 0 and times[leave - 1] + span > again:
-                again = times[leave - 1] + span
+            if leave > 0 and times[leave - 1] + span > resume_at:
+                resume_at = times[leave - 1] + span
                 name = LIMITS[span]
                 source = "learned from a refusal" if most != self.configured[name] else "as configured"
                 self.reason = (
                     f"the limit of {most} invites {name.replace('_', ' ')} ({source}) is reached, and leaves room for "
                     f"{batch} more then"
                 )
-        return granted, again + CLOCK_MARGIN
+        return granted, resume_at + CLOCK_MARGIN
 
     def refuse(self, listed: Sequence[float], rows: int, retry_after: float | None, now: float) -> float:
         """
@@ -133,8 +133,8 @@ class Quota:
         else:  # the counted invites do not explain it: wait until the last of them is an hour old
             self.reason = f"{REFUSED}, which no known limit explains; then the invites that count are an hour old"
             return max(now + asked, (hour or [now])[-1] + HOUR) + CLOCK_MARGIN
-        again = self.grants(listed, MIN_BATCH, now)[1]
-        return max(now + asked + CLOCK_MARGIN, again or now)
+        resume_at = self.grants(listed, MIN_BATCH, now)[1]
+        return max(now + asked + CLOCK_MARGIN, resume_at or now)
 
     def _within(self, listed: Sequence[float], span: float, now: float) -> list[float]:
         """Return the times of invites and refused rows within the last ``span`` seconds, oldest first."""

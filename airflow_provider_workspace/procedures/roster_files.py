@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol
 
-from airflow_provider_workspace.api.no_value import is_empty
-from airflow_provider_workspace.api.operations.invites import InviteSettings
+from airflow_provider_workspace.api.operations.invites import InviteDetails
+from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, shown
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.roster import check_roster
@@ -22,9 +22,9 @@ EXTRA_CELLS = "cells beyond the last column"
 FIRST_ROW = 2
 # Maximum number of mistakes in an error.
 MAX_WRONG = 10
-# Names of columns: fields by name, ``None`` to leave a column out; or a list of fields by place.
+# Names of columns: fields by name, ``None`` to leave a column out; or a list of fields by position.
 Columns = Sequence[str] | Mapping[str, str | None] | None
-COLUMNS = ("email", "target_email", *InviteSettings.model_fields)
+COLUMNS = ("email", "target_email", *InviteDetails.model_fields)
 
 
 class RosterFile(Protocol):
@@ -68,7 +68,7 @@ def read_roster(
     :param file: file to read instead, ``.csv``, ``.json`` or ``.jsonl``
     :param defaults: fields for rows that do not have them
     :param argument: name of the operator's argument for ``invites``, for messages
-    :param columns: fields by the names of columns, ``None`` to leave one out; or a list of fields by place
+    :param columns: fields by the names of columns, ``None`` to leave one out; or a list of fields by position
     :raises WorkspaceInputError: unless exactly one of both is given; if the file cannot be read, or columns are wrong
     """
     if (invites is None) == (file is None):
@@ -80,9 +80,9 @@ def read_roster(
         where, (rows, header) = str(file), read_file(file)
         found.first_number = 1 if header is None else FIRST_ROW
     names = _Columns(columns, header)
-    filled = _values((defaults or {}).items())
+    common = _values((defaults or {}).items())
     for number, row in enumerate(rows, start=found.first_number):
-        fields, cells = names.by_place, row
+        fields, cells = names.by_position, row
         if isinstance(row, Mapping):
             fields, cells = names.fields([*row], number), [*row.values()]
             if isinstance(columns, list | tuple):
@@ -95,7 +95,7 @@ def read_roster(
         values = _values(zip([*fields, *[EXTRA_CELLS] * len(cells)], cells, strict=False))
         if not values and not isinstance(row, Mapping | list | tuple):  # then it is not blank, but invalid
             values["target_email"] = None
-        found.append({**filled, **values} if values else {})
+        found.append({**common, **values} if values else {})
     if names.wrong:
         what = [f"row {number}: {why}" if number else why for why, number in names.wrong.items()]
         raise WorkspaceInputError(
@@ -135,8 +135,8 @@ class _Columns:
     Finds the field of an invite that the name of a column means.
 
     :param columns: names as in :func:`read_roster`
-    :param header: names by place, if the rows come with them
-    :ivar by_place: the field of each column, ``None`` to leave it out; ``None`` if rows have no names by place
+    :param header: names by position, if the rows come with them
+    :ivar by_position: the field of each column, ``None`` to leave it out; ``None`` if rows have no names by position
     :ivar wrong: mistakes, and the first row that has each of them, or 0
     """
 
@@ -146,9 +146,9 @@ class _Columns:
         self.wrong = {f"unknown field {shown(field)} in columns": 0 for field in fields if _key(field) not in FIELDS}
         self.meaning = {**FIELDS, **{_key(name): FIELDS.get(_key(field)) for name, field in by_name.items()}}
         names = header if isinstance(columns, Mapping | None) else columns
-        self.by_place: list[str | None] | None = None
+        self.by_position: list[str | None] | None = None
         if names is not None:
-            found = self.by_place = self.fields(names, 0)
+            found = self.by_position = self.fields(names, 0)
             missing = [field for field in ("email", *fields) if FIELDS.get(_key(field)) not in found]
             self.wrong |= {f"no column {shown(field)}": 0 for field in missing}
             if header is not None and len(header) != len(names):

@@ -72,7 +72,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         timeout: Any = 604_800.0
 
     def __post_init__(self) -> None:
-        """Set ``deferrable`` by the configuration of Airflow, and what the first poll fills in."""
+        """Set ``deferrable`` as Airflow is configured, and what the polls of a try share."""
         if self.deferrable is None:
             self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
         self._seen: Snapshot | None = None

@@ -22,7 +22,7 @@ TOPICS = {
     "Members and approvals": (r"procedures/(members|plan)|operators/(members|approval)", "guides/members.md"),
     "Invites and files": (r"procedures/(inv|quota|roster)|operators/inv|hooks/files", "guides/bulk-invites.md"),
     "Waiting": (r"sensors|triggers|procedures/(cond|snap|arriv)", "guides/waiting.md"),
-    "Arguments of operators": (r"operators|api/no_value", "operators/index.md"),
+    "Arguments of operators": (r"operators|api/templates", "operators/index.md"),
     "Commands": (r"cli", "cli.md"),
     "Requests": (r"", "faults.md"),
 }  # fmt: skip

@@ -10,7 +10,7 @@ from airflow_provider_workspace.api.operation import Operation, T, TextId, Uuid,
 BATCH_EXPORT = "/organizations/{organization_id}/batch_exports/{batch_export_id}/"
 
 
-class OfBatchExport(Operation[T]):
+class BatchExportOperation(Operation[T]):
     """An operation on a batch export; the interface does not show what its fields do."""
 
     organization_id: TextId
@@ -35,7 +35,7 @@ class OfBatchExport(Operation[T]):
     passing_statuses=(400,),
     shows={"paused": True},
 )
-class PauseBatchExport(OfBatchExport[BatchExport | None]):
+class PauseBatchExport(BatchExportOperation[BatchExport | None]):
     """Pause a batch export; a paused one stays paused."""
 
 
@@ -48,7 +48,7 @@ class PauseBatchExport(OfBatchExport[BatchExport | None]):
     passing_statuses=(400,),
     shows={"paused": False},
 )
-class UnpauseBatchExport(OfBatchExport[BatchExport | None]):
+class UnpauseBatchExport(BatchExportOperation[BatchExport | None]):
     """
     Resume a batch export; a running one keeps running.
 

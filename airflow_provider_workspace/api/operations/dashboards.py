@@ -24,7 +24,7 @@ class DashboardFields(BaseModel):
     restriction_level: OptionalNumber = None
 
 
-class OfDashboard(Operation[T]):
+class DashboardOperation(Operation[T]):
     """An operation on a dashboard."""
 
     project_id: TextId
@@ -48,12 +48,12 @@ class CreateDashboard(DashboardFields, Operation[Dashboard]):
 
 
 @endpoint("GET", DASHBOARD, scope="dashboard:read", repeatable=True)
-class GetDashboard(OfDashboard[Dashboard]):
+class GetDashboard(DashboardOperation[Dashboard]):
     """Retrieve a dashboard."""
 
 
 @endpoint("PATCH", DASHBOARD, scope="dashboard:write", repeatable=True)
-class UpdateDashboard(DashboardFields, OfDashboard[Dashboard]):
+class UpdateDashboard(DashboardFields, DashboardOperation[Dashboard]):
     """Change a dashboard; ``deleted=True`` deletes it."""
 
 
@@ -64,17 +64,17 @@ class UpdateDashboard(DashboardFields, OfDashboard[Dashboard]):
     repeatable=True,
     instead="Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true.",
 )
-class HardDeleteDashboard(OfDashboard[None]):
+class HardDeleteDashboard(DashboardOperation[None]):
     """Always refused with 405. Section "Errors"."""
 
 
 @endpoint("GET", DASHBOARD + "access_controls/", scope=None, repeatable=True)
-class GetDashboardAccessControls(OfDashboard[Dashboard]):
+class GetDashboardAccessControls(DashboardOperation[Dashboard]):
     """Retrieve a dashboard with the access level of the current user; the interface shows no scope."""
 
 
 @endpoint("GET", DASHBOARD + "collaborators/", scope="dashboard:read", repeatable=True)
-class ListDashboardCollaborators(OfDashboard[Page[DashboardCollaborator]]):
+class ListDashboardCollaborators(DashboardOperation[Page[DashboardCollaborator]]):
     """
     List the collaborators of a dashboard.
 
@@ -94,7 +94,7 @@ class ListDashboardCollaborators(OfDashboard[Page[DashboardCollaborator]]):
     recover="look-up",
     look_for="Look for the person among the dashboard's collaborators before you add them again.",
 )
-class AddDashboardCollaborator(OfDashboard[DashboardCollaborator]):
+class AddDashboardCollaborator(DashboardOperation[DashboardCollaborator]):
     """Add a collaborator to a dashboard."""
 
     user_uuid: UserId
@@ -102,12 +102,12 @@ class AddDashboardCollaborator(OfDashboard[DashboardCollaborator]):
 
 
 @endpoint("DELETE", DASHBOARD + "collaborators/{user_uuid}/", scope="dashboard:write", repeatable=True)
-class RemoveDashboardCollaborator(OfDashboard[None]):
+class RemoveDashboardCollaborator(DashboardOperation[None]):
     """Remove a collaborator from a dashboard."""
 
     user_uuid: UserId
 
 
 @endpoint("GET", DASHBOARD + "sharing/", scope="sharing_configuration:read", repeatable=True)
-class GetDashboardSharing(OfDashboard[DashboardSharing]):
+class GetDashboardSharing(DashboardOperation[DashboardSharing]):
     """Retrieve the sharing configuration of a dashboard, which contains the secret ``access_token``."""

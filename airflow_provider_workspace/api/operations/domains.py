@@ -19,7 +19,7 @@ class DomainFields(BaseModel):
     saml_x509_cert: str | None = None
 
 
-class OfDomain(Operation[T]):
+class DomainOperation(Operation[T]):
     """An operation on a domain."""
 
     organization_id: TextId
@@ -48,19 +48,19 @@ class CreateDomain(DomainFields, Operation[Domain]):
 
 
 @endpoint("GET", DOMAIN, scope="organization:read", repeatable=True)
-class GetDomain(OfDomain[Domain]):
+class GetDomain(DomainOperation[Domain]):
     """Retrieve a domain."""
 
 
 @endpoint("PATCH", DOMAIN, scope="organization:write", repeatable=True)
-class UpdateDomain(DomainFields, OfDomain[Domain]):
+class UpdateDomain(DomainFields, DomainOperation[Domain]):
     """Change a domain."""
 
     domain: str | None = Field(default=None, min_length=1)
 
 
 @endpoint("DELETE", DOMAIN, scope="organization:write", repeatable=True)
-class DeleteDomain(OfDomain[None]):
+class DeleteDomain(DomainOperation[None]):
     """Delete a domain."""
 
 
@@ -73,7 +73,7 @@ class DeleteDomain(OfDomain[None]):
     already_done_code="already_verified",
     shows={},
 )
-class VerifyDomain(DomainFields, OfDomain[Domain | None]):
+class VerifyDomain(DomainFields, DomainOperation[Domain | None]):
     """Ask the service to verify a domain now; read the domain to see the result."""
 
     domain: str | None = Field(default=None, min_length=1)

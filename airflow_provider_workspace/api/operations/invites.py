@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 INVITES = "/organizations/{organization_id}/invites/"
 
 
-class InviteSettings(BaseModel):
+class InviteDetails(BaseModel):
     """The writable fields of an invite except the address."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
@@ -30,7 +30,7 @@ class InviteSettings(BaseModel):
     can_be_sent = field_validator("*")(lambda value: encode_json(value) and value)
 
 
-class InviteFields(InviteSettings):
+class InviteFields(InviteDetails):
     """The writable fields of an invite."""
 
     target_email: str = Field(min_length=1)

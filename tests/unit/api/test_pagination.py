@@ -15,7 +15,7 @@ from airflow_provider_workspace.api import pagination
 from airflow_provider_workspace.api.models import Invite, Page
 from airflow_provider_workspace.api.operations import ListInvites
 from airflow_provider_workspace.api.pagination import Pages
-from airflow_provider_workspace.api.retry import MAX_READS
+from airflow_provider_workspace.api.retry import MAX_READINGS
 from airflow_provider_workspace.errors import (
     WorkspaceIncompleteListError,
     WorkspacePaginationError,
@@ -205,7 +205,7 @@ def test_rows_added_or_removed_meanwhile_are_no_error(changes: list[str]) -> Non
     [
         (35, hidden, {}, WorkspaceIncompleteListError, "counts 35 rows, and 32 came in 3 readings (GET /api/"),
         (35, hidden, {"offset": 20}, WorkspaceIncompleteListError, "counts 35 rows, and 34 came"),
-        (1000, one_by_chance, {"limit": 1000}, WorkspaceIncompleteListError, f"came in {MAX_READS} readings"),
+        (1000, one_by_chance, {"limit": 1000}, WorkspaceIncompleteListError, f"came in {MAX_READINGS} readings"),
         (300, endless, {}, WorkspacePaginationError, "counts 300 rows, gave 710, and has another page"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
-from airflow_provider_workspace.procedures.members import plan_members
+from airflow_provider_workspace.procedures.members import Guards, plan_members
 from airflow_provider_workspace.procedures.plan import Change
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
@@ -39,7 +39,7 @@ def invite(email: str | None = "ada@example.com", **fields: Any) -> Invite:
 class Lists:
     """A client of an organization that nobody changes."""
 
-    settings = SimpleNamespace(place=lambda _: "service / organization")
+    settings = SimpleNamespace(organization_at_service=lambda _: "service / organization")
 
     def __init__(self, records: tuple[Member | Invite, ...]) -> None:
         self.records = records
@@ -57,7 +57,7 @@ def plan(
 ) -> Plan:
     client: Any = Lists((*records, OWNER, invite("olga@example.com")))
     rows = read_roster(leavers or [*rows, "olga@example.com"])
-    return plan_members(client, ORGANIZATION, rows, protected=protected, owner_level=owner_level, leaving=bool(leavers))
+    return plan_members(client, ORGANIZATION, rows, Guards.read(protected, owner_level), leaving=bool(leavers))
 
 
 OWNER = member("olga@example.com", 15)
@@ -160,7 +160,7 @@ def test_the_digests_of_a_plan_are_those_of_earlier_releases() -> None:
     """If they differ, count ``RECIPE`` up: waiting approvals then say why they are void."""
     planned = plan([ADA, "new@example.com"], member(), member("old@example.com"))
     early = Change("change", "verification", "domain b.example", {"sso_enforcement": "x"}, intended={"domain": "b"})
-    assert [change.digest(planned.planned_for) for change in (*planned.changes, early)] == [
+    assert [change.approval_digest(planned.planned_for) for change in (*planned.changes, early)] == [
         "1:f71d0af73b220a002b776669b9647893",
         "1:570604b2201de2d54f35be5ad47513da",
         "1:5677e9e4f7da3a434be9060bb7d40435",

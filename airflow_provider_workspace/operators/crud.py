@@ -1,0 +1,160 @@
+"""Base classes of the operators that get, list, create, change or delete one kind of record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from airflow_provider_workspace.operators.arguments import (
+    FILTER,
+    INTEGER,
+    NAMES,
+    SWITCH,
+    Arg,
+    arg,
+    choice,
+    fixed,
+)
+from airflow_provider_workspace.operators.base import WorkspaceOperator, WorkspaceWriteOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+
+class WorkspaceGetOperator(WorkspaceOperator):
+    """Base of the operators that retrieve a record."""
+
+    operation: ClassVar[str]
+    """Module and class of the operation."""
+
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Retrieve the record."""
+        return self.plain(hook.send(self.operation_from_arguments(hook, self.operation)))
+
+
+class WorkspaceCreateOperator(WorkspaceWriteOperator):
+    """
+    Base of the operators that create a record unless it exists.
+
+    :param if_exists: ``return`` the existing record, or ``fail``
+    """
+
+    if_exists: Literal["return", "fail"] = fixed(choice("return", "fail"), default="return")
+    operation: ClassVar[str]
+    """Module and class of the operation."""
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Create the record unless it exists, and return it."""
+        return self.create(hook, self.operation_from_arguments(hook, self.operation))
+
+    def create(self, hook: WorkspaceHook, operation: Operation[Any]) -> dict[str, Any]:
+        """Create a record unless it exists, and return it."""
+        from airflow_provider_workspace.procedures import ensure
+
+        record, self.created = ensure.create(hook.client, operation, if_exists=self.if_exists, memory=self.task_state)
+        return self.compared(operation, record)
+
+
+class WorkspaceUpdateOperator(WorkspaceWriteOperator):
+    """
+    Base of the operators that change a record; what is not given stays as it is.
+
+    :param set_null: names of fields to set to null
+    """
+
+    set_null: Arg[Sequence[str]] = arg(NAMES, default=())
+    operation: ClassVar[str]
+    """Module and class of the operation."""
+    read_operation: ClassVar[str]
+    """The operation that reads the record."""
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Change the record, and read it until it shows the change."""
+        from airflow_provider_workspace.procedures.ensure import change
+
+        update = self.operation_from_arguments(hook, self.operation, "set_null")
+        read = self.operation_from_arguments(hook, self.read_operation)
+        return self.plain(change(hook.client, update, lambda: hook.send(read)))
+
+
+class WorkspaceDeleteOperator(WorkspaceWriteOperator):
+    """
+    Base of the operators that delete what a list shows.
+
+    :param if_missing: ``ignore`` or ``fail`` if it does not exist
+    """
+
+    if_missing: Literal["ignore", "fail"] = fixed(choice("ignore", "fail"), default="ignore")
+    operation: ClassVar[str]
+    """Module and class of the operation."""
+    list_operation: ClassVar[str]
+    """The operation that lists what is left."""
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Delete the record, and look whether it is gone."""
+        from airflow_provider_workspace.api.operation import path_fields
+        from airflow_provider_workspace.procedures.find import find_by_id
+
+        delete, listed = (
+            self.operation_from_arguments(hook, self.operation),
+            self.operation_from_arguments(hook, self.list_operation),
+        )
+        name = path_fields(delete.endpoint.path)[-1]
+        its_id = getattr(delete, name)
+        what = f"{name.removesuffix('_id')} {its_id}"
+        deleted = self.remove(hook, what, delete, find=lambda: find_by_id(hook.client, listed, its_id))
+        return {name: its_id, "deleted": deleted}
+
+    def remove(self, hook: WorkspaceHook, what: str, operation: Operation[Any], **options: Any) -> bool:
+        """Remove a record; the keyword arguments are those of ``ensure.remove``."""
+        from airflow_provider_workspace.procedures import ensure
+
+        return ensure.remove(hook.client, what, operation, if_missing=self.if_missing, **options)
+
+
+class SelectsRows(WorkspaceOperator):
+    """
+    Base of the operators that read all pages of a list and return the selected rows.
+
+    :param where: return rows whose fields have these values. A dot selects a field of a nested object, a list holds
+        alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. E-mail addresses are
+        compared regardless of letter case, ids however they are written. Prefix a field that the interface does not
+        name with ``extra.``
+    :param fields: fields to return of each row, written as in ``where``; by default all
+    :param count_only: return only the number of rows
+    :param max_rows: maximum number of rows, because XCom is not made for long lists. The task fails if there are more
+    """
+
+    where: Arg[Mapping[str, Any] | None] = arg(FILTER, default=None)
+    fields: Arg[Sequence[str] | None] = arg(NAMES, default=None)
+    count_only: Arg[bool] = arg(SWITCH, default=False)
+    max_rows: int = fixed(INTEGER, default=1000)
+
+    def read_rows(self, hook: WorkspaceHook, listed: Operation[Any]) -> list[dict[str, Any]] | int:
+        """Read a list, one page at a time."""
+        from typing import get_args
+
+        from airflow_provider_workspace.operators.row_filter import check_fields, check_where, filter_rows
+
+        (model,) = get_args(listed.endpoint.result.model_fields["results"].annotation)
+        kept = filter_rows(
+            map(self.plain, hook.client.rows(listed)),
+            where=check_where(self.where or {}, model, return_secrets=self.return_secrets),
+            fields=check_fields(self.fields or [], model, return_secrets=self.return_secrets),
+            count_only=self.count_only,
+            max_rows=self.max_rows,
+        )
+        self.log.info("%d rows", kept if isinstance(kept, int) else len(kept))
+        return kept
+
+
+class WorkspaceListOperator(SelectsRows):
+    """Base of the operators that list."""
+
+    operation: ClassVar[str]
+    """Module and class of the operation."""
+
+    def work(self, hook: WorkspaceHook) -> list[dict[str, Any]] | int:
+        """Return the selected rows."""
+        return self.read_rows(hook, self.operation_from_arguments(hook, self.operation))

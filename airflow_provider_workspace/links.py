@@ -61,7 +61,7 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
     """
     from urllib.parse import quote
 
-    from airflow_provider_workspace.ui.plugin import ROUTE, WorkspacePlugin
+    from airflow_provider_workspace.ui.plugin import URL_PREFIX, WorkspacePlugin
 
     page = settings.web_url and settings.web_url + RESOURCE_PATHS[kind]
     defaults = {"organization_id": settings.organization_id, "project_id": settings.project_id}
@@ -73,7 +73,8 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
             )
         if kind in ON_STATUS_PAGE and WorkspacePlugin.external_views:
             base_url = conf.get("api", "base_url", fallback=None) or ""
-            return f"{base_url.rstrip('/')}/plugin/{ROUTE}#{quote(ON_STATUS_PAGE[kind].format_map(known))}"
+            # Not /plugin/…: Airflow shows views of plugins only to roles that may read plugins.
+            return f"{base_url.rstrip('/')}{URL_PREFIX}/#{quote(ON_STATUS_PAGE[kind].format_map(known))}"
     except LookupError:
         pass
     return ""

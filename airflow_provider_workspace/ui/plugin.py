@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     Message = MutableMapping[str, Any]
     Send = Callable[[Message], Awaitable[None]]
 
+# The page is at <base_url>/workspace-ui/, and for roles that may read plugins in a frame at <base_url>/plugin/workspace.
 URL_PREFIX = "/workspace-ui"
-# The page is at <base_url>/plugin/<route>.
-ROUTE = "workspace"
 # The page sends requests to its own Airflow only, and runs no other scripts.
 HEADERS = {
     b"cache-control": b"no-cache",
@@ -63,7 +62,7 @@ class WorkspacePlugin(AirflowPlugin):
         external_views = [
             {
                 "name": "Workspace",
-                "url_route": ROUTE,
+                "url_route": "workspace",
                 "destination": "nav",
                 "category": "browse",
                 "href": f"{URL_PREFIX[1:]}/",

@@ -13,7 +13,7 @@ from airflow_provider_workspace.links import url_for
 BASE = "https://host.example.com"
 WEB = "https://app.example.com"
 AIRFLOW = "https://airflow.example.com"
-STATUS_PAGE = f"{AIRFLOW}/plugin/workspace"
+STATUS_PAGE = f"{AIRFLOW}/workspace-ui/"
 KINDS = ("batch_export", "dashboard", "domain", "domains", "invites", "members", "project", "projects")
 
 

@@ -227,7 +227,7 @@ def test_the_extra_link_points_to_the_record_or_the_status_page(
 
     export: Any = batch_exports.WorkspacePauseBatchExportOperator, {"batch_export_id": EXPORT}
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/prod/")
-    assert link(*export) == f"https://airflow.example.com/prod/plugin/workspace#{EXPORT}"
+    assert link(*export) == f"https://airflow.example.com/prod/workspace-ui/#{EXPORT}"
     assert link(*export, web_url="https://app.example.com").startswith("https://app.example.com/organization/")
 
 

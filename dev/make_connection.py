@@ -66,7 +66,7 @@ def form() -> dict[str, dict[str, Any]]:
             description += f" Default: {extra['default_text']}."
         if key in settings.BOUNDS:
             low, high = settings.BOUNDS[key]
-            schema |= {"minimum": low, "maximum": high}
+            # Not in the schema: Airflow's form would change 0 to the minimum without a word.
             description += f" From {low} to {high}."
         if choices(field):
             schema["enum"] = choices(field)

@@ -1,4 +1,4 @@
-"""The connection form: it is generated from the settings, and its bounds are those that a connection accepts."""
+"""The connection form: it is generated from the settings, and says the bounds that a connection accepts."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from airflow_provider_workspace.client.settings import BOUNDS
 from airflow_provider_workspace.errors import WorkspaceConfigError
 from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -16,7 +17,6 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 ROOT = Path(__file__).resolve().parents[2]
 (CONNECTION,) = get_provider_info()["connection-types"]
 FIELDS = CONNECTION["conn-fields"]
-BOUNDED = {name: field["schema"] for name, field in FIELDS.items() if "minimum" in field["schema"]}
 
 
 def test_generated_files_are_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -31,7 +31,7 @@ def test_the_metadata_names_the_hook() -> None:
     assert CONNECTION["hook-name"] == WorkspaceHook.hook_name
 
 
-@pytest.mark.parametrize("name", [*BOUNDED, "bulk_invite_body"])
+@pytest.mark.parametrize("name", [*BOUNDS, "bulk_invite_body"])
 def test_values_of_the_form_are_accepted_and_others_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def accepts(value: Any) -> bool:
         connection = {"conn_type": "workspace", "host": "https://workspace.example.com", "password": "key"}
@@ -47,6 +47,9 @@ def test_values_of_the_form_are_accepted_and_others_refused(name: str, monkeypat
         assert all(map(accepts, schema["enum"]))
         assert not accepts("list")
     else:
-        low, high, step = schema["minimum"], schema["maximum"], 1 if "integer" in schema["type"] else 0.001
+        low, high = BOUNDS[name]
+        step = 1 if "integer" in schema["type"] else 0.001
+        assert f"From {low} to {high}." in FIELDS[name]["description"]
+        assert not {"minimum", "maximum"} & set(schema), "Airflow's form would move a value into them without a word"
         assert [accepts(value) for value in (low - step, low, high, high + step)] == [False, True, True, False]
         assert accepts(low + 0.5) is ("number" in schema["type"])

@@ -174,8 +174,9 @@ lock: $(VENV)/.uv ## Resolve all versions anew and write constraints/
 		--output-file constraints/lowest.txt
 
 .PHONY: screenshots
-screenshots: $(READY) browser ## Take the pictures of docs/images anew
-	WORKSPACE_SCREENSHOTS=1 $(PYTHON) -m pytest -m e2e tests/e2e/test_browser.py tests/e2e/test_page.py $(ARGS)
+screenshots: $(READY) browser ## Take the pictures of docs/images anew; ARGS="-k page" some of them
+	WORKSPACE_SCREENSHOTS=1 $(PYTHON) -m pytest -m e2e tests/e2e/test_approval.py tests/e2e/test_browser.py \
+		tests/e2e/test_page.py $(ARGS)
 
 .PHONY: clean
 clean: ## Remove .venv, caches and what was built

@@ -6,7 +6,6 @@ import io
 import os
 import shutil
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +16,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from tests.e2e.pictures import IMAGES, record
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeVar
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 PROGRAMS = ("chromium", "chromedriver")
-IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 TAKES_PICTURES = os.environ.get("WORKSPACE_SCREENSHOTS") == "1"
 WIDTH, HEIGHT = 1400, 900
 # The documentation shows pictures 736 pixels wide; text in wider windows would be too small.
@@ -153,3 +153,4 @@ class Browser:
         image = Image.open(io.BytesIO(png)).convert("RGB")
         image.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(file, optimize=True)
         assert file.stat().st_size <= MAX_BYTES, f"{file} has {file.stat().st_size} bytes; {MAX_BYTES} are allowed"
+        record(name)

@@ -1,7 +1,7 @@
 """
 The Airflow UI: connection form, trigger form, graph, log and extra link.
 
-``make screenshots`` runs this, too, and saves the screenshots in docs/images.
+``make screenshots`` runs this, too, and saves the screenshots in docs/images: see :mod:`tests.e2e.pictures`.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     Message = MutableMapping[str, Any]
     Send = Callable[[Message], Awaitable[None]]
 
-# The page is at <base_url>/workspace-ui/, and for roles that may read plugins in a frame at <base_url>/plugin/workspace.
+# The page is at <base_url>/workspace-ui/. Roles that may read plugins see it in a frame at <base_url>/plugin/workspace.
 URL_PREFIX = "/workspace-ui"
 # The page sends requests to its own Airflow only, and runs no other scripts.
 HEADERS = {

@@ -235,6 +235,9 @@ def test_a_role_that_may_not_read_variables_is_told_so(page: Page, user: str) ->
     assert FIRST not in page.browser.text()
     assert "invite_team / invite" in page.section("invites")
     assert "Run the sweep now" not in page.section("windows")
+    page.browser.driver.switch_to.default_content()
+    page.browser.open(f"{page.airflow.url}/workspace-ui/#waits")  # where links of tasks lead
+    page.browser.read("Not visible to your role: paused exports", selector="#summary")
 
 
 def test_the_sweep_is_run_from_the_page(page: Page, server: SandboxServer) -> None:

@@ -81,6 +81,19 @@ export async function tasksBy(operator, filters, most) {
   return { rows: rows.map(filled), total: found.total };
 }
 
+// Read what tasks in some states ask of people, the latest first.
+export async function questions(state, most) {
+  const fields = { response_received: false, order_by: "-created_at" };
+  const read = (states) => get("dags/~/dagRuns/~/hitlDetails", { ...fields, state: states }, "hitl_details", most);
+  try {
+    return await read(state);
+  } catch (error) {
+    // Before 3.3, Airflow does not know the first state.
+    if (error.status !== 422) throw error;
+    return read(state.slice(1));
+  }
+}
+
 // Read what belongs to a task, such as the log of its last try.
 export function ofTask({ dag_id, dag_run_id, task_id, map_index }, ...parts) {
   const where = path("dags", dag_id, "dagRuns", dag_run_id, "taskInstances", task_id, ...parts);

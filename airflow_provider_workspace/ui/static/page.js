@@ -69,8 +69,8 @@ async function askProgress(task) {
 }
 
 async function askReason(task) {
-  const key = ["log", task.id, task.try_number].join();
-  task.reason = model.reasonIn(await once(key, () => api.ofTask(task, "logs", task.try_number)));
+  const key = ["log", task.id, model.failedTry(task)].join();
+  task.reason = model.reasonIn(await once(key, () => api.ofTask(task, "logs", model.failedTry(task))));
 }
 
 async function ask() {
@@ -80,19 +80,20 @@ async function ask() {
     sweeps: api.tasksBy([model.SWEEP_OPERATOR], {}, MAX_SWEEPS),
     campaigns: askCampaigns(),
     waits: api.tasksBy(model.SENSORS, { state: model.GOES_ON }, MAX_TASKS),
+    questions: api.questions([model.ASKS, "deferred"], MAX_TASKS),
   });
   const windows = [...model.readWindows(found.variables).windows.values()].map(([lease]) => lease);
   const dagIds = unique(windows, "dag_id");
-  const sweep = found.sweeps.value?.rows.slice(0, 1) ?? [];
-  const dags = [...unique(sweep, "dag_id"), ...dagIds].slice(0, MAX_DAGS);
+  const dags = [...new Set([model.sweepDagOf(found.sweeps), ...dagIds])].slice(0, MAX_DAGS);
   const more = {
     tasks: askTasks(windows),
     runs: dagIds.length ? api.runsOf(dagIds, MAX_TASKS) : [],
     dags: settled(Object.fromEntries(dags.map((id) => [id, api.call("GET", api.path("dags", id))]))),
   };
   Object.assign(found, await settled(more), { docs: (await once("docs", api.documentation)).value });
-  const tasks = [...(found.campaigns.value?.rows ?? []).map(({ task }) => task), ...(found.tasks.value ?? [])];
-  const failed = tasks.filter((task) => ["failed", "up_for_retry"].includes(task.state));
+  const sweep = found.sweeps.value?.rows.slice(0, 1) ?? [];
+  const campaigns = (found.campaigns.value?.rows ?? []).map(({ task }) => task);
+  const failed = [...sweep, ...campaigns, ...(found.tasks.value ?? [])].filter(model.failedTry);
   await Promise.all(failed.slice(0, MAX_LOGS).map(askReason));
   Object.assign(state, { last: found, at: Date.now() });
 }
@@ -102,6 +103,7 @@ const badge = (text, tone) => html`<span class="badge ${tone}">${text}</span>`;
 const anchor = (href, text) => html`<a href=${href} onclick=${follow}>${text}</a>`;
 const link = (where, text) => anchor(api.uiPath(where), text);
 const taskLink = (task) => link(task, `${task.dag_id} / ${task.task_id}`);
+const answerLink = (task, text) => anchor(`${api.uiPath(task)}/required_actions`, text);
 
 // The frame of a plugin may not navigate the window: a link of the window itself may.
 function follow(event) {
@@ -169,7 +171,9 @@ function windowRow(row) {
   const { dag_id, run_id: dag_run_id, since, until, organization, owners, exports, work, verdict } = row;
   const index = row.map_index >= 0 && ` [${row.map_index}]`;
   const failure = (task) =>
-    html`<small class="bad">${link(task, `${task.task_id} failed`)}${task.reason && `: ${task.reason}`}</small>`;
+    html`<small class="bad">${link(task, task.task_id)} ${task.said}</small>`;
+  const question = (task) => html`
+    <p>${answerLink(task, `Answer ${task.task_id}`)}: it waits for a person, asked ${time(Date.parse(task.asked_at))}.</p>`;
   return html`
     <div class="line">
       ${work && badge(...work)}
@@ -178,15 +182,15 @@ function windowRow(row) {
       <small class="end">since ${time(since)}, until at the latest: ${time(until, "passed ")}</small>
     </div>
     <ul class="exports">${exports.map(exportRow)}</ul>
-    ${verdict && small("The last sweep said: ", verdict.state, verdict.why && `, ${model.shorten(verdict.why)}`)}
+    ${verdict && small("The last sweep said: ", model.shorten(verdict, 300))}
+    ${row.asking.map(question)}
     ${small(row.lines.join(" · "), row.close && [" (", link(row.close, "clear it to resume the exports"), ")"])}
     ${row.failed.map(failure)}`;
 }
 
 // What can be done: start the sweep, or what stands in the way of that; and where to read on.
-function helpBox({ rows, urgent }, { obstacle, parts }) {
+function helpBox({ rows, urgent }, { obstacle, unpause, sweepDag }) {
   if (!rows.length && !urgent) return "";
-  const sweepDag = parts.at(-1).last?.dag_id;
   // A button that asks before it acts; the sandboxed frame cannot open dialogs.
   const button = html`
     <details class="action">
@@ -194,8 +198,9 @@ function helpBox({ rows, urgent }, { obstacle, parts }) {
       Run the Dag ${sweepDag}, which resumes what abandoned windows left paused?${" "}
       <button type="button" onclick=${(event) => runSweep(event, sweepDag)}>Yes</button>
     </details>`;
+  const cause = unpause ? link({ dag_id: unpause }, obstacle) : obstacle;
   const byHand = html`
-    <span>${obstacle} Where Airflow is installed, run <code>${model.COMMAND} windows --resume</code>.</span>`;
+    <span>${cause} Where Airflow is installed, run <code>${model.COMMAND} windows --resume</code>.</span>`;
   const guide = state.last.docs && new URL(GUIDE, `${state.last.docs.replace(/\/$/, "")}/`).href;
   return html`
     <div class="help ${urgent ? "alarm" : ""}">
@@ -203,13 +208,13 @@ function helpBox({ rows, urgent }, { obstacle, parts }) {
     </div>`;
 }
 
-const healthPart = ({ text, bad, last }) => html`
+const healthPart = ({ text, bad, last, failure, unpause }) => html`
   <span class=${bad ? "error" : ""}>${text}</span>
-  ${last && small(taskLink(last), " ", last.state)}`;
+  ${unpause && html`<small class="bad">${link({ dag_id: unpause }, `${unpause} is paused: unpause it`)}</small>`}
+  ${last && html`<small class=${failure ? "bad" : ""}>${taskLink(last)} ${model.shorten(failure || `${last.state}`, 300)}</small>`}`;
 
-function campaignRow({ task, organization, progress, waits: heldUp }) {
-  const { rows = 0, needs_person: people = [], again_at, why } = progress ?? {};
-  const waits = task.state === "deferred" && again_at;
+function campaignRow({ task, organization, progress, waits: heldUp, again, asks }) {
+  const { rows = 0, needs_person: people = [], why } = progress ?? {};
   const parts = progress ? model.campaignParts(progress) : [];
   const bar = ([, tone, number]) => html`<span class=${tone} style=${{ flexGrow: number / Math.max(rows, 1) }}></span>`;
   const count = ([name, tone, number], at) => html`${at ? ", " : ""}<span class=${tone}>${number} ${name}</span>`;
@@ -217,18 +222,26 @@ function campaignRow({ task, organization, progress, waits: heldUp }) {
     html`<li><b>row ${row}</b> ${email || "no address"}: ${status}. ${why}</li>`;
   return html`
     <div class="line">
-      ${badge(waits ? "waits" : (task.state ?? "not begun"), TONES[task.state] ?? "plain")} ${taskLink(task)}
+      ${badge(again || asks ? "waits" : (task.state ?? "not begun"), TONES[task.state] ?? "plain")} ${taskLink(task)}
       ${progress && small("organization ", organization)}
       <small class="end">${since(task)}</small>
     </div>
     ${progress
       ? html`<div class="bar">${parts.map(bar)}</div><p class="counts">${rows} rows: ${parts.map(count)}</p>`
       : small("It has not said how far it is, or your role may not see it.")}
-    ${task.reason && html`<p class="error">Failed: ${task.reason}</p>`} ${!waits && heldUp && html`<p>${heldUp}</p>`}
-    ${waits && html`<p>Goes on ${time(Date.parse(again_at))}${why && `: ${why}`}.</p>`}
+    ${task.reason && html`<p class="error">Failed: ${task.reason}</p>`} ${heldUp && html`<p>${heldUp}</p>`}
+    ${asks && html`<p>${answerLink(task, "Answer it")}: it waits for a person.</p>`}
+    ${again && html`
+      <p class=${again.late ? "error" : ""}>${again.text} ${again.at && time(again.at)}${why && `: ${why}`}.</p>`}
     ${people.length > 0 && html`
       <details><summary>Rows to look at: ${people.length}</summary><ul>${people.map(person)}</ul></details>`}`;
 }
+
+const questionRow = ({ what, organization, task }) => html`
+  <div class="line">
+    ${badge("waits for a person", "warn")} <b>${answerLink(task, what)}</b> ${taskLink(task)} ${small(organization)}
+    <small class="end">asked ${time(Date.parse(task.asked_at))}</small>
+  </div>`;
 
 const waitRow = ({ organization, what, which, task }) => html`
   <div class="line">
@@ -238,11 +251,12 @@ const waitRow = ({ organization, what, which, task }) => html`
 
 function draw() {
   if (!state.last) return;
-  const { summary, health, windows, campaigns, waits } = model.view(state.last, Date.now());
+  const { summary, health, windows, questions, campaigns, waits } = model.view(state.last, Date.now());
   put("summary", summary.text, summary.bad);
   render(health.parts.map(healthPart), $("health"));
   put("updated", `Updated ${new Date(state.at).toLocaleTimeString()}`);
   show("windows", windows, windowRow, helpBox(windows, health));
+  show("questions", questions, questionRow);
   show("invites", campaigns, campaignRow);
   show("waits", waits, waitRow);
 }

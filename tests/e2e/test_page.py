@@ -28,9 +28,9 @@ pytestmark = [pytest.mark.e2e, needs_chromium]
 DAGS = Path(__file__).with_name("page_dags")
 FIRST, SECOND, THIRD = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2, 3))
 PHONE = 400
-# Requests of each refresh without windows: Variables, health, sweeps, campaigns, waits, the Dag of the sweep.
-# Before Airflow 3.3, each of the three lists of tasks needs another one with the rendered fields.
-CALLS = 6 if Version(version("apache-airflow")) >= Version("3.3") else 9
+# Requests of each refresh without windows: Variables, health, sweeps, campaigns, waits, questions, Dag of the sweep.
+# Before Airflow 3.3, each of the three lists of tasks needs another one with the rendered fields, and questions two.
+CALLS = 7 if Version(version("apache-airflow")) >= Version("3.3") else 11
 # Maximum milliseconds of one long task in the browser; on an idle machine it takes far less.
 STUTTER_MS = 400
 CALLS_MADE = (
@@ -159,6 +159,7 @@ def test_empty_sections_explain_themselves(page: Page) -> None:
     page.browser.read(*health, selector="#health")
     assert "No bulk invite ran yet" in page.section("invites")
     assert "No sensor waits" in page.section("waits")
+    assert "No approval waits" in page.section("questions")
 
 
 def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer) -> None:
@@ -169,6 +170,7 @@ def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer
     airflow.trigger("invite_team")
     airflow.trigger("organization")
     airflow.trigger("wait_for_people")
+    airflow.trigger("approval")
     airflow.trigger("failing")
     airflow.finish("resume_abandoned_exports", airflow.trigger("resume_abandoned_exports"))
     abandoned = abandon(airflow)
@@ -189,7 +191,7 @@ def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer
     windows = page.section("windows")
     assert windows.index(THIRD) < windows.index(FIRST), "what needs a person comes first"
     assert "ask ops" in windows
-    assert "The last sweep said: abandoned, its closing task is skipped" in windows
+    assert "The last sweep said: abandoned: its closing task is skipped" in windows
     assert "Work not over" in windows
     assert [windows.count(name) for name in ("Orders to S3", "organization Northwind")] == [1, 2]
     invites = page.section("invites")
@@ -212,6 +214,14 @@ def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer
     assert scrolled <= seen <= PHONE, "the page fits on a phone"
     page.browser.click("//*[@id='windows']//a[contains(@href, '/dags/abandoned/runs/')]")
     page.browser.wait_for(lambda: "/dags/abandoned/runs/" in page.browser.driver.current_url, "the page of the run")
+
+
+def test_what_waits_for_a_person_leads_to_the_answer(page: Page) -> None:
+    page.open()
+    page.until(lambda: "Make these changes to organization Northwind" in page.section("questions"), "the question", 200)
+    page.browser.click("//*[@id='questions']//a[contains(@href, '/required_actions')]")
+    page.browser.driver.switch_to.default_content()
+    page.browser.read("Approve plan")
 
 
 @pytest.mark.skipif(TAKES_PICTURES, reason="the pictures show plain names")

@@ -68,6 +68,11 @@ with DAG("organization", schedule=None):
             task_id=part, part=part, file={"members": {"people": ["of.file@example.com", "liv.invited@example.com"]}}
         )
 
+with DAG("approval", schedule=None):
+    WorkspaceApplyOrganizationOperator(
+        task_id="apply", require_approval=True, file={"members": {"people": ["approved@example.com"]}}
+    )
+
 with DAG("wait_for_people", schedule=None):
     WorkspaceInvitesSettledSensor(
         task_id="settled", emails=["liv.invited@example.com"], deferrable=True, poke_interval=60

@@ -1,9 +1,9 @@
 // What the page shows, as pure functions of what Airflow answered and the time.
 //
-// An answer is {value}, or {reason: {status, message}} if there is none. What is not in a list may be hidden from the
-// role of the person, so absence is "not known". What a window is, windows/state.py decides, and the page shows the
-// words that the last sweep noted of it. Because the sweep may be what is missing, the page also calls a window stuck
-// for two facts that it sees itself: the window is past its latest end, or its closing task failed.
+// An answer is {value}, or {reason: {status, message}} if there is none; both if the value is old. What is not in a
+// list may be hidden from the role of the person, so absence is "not known". What a window is, windows/state.py decides,
+// and the page shows the words that the last sweep noted of it. Because the sweep may be what is missing, the page also
+// calls a window stuck for two facts that it sees itself: it is past its latest end, or its closing task failed.
 
 // Prefix of all Variables that the page reads.
 export const VARIABLES = "workspace_";
@@ -25,6 +25,7 @@ const TEXTS = [
 export const GOES_ON = [
   "running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule"
 ];
+export const ENDED = ["success", "failed", "skipped", "upstream_failed"];
 // The state of a task that waits for a person. Airflow before 3.3 defers it, and refuses a filter by this state.
 export const ASKS = "awaiting_input";
 export const goesOn = (task) => task.state === ASKS || GOES_ON.includes(task.state);
@@ -54,6 +55,9 @@ const TONES = {
 };
 export const RECENT_CAMPAIGNS = 20;
 const FORBIDDEN = "Not visible to your role";
+// The status of a reason before the first answer.
+export const ASKING = "asking";
+const STILL_ASKING = "Asking Airflow …";
 const NO_ANSWER = "Airflow did not answer";
 const NO_REASON = "the log names no reason";
 const HIDDEN = "not visible to your role, or deleted";
@@ -79,7 +83,7 @@ export function view(data, now) {
   if (questions.rows.length) parts.push(`waiting for a person: ${questions.rows.length}`);
   if (campaigns.running) parts.push(`campaigns running: ${campaigns.running}`);
   if (waits.rows.length) parts.push(`tasks waiting: ${waits.rows.length}`);
-  const bad = login || windows.urgent || problems.some(([, { problem }]) => problem.brief !== FORBIDDEN);
+  const bad = login || windows.urgent || problems.some(([, { problem }]) => problem.brief === NO_ANSWER);
   return { summary: { text: parts.join(" · "), bad, login }, health, windows, questions, campaigns, waits };
 }
 
@@ -123,11 +127,11 @@ function healthView({ health, variables, sweeps, dags }, noted, now) {
   const failure = last ? failureOf(last) : "";
   return {
     parts: [
-      ...(problem ? [{ text: about(problem, "health"), bad: true }] : jobs),
+      ...(problem ? [{ text: about(problem, "health"), bad: problem.brief !== STILL_ASKING }] : jobs),
       { text, bad: at ? late : !hidden && !first, last: last && slim(last), failure, unpause },
     ],
     causes: problem ? [] : jobs.slice(0, 2).filter(({ bad }) => bad).map((job) => job.text),
-    ...{ obstacle, unpause, sweepDag },
+    ...{ obstacle, unpause, sweepDag, sweeping: tasks.some(goesOn) },
   };
 }
 
@@ -135,8 +139,9 @@ const about = ({ brief }, what) => (brief ? `${brief}: ${what}` : "");
 
 // Return why there is no answer, in words: brief for the headline, long for the section; none if the session is over,
 // which the headline says once.
-function problemOf(what, { reason }) {
-  if (!reason) return null;
+function problemOf(what, { reason, value }) {
+  if (!reason || value) return null;
+  if (reason.status === ASKING) return { brief: STILL_ASKING, text: STILL_ASKING };
   if (reason.status === 401) return { brief: "", text: "" };
   if (reason.status !== 403) return { brief: NO_ANSWER, text: `${NO_ANSWER}: ${reason.message}. Trying again.` };
   return { brief: FORBIDDEN, text: `${FORBIDDEN}: it may not read ${what}. An Airflow administrator can grant it.` };

@@ -258,7 +258,7 @@ def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer
 
 def test_what_waits_for_a_person_leads_to_the_answer(page: Page) -> None:
     page.open()
-    page.until(lambda: "Make these changes to organization Northwind" in page.section("questions"), "the question", 200)
+    page.until(lambda: "Make these changes to organization" in page.section("questions"), "the question", 200)
     page.browser.click("//*[@id='questions']//a[contains(@href, '/required_actions')]")
     page.browser.driver.switch_to.default_content()
     page.browser.read("Approve plan")

@@ -195,7 +195,7 @@ function windowsView({ variables, tasks, runs, dags, questions }, verdicts, labe
     const [{ dag_id, organization_id }] = leases;
     const [run, its] = [runOf.get(runKey(leases[0])), tasksOf.get(runKey(leases[0])) ?? []];
     const { lines, closing, ...seen } = seenOf(leases[0], dags.value?.[dag_id] ?? {}, run, its, problem);
-    const held = heldBy(leases, verdicts[key], closing, now);
+    const held = heldBy(leases, verdicts[key] ?? {}, closing, now);
     return {
       ...seen,
       ...held,
@@ -223,7 +223,7 @@ const isStuck = (said) => ["abandoned", "overdue"].includes(said);
 const wordsOf = (verdict) => (verdict ? verdict.text || [verdict.state, verdict.why].filter(Boolean).join(": ") : null);
 
 // Return since when and until when a window holds its exports, and what the headline says of it, and since when.
-function heldBy(leases, { state: said, since: noted } = {}, close, now) {
+function heldBy(leases, { state: said, since: noted }, close, now) {
   const [since, until] = ["since", "until"].map((name) => Math.min(...leases.map((lease) => lease[name])));
   const resumed = leases.every((lease) => lease.resumed_at);
   const untouched = leases.every((lease) => !lease.paused_at && !lease.late_pause_until);

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.e2e, needs_chromium]
 DAGS = Path(__file__).with_name("page_dags")
 FIRST, SECOND, THIRD = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2, 3))
 PHONE = 400
-# Requests of each refresh without windows: Variables, health, sweeps, campaigns (two), waits, questions, Dag of the sweep.
+# Requests of each refresh without windows: Variables, health, sweeps, two of campaigns, waits, questions, a Dag.
 # Before Airflow 3.3, each list of tasks that has some needs another one with the rendered fields.
 CALLS = 8 if Version(version("apache-airflow")) >= Version("3.3") else 11
 # Maximum milliseconds of one long task in the browser; on an idle machine it takes far less.
@@ -51,7 +51,8 @@ window.fetch = (url, init) => {
   const faults = JSON.parse(sessionStorage.getItem("faults") ?? "{}");
   const fault = faults[Object.keys(faults).find((part) => url.href.includes(part))];
   if (!fault) return ask(url, init);
-  if (fault === "hang") return new Promise((_, no) => init.signal.addEventListener("abort", () => no(init.signal.reason)));
+  const { signal } = init;
+  if (fault === "hang") return new Promise((_, no) => signal.addEventListener("abort", () => no(signal.reason)));
   if (fault === "html") return Promise.resolve(new Response("<p>", { headers: { "Content-Type": "text/html" } }));
   if (fault > 200) return Promise.resolve(new Response("{}", { status: fault }));
   window.parent.sent = 0;

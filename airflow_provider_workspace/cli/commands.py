@@ -229,8 +229,7 @@ def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
 def _lease_lines(leases: list[dict[str, Any]]) -> list[str]:
     return [
         f"{lease['batch_export_id']}  {lease['dag_id']} / {lease['run_id']} / {lease['close_task_id']}  "
-        f"since {lease['since'][:19]}Z until {lease['until'][:19]}Z  "
-        + (f"ABANDONED: {lease['abandoned']}" if lease["abandoned"] else lease["window"])
+        f"since {lease['since'][:19]}Z until {lease['until'][:19]}Z  {lease['window']}"
         + ("  paused before the window" if lease["paused_before"] else "")
         + (f"  seen {lease['seen']}" if lease.get("seen") else "")
         + (f"  owner {lease['owner']}" if lease.get("owner") not in (None, "", "airflow") else "")

@@ -196,7 +196,7 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
     never closed, and an export that another window holds stays paused.
 
     One Dag with this task, scheduled every few minutes, serves all windows and connections of an Airflow. The result is
-    ``{"windows": [{"window", "why", "resumed", "held", "failed", …}], "unreadable": {variable: error}}``.
+    ``{"windows": [{"window", "state", "why", "resumed", "held", "failed", …}], "unreadable": {variable: error}}``.
 
     :param fail_if_any: whether the task fails after it has closed a window, so that its notifiers are called: the
         exports were paused for too long. Otherwise the log has a warning

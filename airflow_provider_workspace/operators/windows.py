@@ -219,10 +219,10 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         for state, leases in find_states(registry, time.time):
             if state.left and leases[0].window != window:
                 self.log.warning(
-                    "Run '%s windows --resume': the abandoned window %s (%s) may have paused %s at %s.",
+                    "Run '%s windows --resume': the window %s (%s) may have paused %s at %s.",
                     COMMAND,
                     leases[0].window,
-                    state.why,
+                    state,
                     ", ".join(lease.batch_export_id for lease in leases),
                     leases[0].to_dict()["since"],
                 )

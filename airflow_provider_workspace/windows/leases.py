@@ -187,12 +187,14 @@ class Noted(BaseModel):
     """
     What a sweep notes of a window.
 
+    :param text: what the window is, for people
     :param since: when a sweep first saw the reason
     :param lease: the newest lease; ``None`` if it is not known
     """
 
     state: str
     why: str
+    text: str = ""
     since: Time
     lease: Lease | None = None
 

@@ -202,30 +202,31 @@ def sweep(closer: Closer, *, at_once: bool = False) -> tuple[list[dict[str, Any]
         its note; and the Variables that are no leases and that no closing task will repair, as far as is known, and why
     """
     registry = closer.registry
-    swept: list[tuple[Window, str, Closed]] = []
+    swept: list[tuple[Window, WindowState, Closed]] = []
     states: dict[str, Noted] = {}
     noted = registry.last_sweep().windows
 
     def note(state: WindowState, lease: Lease) -> None:
         before = noted.get(lease.window.id)
         since = before.since if before and before.why == state.why else closer.clock()
-        states[lease.window.id] = Noted(state=state.name, why=state.why, since=since, lease=lease)
+        states[lease.window.id] = Noted(state=state.name, why=state.why, text=str(state), since=since, lease=lease)
 
     for state, leases in find_states(registry, closer.clock):
-        window, why = leases[0].window, state.why
+        window = leases[0].window
         note(state, leases[-1])
-        if not (state.left or (at_once and why == WORK_ENDED)):
+        if not (state.left or (at_once and state.why == WORK_ENDED)):
             continue
         # It may have closed itself after its leases were read, and its run may be over for that reason.
         left = registry.all(window=window, skip_failed=True)
         if not left:
             continue
-        log.warning("The window %s is abandoned: %s.", window, why)
-        swept.append((window, why, closer.resume_all(left)))
+        log.warning("The window %s is %s.", window, state)
+        swept.append((window, state, closer.resume_all(left)))
     closer.prove_resumed()
     rows: list[dict[str, Any]] = []
-    for window, why, done in swept:
-        row: dict[str, Any] = {"window": str(window), **asdict(window), "why": why, **vars(done)}
+    for window, state, done in swept:
+        row: dict[str, Any] = {"window": str(window), **asdict(window), "state": state.name, "why": state.why}
+        row |= vars(done)
         row["failed"] = {export_id: str(error) for export_id, error in done.failed.items()}
         until = row.pop("wait_until")
         rows.append({**row, "again_after": None if until is None else iso(until)})
@@ -251,7 +252,7 @@ def describe_sweep(windows: Iterable[dict[str, Any]], unreadable: Mapping[str, s
             f"to be resumed again after {row['again_after']}" if row["again_after"] else "",
         ]
         said = "; ".join(filter(None, results)) or "nothing left to resume"
-        lines.append(f"Abandoned window {row['window']} ({row['why']}): {said}.")
+        lines.append(f"Window {row['window']} ({WindowState(row['state'], row['why'])}): {said}.")
     return "\n".join([*lines, *(describe_unreadable(key, why) for key, why in unreadable.items())])
 
 

@@ -9,7 +9,7 @@ import urllib.request
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from packaging.version import Version
@@ -28,9 +28,9 @@ pytestmark = [pytest.mark.e2e, needs_chromium]
 DAGS = Path(__file__).with_name("page_dags")
 FIRST, SECOND, THIRD = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2, 3))
 PHONE = 400
-# Requests of each refresh without windows: Variables, health, sweeps, campaigns, waits, the Dag of the sweep.
-# Before Airflow 3.3, each of the three lists of tasks needs another one with the rendered fields.
-CALLS = 6 if Version(version("apache-airflow")) >= Version("3.3") else 9
+# Requests of each refresh without windows: Variables, health, sweeps, two of campaigns, waits, questions, a Dag.
+# Before Airflow 3.3, each list of tasks that has some needs another one with the rendered fields.
+CALLS = 8 if Version(version("apache-airflow")) >= Version("3.3") else 11
 # Maximum milliseconds of one long task in the browser; on an idle machine it takes far less.
 STUTTER_MS = 400
 CALLS_MADE = (
@@ -42,6 +42,25 @@ WATCH_LONG_TASKS = (
     ".observe({entryTypes: ['longtask']})"
 )
 
+
+# Answers in place of those of Airflow, by a part of the address: none, a status, HTML, a log without end, or JSON.
+FAULTS = """
+const [ask, limit] = [window.fetch, AbortSignal.timeout.bind(AbortSignal)];
+AbortSignal.timeout = () => limit(3000);
+window.fetch = (url, init) => {
+  const faults = JSON.parse(sessionStorage.getItem("faults") ?? "{}");
+  const fault = faults[Object.keys(faults).find((part) => url.href.includes(part))];
+  if (!fault) return ask(url, init);
+  const { signal } = init;
+  if (fault === "hang") return new Promise((_, no) => signal.addEventListener("abort", () => no(signal.reason)));
+  if (fault === "html") return Promise.resolve(new Response("<p>", { headers: { "Content-Type": "text/html" } }));
+  if (fault > 200) return Promise.resolve(new Response("{}", { status: fault }));
+  window.parent.sent = 0;
+  const part = new TextEncoder().encode('{"event": "line", "level": "info"}\\n'.repeat(1000));
+  const pull = (stream) => { window.parent.sent += part.length; stream.enqueue(part); };
+  return Promise.resolve(fault === "endless" ? new Response(new ReadableStream({ pull })) : Response.json(fault));
+};
+"""
 
 # A user and a viewer may not read Variables.
 USERS = {role: role for role in ("admin", "user", "viewer")}
@@ -57,6 +76,7 @@ class Page:
     def __init__(self, browser: Browser, airflow: LiveAirflow) -> None:
         self.browser = browser
         self.airflow = airflow
+        self.fails = False
 
     def open(self, user: str = "admin", fragment: str = "") -> None:
         """Log in, and open the page like its link in the navigation."""
@@ -68,6 +88,22 @@ class Page:
         driver.add_cookie({"name": "_token", "value": self.airflow.token(user)})
         self.browser.open(f"{self.airflow.url}/plugin/workspace{fragment}")
         self.enter()
+
+    def fail(self, **faults: Any) -> None:
+        """Let requests fail whose addresses contain a text; forget the reasons of failed tasks."""
+        if not self.fails:
+            self.browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": FAULTS})
+            self.fails = True
+        script = "sessionStorage.clear(); sessionStorage.setItem('faults', arguments[0])"
+        self.browser.driver.execute_script(script, json.dumps(faults))
+
+    def filtered(self, text: str) -> list[str]:
+        """Return the rows of windows that a filter leaves."""
+        driver = self.browser.driver
+        field = driver.find_element(By.ID, "filter")
+        field.clear()
+        field.send_keys(text)
+        return [row.text for row in driver.find_elements(By.CSS_SELECTOR, "#windows .rows > li")]
 
     def enter(self) -> None:
         """Switch to the frame of the page and wait until it is loaded."""
@@ -139,6 +175,11 @@ def abandon(airflow: LiveAirflow) -> str:
     return run_id
 
 
+def runs_of_the_sweep(airflow: LiveAirflow) -> int:
+    """Return how many runs of the sweep there are."""
+    return int(airflow.call("GET", "dags/resume_abandoned_exports/dagRuns")["total_entries"])
+
+
 def note_sweep(airflow: LiveAirflow, run_id: str) -> None:
     """Write what a sweep writes that could not resume an export."""
     window = lease(dag_id="abandoned", run_id=run_id, close_task_id="maintenance_window.close")
@@ -159,6 +200,7 @@ def test_empty_sections_explain_themselves(page: Page) -> None:
     page.browser.read(*health, selector="#health")
     assert "No bulk invite ran yet" in page.section("invites")
     assert "No sensor waits" in page.section("waits")
+    assert "No approval waits" in page.section("questions")
 
 
 def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer) -> None:
@@ -169,6 +211,7 @@ def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer
     airflow.trigger("invite_team")
     airflow.trigger("organization")
     airflow.trigger("wait_for_people")
+    airflow.trigger("approval")
     airflow.trigger("failing")
     airflow.finish("resume_abandoned_exports", airflow.trigger("resume_abandoned_exports"))
     abandoned = abandon(airflow)
@@ -189,7 +232,7 @@ def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer
     windows = page.section("windows")
     assert windows.index(THIRD) < windows.index(FIRST), "what needs a person comes first"
     assert "ask ops" in windows
-    assert "The last sweep said: abandoned, its closing task is skipped" in windows
+    assert "The last sweep said: abandoned: its closing task is skipped" in windows
     assert "Work not over" in windows
     assert [windows.count(name) for name in ("Orders to S3", "organization Northwind")] == [1, 2]
     invites = page.section("invites")
@@ -214,6 +257,14 @@ def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer
     page.browser.wait_for(lambda: "/dags/abandoned/runs/" in page.browser.driver.current_url, "the page of the run")
 
 
+def test_what_waits_for_a_person_leads_to_the_answer(page: Page) -> None:
+    page.open()
+    page.until(lambda: "Make these changes to organization" in page.section("questions"), "the question", 200)
+    page.browser.click("//*[@id='questions']//a[contains(@href, '/required_actions')]")
+    page.browser.driver.switch_to.default_content()
+    page.browser.read("Approve plan")
+
+
 @pytest.mark.skipif(TAKES_PICTURES, reason="the pictures show plain names")
 def test_markup_in_names_is_escaped(page: Page) -> None:
     page.open()
@@ -225,6 +276,63 @@ def test_markup_in_names_is_escaped(page: Page) -> None:
     assert driver.find_elements(By.CSS_SELECTOR, "main img") == []
     assert driver.title != "markup ran"
     assert "markup" not in driver.execute_script("return document.title")
+
+
+def test_the_filter_searches_what_a_person_sees(page: Page) -> None:
+    page.open()
+    page.until(lambda: "stuck" in page.browser.text("#summary"), "the verdict of the sweep")
+    for text, exports in {"stuck": 1, "Orders to S3": 1, "ask ops": 1, "task_id": 0}.items():
+        assert len(page.filtered(text)) == exports, text
+
+
+def test_a_log_delays_nothing_and_is_not_read_to_its_end(page: Page) -> None:
+    page.open()
+    page.fail(**{"/logs/": "hang"})
+    page.open()
+    assert "failing / invite" in page.section("invites")
+    assert "Failed:" not in page.section("invites")
+    page.browser.read("Failed: its log cannot be read", selector="#invites")
+    page.fail(**{"/logs/": "endless"})
+    page.open()
+    page.browser.read("Failed: its log is too long to look through here", selector="#invites")
+    assert page.browser.driver.execute_script("return window.parent.sent") < 3_000_000
+    page.fail()
+
+
+def test_a_failed_answer_leaves_the_last_one(page: Page) -> None:
+    page.open()
+    driver = page.browser.driver
+    for fault, why in {
+        "html": "a proxy answered in place of it",
+        "hang": "no answer within",
+        500: "status 500",
+    }.items():
+        page.fail(variables=fault)
+        driver.find_element(By.ID, "refresh").click()
+        page.browser.read("as of under 1 min ago: Airflow did not answer: ", why, FIRST, selector="#windows")
+    assert "as of" not in page.browser.text("#summary")
+    driver.execute_script("const now = Date.now(); Date.now = () => now + 120000")
+    page.browser.read("as of 2 min ago: Airflow did not answer", selector="#summary.error")
+    page.browser.read("as of 2 min ago: Airflow did not answer", FIRST, selector="#windows .error, #windows .rows")
+    page.fail(**{"api/v2": 401})
+    page.browser.read("Log in again: the session is over Log in", selector="#summary")
+    assert "Log in" not in driver.find_element(By.TAG_NAME, "main").text
+    page.browser.click("//*[@id='summary']//a")
+    driver.switch_to.default_content()
+    page.browser.wait_for(lambda: "login" in driver.current_url, "the login")
+    page.fail()
+
+
+def test_sections_wait_only_for_their_own_answer(page: Page) -> None:
+    page.open()
+    nothing = {"task_instances": [], "total_entries": 900}
+    page.fail(variables="hang", **{"operator=WorkspaceCreateInvitesOperator": nothing})
+    page.browser.driver.refresh()
+    page.browser.driver.switch_to.frame(page.browser.find("iframe"))
+    page.browser.read("None can be listed.", "Older ones are not listed.", selector="#invites")
+    assert "Asking Airflow …: paused exports" in page.browser.text("#summary")
+    page.browser.read("Airflow did not answer: no answer within", selector="#windows")
+    page.fail()
 
 
 @pytest.mark.parametrize("user", ["viewer", "user"])
@@ -245,10 +353,19 @@ def test_the_sweep_is_run_from_the_page(page: Page, server: SandboxServer) -> No
     page.open()
     page.until(lambda: "clear it to resume the exports" in page.section("windows"), "the link to the closing task")
     page.browser.click("//summary[normalize-space()='Resume them now']")
-    page.browser.press("Yes")
-    page.browser.read("Started resume_abandoned_exports", selector="#said")
+    before = runs_of_the_sweep(airflow)
+    page.browser.driver.execute_script("for (let i = 0; i < 3; i++) document.querySelector('.action button').click()")
+    page.browser.read("resume_abandoned_exports: Started, now ", "A sweep runs", seconds=30)
     page.until(lambda: page.paused() == {FIRST, SECOND}, "the export to be resumed", 200)
     assert paused_in(server) == {FIRST, SECOND}
+    page.browser.read("resume_abandoned_exports has run. Now: 2 exports paused", selector="#said")
+    assert runs_of_the_sweep(airflow) == before + 1
+    page.fail(**{"resume_abandoned_exports/dagRuns/": {"state": "failed", "dag_id": "-", "dag_run_id": "-"}})
+    page.open()
+    page.browser.click("//summary[normalize-space()='Run the sweep now']")
+    page.browser.press("Yes")
+    page.browser.read("resume_abandoned_exports failed: Airflow began none of its tasks", selector="#said.error")
+    page.fail()
     (airflow.home / "go_on").write_text("")
     page.until(lambda: "No maintenance window holds a batch export" in page.section("windows"), "the end", 200)
     assert paused_in(server) == set()

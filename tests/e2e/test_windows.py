@@ -297,4 +297,4 @@ def test_an_accident_leaves_no_export_paused(
     assert not paused(server)
     if stays:
         assert swept.startswith("[failed]")
-        assert f"Abandoned window {dag_id} / {run_id}" in swept
+        assert f"Window {dag_id} / {run_id}" in swept

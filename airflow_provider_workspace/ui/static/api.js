@@ -8,24 +8,43 @@ const TASKS = "dags/~/dagRuns/~/taskInstances";
 
 export const path = (...parts) => parts.map(encodeURIComponent).join("/");
 
+// Maximum milliseconds of one request, and characters of a log.
+const LIMIT = 30000;
+const MAX_LOG = 1000000;
+// What the errors of a browser mean here.
+const MEANINGS = {
+  TimeoutError: `no answer within ${LIMIT / 1000} s`, TypeError: "no connection", SyntaxError: "its answer is no JSON"
+};
+
 // Airflow 3.1.0 keeps the session in localStorage. Null before a 401: later releases prefer the header to the cookie.
 let authorization = null;
 
-export async function call(method, where, body) {
-  const headers = { "Content-Type": "application/json" };
+// Send a request, and return what `read` makes of the answer. Errors have the status and a message for people.
+async function send(method, where, read, body, accept = "application/json") {
+  const headers = { "Content-Type": "application/json", Accept: accept };
   if (authorization) headers.Authorization = authorization;
-  const answer = await fetch(new URL(`api/v2/${where}`, BASE), { method, headers, body: body && JSON.stringify(body) });
-  if (answer.ok) return answer.json();
-  const token = answer.status === 401 && localStorage.getItem("token")?.replace(/^"|"$/g, "");
-  // The first of several requests may have found the token meanwhile.
-  if (token && headers.Authorization !== `Bearer ${token}`) {
-    authorization = `Bearer ${token}`;
-    return call(method, where, body);
+  const sent = { method, headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(LIMIT) };
+  let status;
+  try {
+    const answer = await fetch(new URL(`api/v2/${where}`, BASE), sent);
+    status = answer.status;
+    const token = status === 401 && localStorage.getItem("token")?.replace(/^"|"$/g, "");
+    // The first of several requests may have found the token meanwhile.
+    if (token && headers.Authorization !== `Bearer ${token}`) {
+      authorization = `Bearer ${token}`;
+      return send(method, where, read, body, accept);
+    }
+    const proxy = answer.headers.get("Content-Type")?.includes("html");
+    if (answer.ok && !proxy) return await read(answer);
+    const said = proxy ? { detail: "a proxy answered in place of it" } : await answer.json().catch(() => null);
+    throw new Error(typeof said?.detail === "string" ? said.detail : `status ${status}`);
+  } catch (error) {
+    const message = MEANINGS[error.name] ?? error.message;
+    throw Object.assign(new Error(message), { status: error.status ?? status });
   }
-  const said = await answer.json().catch(() => null);
-  const message = typeof said?.detail === "string" ? said.detail : `status ${answer.status}`;
-  throw Object.assign(new Error(message), { status: answer.status });
 }
+
+export const call = (method, where, body) => send(method, where, (answer) => answer.json(), body);
 
 // Read a list page by page, at most `most` rows.
 async function list(readPage, name, most) {
@@ -33,6 +52,7 @@ async function list(readPage, name, most) {
   let total = Infinity;
   while (rows.length < Math.min(total, most)) {
     const page = await readPage(rows.length);
+    if (!Array.isArray(page?.[name])) throw new Error(`its answer has no ${name}`);
     rows.push(...page[name]);
     total = page[name].length ? page.total_entries : rows.length;
   }
@@ -53,8 +73,9 @@ async function post(where, fields, name, most = Infinity) {
 // Read the task instances of all combinations of Dags, runs and task ids or states.
 export const tasksOf = (fields, most) => post(TASKS, fields, "task_instances", most);
 
-// Read the latest runs of Dags; the list cannot be asked for runs by their ids.
-export const runsOf = (dag_ids, most) => post("dags/~/dagRuns", { dag_ids, order_by: "-id" }, "dag_runs", most);
+// Read the latest runs of Dags, in all states or some; the list cannot be asked for runs by their ids.
+export const runsOf = (dag_ids, most, states) =>
+  post("dags/~/dagRuns", { dag_ids, states, order_by: "-id" }, "dag_runs", most);
 
 export async function variables(prefix) {
   const { rows } = await get("variables", { variable_key_pattern: `${prefix}%`, order_by: "key" }, "variables");
@@ -81,10 +102,41 @@ export async function tasksBy(operator, filters, most) {
   return { rows: rows.map(filled), total: found.total };
 }
 
-// Read what belongs to a task, such as the log of its last try.
-export function ofTask({ dag_id, dag_run_id, task_id, map_index }, ...parts) {
-  const where = path("dags", dag_id, "dagRuns", dag_run_id, "taskInstances", task_id, ...parts);
-  return call("GET", `${where}?map_index=${map_index}`);
+// Read by state. Airflow before 3.3 does not know the first one, and refuses it.
+let skipped = 0;
+export async function byState(states, read) {
+  const asked = states.slice(skipped);
+  return read(asked).catch((error) => {
+    if (error.status !== 422 || asked.length < states.length) throw error;
+    skipped = 1;
+    return read(states.slice(1));
+  });
+}
+
+// Read what tasks in some states ask of people, the latest first.
+export function questions(state, most) {
+  const fields = { response_received: false, order_by: "-created_at", state };
+  return get("dags/~/dagRuns/~/hitlDetails", fields, "hitl_details", most);
+}
+
+const ofTaskPath = ({ dag_id, dag_run_id, task_id, map_index }, parts) =>
+  `${path("dags", dag_id, "dagRuns", dag_run_id, "taskInstances", task_id, ...parts)}?map_index=${map_index}`;
+
+// Read what belongs to a task, such as its XComs.
+export const ofTask = (task, ...parts) => call("GET", ofTaskPath(task, parts));
+
+// Read the lines of the log of a try. Logs are read from their begin: of a long one the end is out of reach, so null.
+export const logOf = (task, tried) =>
+  send("GET", ofTaskPath(task, ["logs", tried]), readLines, undefined, "application/x-ndjson");
+
+async function readLines(answer) {
+  let text = "";
+  // Leaving the loop ends the transfer.
+  for await (const part of answer.body.pipeThrough(new TextDecoderStream())) {
+    text += part;
+    if (text.length > MAX_LOG) return null;
+  }
+  return text.split("\n");
 }
 
 // Return the address of a Dag, a run or a task in the Airflow UI.
@@ -92,3 +144,7 @@ export function uiPath({ dag_id, dag_run_id, task_id, map_index }) {
   const parts = { dags: dag_id, runs: dag_run_id, tasks: task_id, mapped: map_index < 0 ? undefined : map_index };
   return new URL(path(...Object.entries(parts).filter(([, id]) => id !== undefined).flat()), BASE).href;
 }
+
+// Return where to log in, from where Airflow leads back to the page in the window.
+export const loginPath = () =>
+  new URL(`api/v2/auth/login?${new URLSearchParams({ next: window.parent.location.href })}`, BASE).href;

@@ -1,8 +1,9 @@
 // What the page shows, as pure functions of what Airflow answered and the time.
 //
-// An answer is {value}, or {reason: {status, message}} if there is none. What is not in a list may be hidden from the
-// role of the person, so absence is "not known". What a window is, windows/state.py decides, and the page shows what the
-// last sweep noted of it. One thing it says by itself, because the sweep may be what is missing: "past the latest end".
+// An answer is {value}, or {reason: {status, message}} if there is none; both if the value is old. What is not in a
+// list may be hidden from the role of the person, so absence is "not known". What a window is, windows/state.py decides,
+// and the page shows the words that the last sweep noted of it. Because the sweep may be what is missing, the page also
+// calls a window stuck for two facts that it sees itself: it is past its latest end, or its closing task failed.
 
 // Prefix of all Variables that the page reads.
 export const VARIABLES = "workspace_";
@@ -12,18 +13,27 @@ const SWEEP = "workspace_window_sweep";
 const LABELS = "workspace_labels";
 // How old the last sweep may be if its schedule is not known, in milliseconds.
 const HOUR = 3600000;
+// How much later than announced a campaign may go on, in milliseconds.
+const GRACE = 120000;
 // What runs a command on every release of Airflow.
 export const COMMAND = "python -m airflow_provider_workspace";
 // As written by windows/leases.py.
 const TEXTS = [
   "dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id", "state"
 ];
-// States of a task that has not ended.
+// States of a task that has not ended, as every release knows them.
 export const GOES_ON = [
   "running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule"
 ];
-export const goesOn = (task) => GOES_ON.includes(task.state);
+export const ENDED = ["success", "failed", "skipped", "upstream_failed"];
+// The state of a task that waits for a person. Airflow before 3.3 defers it, and refuses a filter by this state.
+export const ASKS = "awaiting_input";
+export const goesOn = (task) => task.state === ASKS || GOES_ON.includes(task.state);
+const asks = ({ state, trigger }) => state === ASKS || (state === "deferred" && /HITL/.test(trigger?.classpath));
 const hasEnded = (task) => Boolean(task?.state && !goesOn(task));
+const hasFailed = (task) => ["failed", "up_for_retry"].includes(task?.state);
+// Return the last try of a task that may have failed, whose log tells why; 0 if there is none.
+export const failedTry = (task) => (hasFailed(task) ? task.try_number : goesOn(task) ? task.try_number - 1 : 0);
 // Why a campaign does not run.
 const HELD_UP = {
   queued: "Waits for a worker.", scheduled: "Waits for a slot of its pool.", up_for_retry: "Airflow tries it again."
@@ -45,24 +55,40 @@ const TONES = {
 };
 export const RECENT_CAMPAIGNS = 20;
 const FORBIDDEN = "Not visible to your role";
+// The status of a reason before the first answer.
+export const ASKING = "asking";
+const STILL_ASKING = "Asking Airflow …";
+const NO_ANSWER = "Airflow did not answer";
+const NO_REASON = "the log names no reason";
 const HIDDEN = "not visible to your role, or deleted";
 
 // Return everything that the page shows.
 export function view(data, now) {
   const values = Object.fromEntries((data.variables.value ?? []).map(({ key, value }) => [key, value]));
-  const labels = parsed(values[LABELS]) ?? {};
+  const given = parsed(values[LABELS]);
+  const labels = given instanceof Object && !Array.isArray(given) ? given : {};
   const { at, windows: verdicts = {} } = parsed(values[SWEEP]) ?? {};
   const health = healthView(data, Date.parse(at), now);
-  const windows = windowsView(data, verdicts, labels, now);
-  const [campaigns, waits] = [campaignsView(data, labels), waitsView(data, labels)];
-  const problems = Object.entries({ "paused exports": windows, campaigns, waits }).filter(([, its]) => its.problem);
+  const questions = questionsView(data, labels);
+  const windows = windowsView(data, verdicts, labels, health.causes, now);
+  if (LABELS in values && labels !== given) windows.notes.push(`Correct the Variable ${LABELS}: it is no JSON object.`);
+  const [campaigns, waits] = [campaignsView(data, labels, health.causes, now), waitsView(data, labels)];
+  const sections = { "paused exports": windows, approvals: questions, campaigns, waits };
+  const problems = Object.entries(sections).filter(([, its]) => its.problem?.brief);
+  // The session is over for all of them at once.
+  const login = Object.values(data).some((answer) => answer?.reason?.status === 401);
   const parts = [...windows.counts, ...problems.map(([name, { problem }]) => `${problem.brief}: ${name}`)];
+  if (login) parts.unshift("Log in again: the session is over");
   if (!parts.length) parts.push("No window holds an export, as far as your role sees");
+  if (questions.rows.length) parts.push(`waiting for a person: ${questions.rows.length}`);
   if (campaigns.running) parts.push(`campaigns running: ${campaigns.running}`);
   if (waits.rows.length) parts.push(`tasks waiting: ${waits.rows.length}`);
-  const bad = windows.urgent || problems.some(([, { problem }]) => problem.brief !== FORBIDDEN);
-  return { summary: { text: parts.join(" · "), bad }, health, windows, campaigns, waits };
+  const bad = login || windows.urgent || problems.some(([, { problem }]) => problem.brief === NO_ANSWER);
+  return { summary: { text: parts.join(" · "), bad, login }, health, windows, questions, campaigns, waits };
 }
+
+// Return the Dag that sweeps: the one that did, or that of the example.
+export const sweepDagOf = ({ value }) => value?.rows[0]?.dag_id ?? "resume_abandoned_exports";
 
 // Return what runs and what does not, the age of the last sweep, and why none can be started from the page.
 function healthView({ health, variables, sweeps, dags }, noted, now) {
@@ -74,33 +100,51 @@ function healthView({ health, variables, sweeps, dags }, noted, now) {
   });
   const tasks = sweeps.value?.rows ?? [];
   const [last] = tasks;
-  const at = noted || Date.parse(tasks.find(hasEnded)?.end_date);
+  // A sweep may have failed before it swept.
+  const at = noted || Date.parse(tasks.find((task) => task.state === "success")?.end_date);
   const scheduled = tasks.filter((task) => task.dag_run_id.startsWith("scheduled__"));
   const starts = scheduled.map((task) => Date.parse(task.run_after));
   const period = Math.min(...starts.slice(1).map((start, index) => Math.abs(starts[index] - start) || Infinity));
   const often = Number.isFinite(period) ? `, every ${duration(period)}` : "";
   const late = now - at > (often ? 2 * period : HOUR);
   const hidden = problemOf("task instances", sweeps) ?? problemOf("Variables", variables);
-  const never = last ? "the first sweep has not ended" : "no sweep has run";
-  const text = at ? `last sweep ${duration(now - at)} ago${often}` : hidden ? `${hidden.brief}: the last sweep` : never;
-  const down = !problem && jobs[0].bad && "The scheduler is down, so no Dag runs.";
-  const none = !last && "No sweep can be started from here: add the Dag resume_abandoned_exports.";
-  const paused = dags.value?.[last?.dag_id]?.value?.is_paused && `Dag ${last.dag_id} is paused: unpause it.`;
+  const first = last && !tasks.some(hasEnded) && "the first sweep has not ended";
+  const never = first || (last ? "no sweep has succeeded" : "no sweep has run");
+  const which = noted ? "last sweep" : "last successful sweep";
+  const text = at ? `${which} ${duration(now - at)} ago${often}` : hidden ? about(hidden, "the last sweep") : never;
+  const sweepDag = sweepDagOf(sweeps);
+  const { value: dag, reason } = dags.value?.[sweepDag] ?? {};
+  const down = !problem && jobs[0].bad;
+  const unpause = !down && dag?.is_paused && !dag.is_stale ? sweepDag : null;
+  let obstacle = "";
+  if (down) obstacle = "The scheduler is down, so no Dag runs.";
+  else if (unpause) obstacle = `Dag ${sweepDag} is paused: unpause it.`;
+  else if (dag?.is_stale) obstacle = `The file of Dag ${sweepDag} is gone: add it again.`;
+  else if (!dag && (!last || reason?.status === 404)) {
+    const unknown = reason?.status !== 404 && problemOf("Dags", { reason });
+    obstacle = unknown ? unknown.text : `No sweep can be started from here: add the Dag ${sweepDag}.`;
+  }
+  const failure = last ? failureOf(last) : "";
   return {
     parts: [
-      ...(problem ? [{ text: `${problem.brief}: health`, bad: true }] : jobs),
-      { text, bad: at ? late : !last && !hidden, last: last && slim(last) },
+      ...(problem ? [{ text: about(problem, "health"), bad: problem.brief !== STILL_ASKING }] : jobs),
+      { text, bad: at ? late : !hidden && !first, last: last && slim(last), failure, unpause },
     ],
-    obstacle: down || none || paused || "",
+    causes: problem ? [] : jobs.slice(0, 2).filter(({ bad }) => bad).map((job) => job.text),
+    ...{ obstacle, unpause, sweepDag, sweeping: tasks.some(goesOn) },
   };
 }
 
-// Return why there is no answer, in words: brief for the headline, long for the section.
-function problemOf(what, { reason }) {
-  if (!reason) return null;
-  const brief = { 401: "Log in again", 403: FORBIDDEN }[reason.status] ?? "Airflow did not answer";
-  const cures = { 401: "the session is over.", 403: `it may not read ${what}. An Airflow administrator can grant it.` };
-  return { brief, text: `${brief}: ${cures[reason.status] ?? `${reason.message}. Trying again.`}` };
+const about = ({ brief }, what) => (brief ? `${brief}: ${what}` : "");
+
+// Return why there is no answer, in words: brief for the headline, long for the section; none if the session is over,
+// which the headline says once.
+function problemOf(what, { reason, value }) {
+  if (!reason || value) return null;
+  if (reason.status === ASKING) return { brief: STILL_ASKING, text: STILL_ASKING };
+  if (reason.status === 401) return { brief: "", text: "" };
+  if (reason.status !== 403) return { brief: NO_ANSWER, text: `${NO_ANSWER}: ${reason.message}. Trying again.` };
+  return { brief: FORBIDDEN, text: `${FORBIDDEN}: it may not read ${what}. An Airflow administrator can grant it.` };
 }
 
 // Return the windows with their leases, and by window what to do about the Variables that are no leases.
@@ -136,30 +180,38 @@ function exportState(lease) {
   return [lease.paused_at ? "Paused" : "Pausing, no answer yet", "warn"];
 }
 
-function windowsView({ variables, tasks, runs, dags }, verdicts, labels, now) {
+function windowsView({ variables, tasks, runs, dags, questions }, verdicts, labels, causes, now) {
   const { windows, unreadable } = readWindows(variables);
   const problem = problemOf("task instances", tasks);
   const runKey = ({ dag_id, run_id, dag_run_id = run_id }) => JSON.stringify([dag_id, dag_run_id]);
-  const tasksOf = Map.groupBy(tasks.value ?? [], runKey);
+  // A question knows when it was asked.
+  const known = new Map((tasks.value ?? []).map((task) => [task.id, task]));
+  for (const { task_instance: task, created_at } of questions.value?.rows ?? []) {
+    if (asks(task)) known.set(task.id, { ...task, asked_at: created_at });
+  }
+  const tasksOf = Map.groupBy(known.values(), runKey);
   const runOf = new Map((runs.value ?? []).map((run) => [runKey(run), run]));
   const rows = [...windows].map(([key, leases]) => {
     const [{ dag_id, organization_id }] = leases;
     const [run, its] = [runOf.get(runKey(leases[0])), tasksOf.get(runKey(leases[0])) ?? []];
+    const { lines, closing, ...seen } = seenOf(leases[0], dags.value?.[dag_id] ?? {}, run, its, problem);
+    const held = heldBy(leases, verdicts[key] ?? {}, closing, now);
     return {
-      ...seenOf(leases[0], dags.value?.[dag_id] ?? {}, run, its, problem),
-      ...heldBy(leases, verdicts[key]?.state, now),
-      ...{ key, verdict: verdicts[key] ?? null, organization: labels[organization_id] ?? organization_id },
+      ...seen,
+      ...held,
+      lines: now >= held.until ? [...causes, ...lines] : lines,
+      ...{ key, verdict: wordsOf(verdicts[key]), organization: labels[organization_id] ?? organization_id },
       exports: leases.map((lease) => ({ ...lease, name: labels[lease.batch_export_id], shown: exportState(lease) })),
     };
   });
   rows.sort((a, b) => b.urgent - a.urgent || a.since - b.since);
   const counts = [...Map.groupBy(rows, ({ kind }) => kind)].map(([kind, its]) => {
     const ids = new Set(its.flatMap((row) => row.exports.map((lease) => lease.batch_export_id)));
-    return `${ids.size} ${ids.size === 1 ? "export" : "exports"} ${kind}, for ${duration(now - its[0].since)}`;
+    const from = Math.min(...its.map((row) => row.from));
+    return `${ids.size} ${ids.size === 1 ? "export" : "exports"} ${kind}, for ${duration(now - from)}`;
   });
   if (unreadable.length) counts.unshift(`unreadable leases: ${unreadable.length}`);
-  // A lease that cannot be read counts as abandoned, until a sweep says what its window is.
-  const stuck = unreadable.some(({ id }) => isStuck(verdicts[id]?.state ?? "abandoned"));
+  const stuck = unreadable.some(({ id }) => isStuck(verdicts[id]?.state));
   const urgent = stuck || rows.some((row) => row.urgent);
   const notes = unreadable.map(({ text }) => text);
   return { problem: problemOf("Variables", variables), rows, urgent, counts, notes };
@@ -167,50 +219,96 @@ function windowsView({ variables, tasks, runs, dags }, verdicts, labels, now) {
 
 const isStuck = (said) => ["abandoned", "overdue"].includes(said);
 
-// Return since when and until when a window holds its exports, and what the headline says of it.
-function heldBy(leases, said, now) {
+// Return the words of the sweep; earlier releases noted state and reason only.
+const wordsOf = (verdict) => (verdict ? verdict.text || [verdict.state, verdict.why].filter(Boolean).join(": ") : null);
+
+// Return since when and until when a window holds its exports, and what the headline says of it, and since when.
+function heldBy(leases, { state: said, since: noted }, close, now) {
   const [since, until] = ["since", "until"].map((name) => Math.min(...leases.map((lease) => lease[name])));
-  const stuck = isStuck(said) && `stuck: ${said} (last sweep)`;
-  const resumed = leases.every((lease) => lease.resumed_at) && "just resumed";
-  const late = now >= until && !resumed && "stuck: past the latest end";
-  const untouched = leases.every((lease) => !lease.paused_at && !lease.late_pause_until) && "about to be paused";
-  return { since, until, urgent: Boolean(stuck || late), kind: stuck || late || resumed || untouched || "paused" };
+  const resumed = leases.every((lease) => lease.resumed_at);
+  const untouched = leases.every((lease) => !lease.paused_at && !lease.late_pause_until);
+  let stuck = null;
+  if (isStuck(said)) stuck = [`stuck: ${said} (last sweep)`, said === "overdue" ? until : Date.parse(noted)];
+  else if (now >= until && !resumed) stuck = ["stuck: past the latest end", until];
+  else if (hasFailed(close) && !resumed) stuck = ["stuck: its closing task failed", Date.parse(close.end_date)];
+  const calm = resumed
+    ? ["just resumed", Math.max(...leases.map((lease) => Date.parse(lease.resumed_at)))]
+    : [untouched ? "about to be paused" : "paused", since];
+  const [kind, from] = stuck ?? calm;
+  return { since, until, urgent: Boolean(stuck), kind, from: from || since };
 }
 
 // Return what Airflow shows of the Dag of a window, its run, its tasks that go on or have failed, and its closing task.
 function seenOf({ dag_id, run_id, close_task_id, map_index, owner, work_task_ids: ids }, dag, run, tasks, problem) {
   const close = tasks.find((task) => task.task_id === close_task_id && task.map_index === map_index);
+  const asking = tasks.filter((task) => asks(task) && (map_index < 0 || [map_index, -1].includes(task.map_index)));
   const last = tasks.filter((task) => ids?.includes(task.task_id) && (map_index < 0 || task.map_index === map_index));
   const over = ["success", "failed"].includes(run?.state) || (last.length && last.every(hasEnded));
   const lines = dag.reason?.status === 404 ? ["its Dag is deleted"] : [];
   if (dag.value?.is_paused) lines.push("its Dag is paused");
   if (dag.value?.is_stale) lines.push("the file of its Dag is gone");
   if (run) lines.push(`run ${run.state}`);
-  for (const task of tasks) if (task !== close && goesOn(task)) lines.push(`${task.task_id} ${task.state}`);
-  if (problem) lines.push(`${problem.brief}: the states of its tasks`);
+  for (const task of tasks) {
+    if (task !== close && goesOn(task) && !asking.includes(task)) lines.push(`${task.task_id} ${task.state}`);
+  }
+  if (problem) lines.push(about(problem, "the states of its tasks"));
   else if (!run && !close) lines.push(`its run and tasks: ${HIDDEN}`);
   else lines.push(close ? `${close_task_id} ${close.state ?? "not begun"}` : `${close_task_id}: ${HIDDEN}`);
   return {
-    ...{ dag_id, run_id, map_index, lines: [...new Set(lines)] },
+    ...{ dag_id, run_id, map_index, lines: [...new Set(lines)].filter(Boolean), asking: asking.map(slim) },
     owners: [...new Set([owner, ...(dag.value?.owners ?? [])])].filter((name) => name && name !== "airflow"),
-    work: over ? ["Work over", "warn"] : last.length ? ["Work not over", "plain"] : null,
+    work: over
+      ? ["Work over", "warn"]
+      : asking.length ? ["Somebody must answer", "warn"] : last.length ? ["Work not over", "plain"] : null,
+    closing: close,
     close: hasEnded(close) ? slim(close) : null,
-    failed: tasks.filter((task) => task.state === "failed").map(slim),
+    failed: tasks.filter(failureOf).map((task) => ({ ...slim(task), said: failureOf(task) })),
   };
 }
 
-function campaignsView({ campaigns }, labels) {
+// Return what is said of the last try of a task that failed. An earlier try may have succeeded, before the task was cleared.
+function failureOf({ state, reason }) {
+  const what = { failed: "failed", up_for_retry: "failed, and is tried again" }[state];
+  if (what) return reason ? `${what}: ${reason}` : what;
+  return reason && reason !== NO_REASON ? `failed before: ${reason}` : "";
+}
+
+// Return the tasks of this package that wait for a person, the oldest first.
+function questionsView({ questions }, labels) {
+  const { rows = [], total = 0 } = questions.value ?? {};
+  const ours = rows.filter(({ task_instance: task }) => asks(task) && task.operator?.startsWith("Workspace"));
+  return {
+    problem: problemOf("required actions", questions),
+    rows: ours.reverse().map(({ task_instance: task, subject, created_at }) => ({
+      ...{ key: task.id, task: slim({ ...task, asked_at: created_at }), what: subject },
+      // The question names service and organization.
+      organization: labels[Object.keys(labels).find((id) => subject.includes(id))] ?? "",
+    })),
+    notes: total > rows.length ? [`The latest ${rows.length} of ${total} questions of all Dags were searched.`] : [],
+  };
+}
+
+function campaignsView({ campaigns }, labels, causes, now) {
   const { rows = [], cut } = campaigns.value ?? {};
   return {
     problem: problemOf("task instances", campaigns),
     rows: rows.map(({ task, progress, ...its }) => ({
       ...{ key: task.id, task: slim(task), progress, ...its },
       organization: labels[progress?.organization_id] ?? progress?.organization_id,
-      waits: HELD_UP[task.state] ?? "",
+      ...{ asks: asks(task), waits: HELD_UP[task.state] ?? "" },
+      again: task.state === "deferred" && !asks(task) ? goesOnAt(Date.parse(progress?.again_at), causes, now) : null,
     })),
     running: rows.filter(({ task }) => goesOn(task)).length,
     notes: cut ? ["Older ones are not listed."] : [],
   };
+}
+
+// Return when a waiting campaign goes on, or should have, and what may hinder it.
+function goesOnAt(at, causes, now) {
+  if (!at) return null;
+  if (at > now) return { text: "Goes on", at, late: false };
+  if (now - at < GRACE) return { text: "Goes on now", at: null, late: false };
+  return { text: ["Should have gone on", ...causes.map((cause) => `(${cause})`)].join(" "), at, late: true };
 }
 
 // Return the counts of a campaign in the order of its bar: name, tone, number.
@@ -240,8 +338,8 @@ function waitsView({ waits }, labels) {
 }
 
 // Return the fields of a task that a row shows; the filter reads no others.
-const slim = ({ id, dag_id, dag_run_id, task_id, map_index, state, start_date, reason }) =>
-  ({ id, dag_id, dag_run_id, task_id, map_index, state, start_date, reason });
+const slim = ({ id, dag_id, dag_run_id, task_id, map_index, state, start_date, asked_at, reason }) =>
+  ({ id, dag_id, dag_run_id, task_id, map_index, state, start_date, asked_at, reason });
 
 // Return why a task failed: the last exception in its log, else the last error.
 export function reasonIn({ value: log, reason }) {
@@ -250,7 +348,7 @@ export function reasonIn({ value: log, reason }) {
   const events = lines.filter((event) => event?.error_detail?.length || event?.level === "error");
   const event = events.findLast((one) => one.error_detail?.length) ?? events.at(-1);
   const { exc_value: value, exc_type: type } = event?.error_detail?.[0] ?? {};
-  return shorten(value ? `${value} (${type})` : (type ?? event?.event ?? "the log names no reason"), 600);
+  return shorten(value ? `${value} (${type})` : (type ?? event?.event ?? NO_REASON), 600);
 }
 
 // Parse JSON; what is no text was parsed before, such as XComs by some releases of Airflow.

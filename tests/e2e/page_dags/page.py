@@ -10,7 +10,10 @@ from pathlib import Path
 from airflow.sdk import DAG, task
 
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
-from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.operators.organization import (
+    WorkspaceApplyOrganizationOperator,
+    WorkspacePlanOrganizationOperator,
+)
 from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
 from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor
 from airflow_provider_workspace.task_groups import maintenance_window
@@ -67,6 +70,11 @@ with DAG("organization", schedule=None):
         WorkspaceApplyOrganizationOperator(
             task_id=part, part=part, file={"members": {"people": ["of.file@example.com", "liv.invited@example.com"]}}
         )
+
+with DAG("approval", schedule=None):
+    WorkspacePlanOrganizationOperator(
+        task_id="plan", require_approval=True, file={"members": {"people": ["approved@example.com"]}}
+    )
 
 with DAG("wait_for_people", schedule=None):
     WorkspaceInvitesSettledSensor(

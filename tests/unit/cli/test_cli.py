@@ -282,7 +282,7 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     assert airflow("connections", "add", "workspace_default", "--conn-json", sandbox.connection()).returncode == 0
 
     run = airflow("workspace", "windows")
-    assert "ABANDONED: its run is gone  seen paused  owner data-team" in run.stdout, run.stderr
+    assert "abandoned: its run is gone  seen paused  owner data-team" in run.stdout, run.stderr
     assert f"to repair the Variable '{unreadable}', run '{COMMAND} resume {other}' first, then delete" in run.stdout
     said = airflow("workspace", "windows", "--output", "json").stdout
     found = json.loads(said[said.index("{\n") :])  # Airflow 3.2 logs to standard output
@@ -299,7 +299,7 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     assert f"The window {window} holds batch export {export_id}. Nothing was sent." in run.stderr
     run = airflow("workspace", "windows", "--resume")
     assert run.returncode == 1, run.stderr
-    assert f"window {window} (its run is gone): resumed {export_id}; seen running {export_id}." in run.stdout
+    assert f"Window {window} (abandoned: its run is gone): resumed {export_id}; seen running {export_id}." in run.stdout
     assert effects(sandbox) == ["pause_batch_export", "unpause_batch_export"]
     run = airflow("workspace", "resume", other)
     assert run.returncode == 0, run.stderr

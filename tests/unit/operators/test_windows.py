@@ -346,7 +346,8 @@ def test_the_sweep_closes_only_abandoned_windows(sandbox: SandboxServer, airflow
         airflow.end("abandoned", why)
     opened(SECOND, run_id="at work")
     with pytest.raises(
-        AirflowFailException, match=rf"Abandoned window dag / abandoned / {CLOSE} \(.*\): resumed {FIRST}\."
+        AirflowFailException,
+        match=rf"Window dag / abandoned / {CLOSE} \((abandoned: {why}|overdue since .*)\): resumed {FIRST}\.",
     ):
         sweep()
     assert (history(sandbox, FIRST), history(sandbox, SECOND)) == (["pause", "unpause"], ["pause"])
@@ -376,7 +377,7 @@ def test_the_sweep_succeeds_with_fail_if_any_false(airflow: Airflow, capsys: pyt
     rows = sweep(fail_if_any=False)["windows"]
     assert [(row["resumed"], row["left_paused"]) for row in rows] == [([FIRST], []), ([], [SECOND])]
     assert json.loads(json.dumps(rows)) == rows
-    left = f"Abandoned window dag / left / {CLOSE} (its run is over): left paused, as asked or as before, {SECOND}."
+    left = f"Window dag / left / {CLOSE} (abandoned: its run is over): left paused, as asked or as before, {SECOND}."
     assert left in capsys.readouterr().out
 
 
@@ -401,10 +402,12 @@ def test_the_sweep_closes_a_window_whose_work_has_ended(
     old = json.dumps(airflow.swept).replace(airflow.swept["at"], PAST)
     airflow.variables.values[SWEEP] = old.replace(first["since"], PAST)
     Window(SECOND, run_id="warns").open()
-    assert f"abandoned window dag / run / {close} ({why}) may have paused {FIRST} at" in capsys.readouterr().out
-    with pytest.raises(AirflowFailException, match=rf"\(its work has ended and .* has not begun\): resumed {FIRST}\."):
+    assert f"the window dag / run / {close} (abandoned: {why}) may have paused {FIRST} at" in capsys.readouterr().out
+    with pytest.raises(
+        AirflowFailException, match=rf"\(abandoned: its work has ended and .* has not begun\): resumed {FIRST}\."
+    ):
         sweep()
-    assert airflow.swept["windows"][name]["state"] == "abandoned"
+    assert airflow.swept["windows"][name]["text"] == f"abandoned: {why}"
     assert window.close()["resumed"] == []
     assert (history(sandbox, FIRST), history(sandbox, SECOND)) == (["pause", "unpause"], ["pause"])
 
@@ -415,7 +418,7 @@ def test_a_window_warns_if_there_is_no_sweep(airflow: Airflow, capsys: pytest.Ca
     Window(FIRST, run_id="first").open()
     said = capsys.readouterr().out
     assert "Add a Dag with WorkspaceResumeAbandonedExportsOperator" in said
-    assert f"(its run is gone) may have paused {SECOND} at" in said
+    assert f"(abandoned: its run is gone) may have paused {SECOND} at" in said
     sweep(fail_if_any=False)
     Window(FIRST, run_id="second").open()
     assert "Add a Dag" not in capsys.readouterr().out

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from py_mini_racer import MiniRacer
 
+from airflow_provider_workspace.cli import commands, database_store
 from airflow_provider_workspace.ui import plugin
+from airflow_provider_workspace.windows.lease_requests import LeaseServices
+from airflow_provider_workspace.windows.leases import LeaseRegistry, LeaseStore, Run, SweepNote
+from airflow_provider_workspace.windows.resuming import Closer, describe_sweep, sweep
 from tests.leases import PREFIX, SWEEP, iso, lease, variable
 from tests.leases import swept as swept_at
 
@@ -24,6 +29,7 @@ RESUMED = {"state": "closing", "resumed_at": NOW, "closer": "window.close#1"}
 OTHER = {**LEASE, "run_id": "manual__2", "batch_export_id": SECOND}
 LATE = {**OTHER, "until": NOW - 1}
 FORBIDDEN = {"reason": {"status": 403, "message": "Forbidden"}}
+EXPIRED = {"reason": {"status": 401, "message": "Unauthorized"}}
 DOWN = {"reason": {"status": None, "message": "network"}}
 NOTHING = "No window holds an export, as far as your role sees"
 PAUSED = "1 export paused, for 1 h 0 min"
@@ -47,7 +53,7 @@ def view(model: MiniRacer) -> View:
     def view_of(**answers: Any) -> Any:
         rows = {"value": {"rows": [], "total": 0}}
         empty = {name: {"value": []} for name in ("variables", "tasks", "runs")}
-        empty |= dict.fromkeys(("sweeps", "campaigns", "waits"), rows)
+        empty |= dict.fromkeys(("sweeps", "campaigns", "waits", "questions"), rows)
         empty |= {"dags": {"value": {}}, "health": {"value": {}}}
         return model.call("view", empty | answers, NOW * 1000)
 
@@ -68,7 +74,8 @@ def swept(fields: dict[str, Any], state: str, why: str = "") -> str:
 def task(task_id: str, state: str | None, of: dict[str, Any] = LEASE, **fields: Any) -> dict[str, Any]:
     run_id = lease(**of)["run_id"]
     place = {"dag_id": "nightly", "dag_run_id": run_id, "task_id": task_id, "map_index": -1}
-    return {"id": f"{run_id} {task_id}", "try_number": 1, "state": state, **place, **fields}
+    index = fields.get("map_index", -1)
+    return {"id": f"{run_id} {task_id} {index}", "try_number": 1, "state": state, **place, **fields}
 
 
 def seen(*tasks: dict[str, Any], run: str = "running") -> dict[str, Any]:
@@ -84,14 +91,21 @@ ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
     [
         ({}, NOTHING, False),
         ({"variables": variables(LEASE, OTHER)}, "2 exports paused, for 1 h 0 min", False),
-        ({"variables": variables(LEASE, LATE)}, f"1 export stuck: past the latest end, for 1 h 0 min · {PAUSED}", True),
+        ({"variables": variables(LEASE, LATE)},
+         f"1 export stuck: past the latest end, for under 1 min · {PAUSED}", True),
         ({"variables": variables(LEASE, sweep=swept(LEASE, "open"))}, PAUSED, False),
-        ({"variables": ABANDONED}, "1 export stuck: abandoned (last sweep), for 1 h 0 min", True),
-        ({"variables": variables({**LATE, **RESUMED})}, "1 export just resumed, for 1 h 0 min", False),
+        ({"variables": ABANDONED}, "1 export stuck: abandoned (last sweep), for 1 min", True),
+        ({"variables": variables(LATE, sweep=swept(LATE, "overdue"))},
+         "1 export stuck: overdue (last sweep), for under 1 min", True),
+        ({"variables": variables(LEASE), **seen(task("window.close", "up_for_retry", end_date=iso(NOW - 120)))},
+         "1 export stuck: its closing task failed, for 2 min", True),
+        ({"variables": variables({**LATE, **RESUMED})}, "1 export just resumed, for under 1 min", False),
         ({"variables": variables(LEASE | {"paused_at": None})}, "1 export about to be paused, for 1 h 0 min", False),
-        ({"variables": variables(LEASE, **{f"{PREFIX}broken": "{"})}, f"unreadable leases: 1 · {PAUSED}", True),
+        ({"variables": variables(LEASE, **{f"{PREFIX}broken": "{"})}, f"unreadable leases: 1 · {PAUSED}", False),
         ({"variables": variables(sweep=swept(LEASE, "open"), **{variable(lease(**LEASE))[0]: "{"})},
          "unreadable leases: 1", False),
+        ({"variables": variables(sweep=swept(LEASE, "abandoned"), **{variable(lease(**LEASE))[0]: "{"})},
+         "unreadable leases: 1", True),
         # Absence is not known to be the end of a run.
         ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, PAUSED, False),
         ({"variables": variables(LEASE), **seen(task("window.close", "skipped"))}, PAUSED, False),
@@ -99,11 +113,13 @@ ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
         ({"variables": FORBIDDEN}, "Not visible to your role: paused exports", False),
         ({"variables": DOWN, "waits": FORBIDDEN},
          "Airflow did not answer: paused exports · Not visible to your role: waits", True),
-        ({"waits": {"reason": {"status": 401, "message": ""}}}, "Log in again: waits", True),
+        ({"waits": EXPIRED, "variables": EXPIRED, "health": EXPIRED}, "Log in again: the session is over", True),
     ],
 )  # fmt: skip
 def test_headline(view: View, answers: dict[str, Any], headline: str, bad: object) -> None:
-    assert view(**answers)["summary"] == {"text": headline, "bad": bad}
+    shown = view(**answers)
+    assert (shown["summary"]["text"], shown["summary"]["bad"]) == (headline, bad)
+    assert "Log in again" not in json.dumps({**shown, "summary": ""})
 
 
 HEALTHY = {name: {"status": "healthy"} for name in ("scheduler", "triggerer", "dag_processor")}
@@ -121,7 +137,8 @@ SWEEPS = [
     task("sweep", "success", dag_run_id=run_id, run_after=iso(NOW - ago), end_date=iso(NOW - ago + 1))
     for run_id, ago in (("scheduled__3", 660), ("manual__9", 700), ("scheduled__2", 960), ("scheduled__1", 4560))
 ]
-NO_DAG = "No sweep can be started from here: add the Dag resume_abandoned_exports."
+SWEEP_DAG = "resume_abandoned_exports"
+NO_DAG = f"No sweep can be started from here: add the Dag {SWEEP_DAG}."
 
 
 @pytest.mark.parametrize(
@@ -132,16 +149,32 @@ NO_DAG = "No sweep can be started from here: add the Dag resume_abandoned_export
         ({"variables": variables(sweep=at(NOW - 240))}, "last sweep 4 min ago", [], NO_DAG),
         ({"variables": variables(sweep=at(NOW - 3660))}, "last sweep 1 h 1 min ago", ["last sweep 1 h 1 min ago"],
          NO_DAG),
-        ({"sweeps": SWEEPS}, "last sweep 10 min ago, every 5 min", ["last sweep 10 min ago, every 5 min"], ""),
+        ({"sweeps": SWEEPS}, "last successful sweep 10 min ago, every 5 min",
+         ["last successful sweep 10 min ago, every 5 min"], ""),
         ({"sweeps": SWEEPS, "variables": variables(sweep=at(NOW - 599))}, "last sweep 9 min ago, every 5 min", [], ""),
         ({"sweeps": [task("sweep", "running")]}, "the first sweep has not ended", [], ""),
+        # A sweep that failed may have failed before it swept.
+        ({"sweeps": [task("sweep", "failed", run_after=iso(NOW), end_date=iso(NOW), dag_run_id="manual__1"), *SWEEPS]},
+         "last successful sweep 10 min ago, every 5 min", ["last successful sweep 10 min ago, every 5 min"], ""),
+        ({"sweeps": [task("sweep", "failed")]}, "no sweep has succeeded", ["no sweep has succeeded"], ""),
+        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": True}}}}}, "no sweep has run", ["no sweep has run"],
+         f"Dag {SWEEP_DAG} is paused: unpause it."),
+        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": False}}}}}, "no sweep has run", ["no sweep has run"],
+         ""),
+        ({"dags": {"value": {SWEEP_DAG: {"reason": {"status": 404}}}}}, "no sweep has run", ["no sweep has run"],
+         NO_DAG),
+        ({"dags": {"value": {SWEEP_DAG: FORBIDDEN}}}, "no sweep has run", ["no sweep has run"],
+         "Not visible to your role: it may not read Dags. An Airflow administrator can grant it."),
         ({"sweeps": SWEEPS[1:2], "dags": {"value": {"nightly": {"value": {"is_paused": True}}}}},
-         "last sweep 11 min ago", [], "Dag nightly is paused: unpause it."),
-        ({"sweeps": SWEEPS[1:2], "health": {"value": NO_SCHEDULER}}, "last sweep 11 min ago",
+         "last successful sweep 11 min ago", [], "Dag nightly is paused: unpause it."),
+        ({"sweeps": SWEEPS[1:2], "dags": {"value": {"nightly": {"value": {"is_paused": True, "is_stale": True}}}}},
+         "last successful sweep 11 min ago", [], "The file of Dag nightly is gone: add it again."),
+        ({"sweeps": SWEEPS[1:2], "health": {"value": NO_SCHEDULER}}, "last successful sweep 11 min ago",
          ["scheduler down, last seen 10 min ago"], "The scheduler is down, so no Dag runs."),
-        ({"sweeps": SWEEPS[1:2], "health": DOWN}, "last sweep 11 min ago", ["Airflow did not answer: health"], ""),
+        ({"sweeps": SWEEPS[1:2], "health": DOWN}, "last successful sweep 11 min ago",
+         ["Airflow did not answer: health"], ""),
         ({"sweeps": SWEEPS[1:2], "health": {"value": HEALTHY | {"triggerer": {"status": None}}}},
-         "last sweep 11 min ago", ["triggerer down"], ""),
+         "last successful sweep 11 min ago", ["triggerer down"], ""),
     ],
 )  # fmt: skip
 def test_health_says_what_is_down_and_how_old_the_last_sweep_is(
@@ -200,12 +233,54 @@ def test_state_of_an_export_follows_from_its_lease(view: View, changes: dict[str
     [
         *((sweep, None) for sweep in (None, "", "[1]", "null", iso(NOW), json.dumps({"at": iso(NOW), "windows": {}}))),
         (swept(OTHER, "abandoned"), None),
-        (swept(LEASE, "abandoned", "its run is over"), ("abandoned", "its run is over")),
+        (swept(LEASE, "abandoned", "its run is over"), "abandoned: its run is over"),
     ],
 )
 def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: str | None, verdict: Any) -> None:
     (row,) = view(variables=variables(LEASE, sweep=sweep))["windows"]["rows"]
-    assert (row["verdict"] and (row["verdict"]["state"], row["verdict"]["why"])) == verdict
+    assert row["verdict"] == verdict
+
+
+class Store(dict[str, str]):
+    """Airflow's Variables, and the run of a window."""
+
+    run_of = Run(tasks={"window.close": None})
+    list_keys, read, write, add = dict.keys, dict.get, dict.__setitem__, dict.__setitem__
+
+    def run(self, *_: object) -> Run:
+        return self.run_of
+
+
+@pytest.mark.parametrize(
+    ("changes", "run", "words"),
+    [
+        ({}, Store.run_of, "open"),
+        ({"state": "opening"}, Store.run_of, "opening"),
+        ({"state": "closing"}, Store.run_of, "closing: not all of its exports are paused any more"),
+        ({"until": NOW}, Store.run_of, f"overdue since {iso(NOW)}"),
+        ({}, Run("over"), "abandoned: its run is over"),
+    ],
+)
+def test_the_sweep_the_page_and_the_command_line_have_the_same_words(
+    view: View, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], run: Run, words: str
+) -> None:
+    """The sweep resumes nothing, for want of a connection."""
+    store = Store([variable(lease(**LEASE | {"until": 9 * 10**9} | changes))])
+    monkeypatch.setattr(store, "run_of", run)
+    registry: Any = LeaseRegistry(cast("LeaseStore", store))
+    with LeaseServices() as services:
+        rows, states, _ = sweep(Closer(registry, services, "sweep"))
+    registry.note_sweep(SweepNote(at=NOW, windows=states))
+    assert all(f"({words})" in describe_sweep([row], {}) for row in rows)
+    (row,) = view(variables={"value": [{"key": key, "value": value} for key, value in store.items()]})["windows"][
+        "rows"
+    ]
+    assert row["verdict"] == words
+    printed: list[str] = []
+    monkeypatch.setattr(database_store, "LeaseDatabase", lambda: store)
+    monkeypatch.setattr(commands, "_print", lambda *lines: printed.extend(lines))
+    commands.windows(Namespace(resume=False, output="table"))
+    assert printed[0].endswith(f"Z  {words}")
 
 
 WORK = {**LEASE, "work_task_ids": ["load", "check"]}
@@ -259,8 +334,10 @@ def test_labels_name_exports_and_organizations(view: View) -> None:
     named = [*rows, *shown["waits"]["rows"], *shown["campaigns"]["rows"]]
     assert [row["organization"] for row in named] == ["Northwind"] * 4
     assert shown["campaigns"]["rows"][0]["waits"] == "Waits for a worker."
-    (row,) = view(variables=variables(LEASE, workspace_labels="{"))["windows"]["rows"]
-    assert row["organization"] == "organization"
+    for wrong in ("{", "[1]", '"Northwind"', "null"):
+        windows = view(variables=variables(LEASE, workspace_labels=wrong))["windows"]
+        assert windows["notes"] == ["Correct the Variable workspace_labels: it is no JSON object."]
+        assert [row["organization"] for row in windows["rows"]] == ["organization"]
 
 
 def test_urgent_windows_come_first_then_the_oldest_each_with_its_exports(view: View) -> None:
@@ -270,6 +347,80 @@ def test_urgent_windows_come_first_then_the_oldest_each_with_its_exports(view: V
     rows = view(variables=variables(newer, LEASE, late, second))["windows"]["rows"]
     shown = [(row["run_id"], len(row["exports"])) for row in rows]
     assert shown == [("manual__4", 1), ("manual__1", 2), ("manual__3", 1)]
+
+
+def asked(of: dict[str, Any], subject: str = "Change Northwind (organization)?") -> dict[str, Any]:
+    """Return a question of a task, as Airflow lists it."""
+    return {"task_instance": of, "subject": subject, "created_at": iso(NOW - 60)}
+
+
+HITL = {"classpath": "airflow.providers.standard.triggers.hitl.HITLTrigger"}
+SYNC = {"operator": "WorkspaceSyncMembersOperator"}
+
+
+@pytest.mark.parametrize(
+    "waiting", [{"state": "awaiting_input"}, {"state": "deferred", "trigger": HITL}], ids=["3.3", "before"]
+)
+def test_what_waits_for_a_person_says_so(view: View, waiting: dict[str, Any]) -> None:
+    """In a window, which is not over, as a campaign and in a section; other questions and waits are none of these."""
+    sync = task("load", **SYNC, **waiting)
+    others = [
+        {**sync, "id": "2", "operator": "HITLOperator"},
+        {**sync, "id": "3", "state": "deferred", "trigger": None},
+    ]
+    campaign = {"task": sync, "progress": {"again_at": iso(NOW + HOUR)}}
+    shown = view(
+        variables=variables(WORK, workspace_labels='{"organization": "Northwind"}'),
+        **seen(sync, task("check", "success"), task("window.close", None)),
+        campaigns={"value": {"rows": [campaign]}},
+        questions={"value": {"rows": [asked(one) for one in (*others, sync)], "total": 4}},
+    )
+    (window,), (row,), (one,) = (shown[name]["rows"] for name in ("windows", "questions", "campaigns"))
+    assert [ask["asked_at"] for ask in window["asking"]] == [iso(NOW - 60)] * 2
+    assert window["work"] == ["Somebody must answer", "warn"]
+    assert (row["what"], row["organization"], row["task"]["asked_at"]) == (
+        "Change Northwind (organization)?", "Northwind", iso(NOW - 60)
+    )  # fmt: skip
+    assert (one["asks"], one["again"], shown["campaigns"]["running"]) == (True, None, 1)
+    assert "waiting for a person: 1" in shown["summary"]["text"]
+    assert shown["questions"]["notes"] == ["The latest 3 of 4 questions of all Dags were searched."]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"state": "failed", "reason": "no (OSError)"}, "failed: no (OSError)"),
+        ({"state": "failed"}, "failed"),
+        ({"state": "up_for_retry", "reason": "STILL PAUSED"}, "failed, and is tried again: STILL PAUSED"),
+        ({"state": "running", "try_number": 2, "reason": "STILL PAUSED"}, "failed before: STILL PAUSED"),
+        ({"state": "running", "try_number": 2, "reason": "the log names no reason"}, None),
+        ({"state": "running"}, None),
+    ],
+)
+def test_the_last_try_that_failed_says_why(view: View, model: MiniRacer, fields: dict[str, Any], said: Any) -> None:
+    close = task("window.close", **fields)
+    (row,) = view(variables=variables(LEASE), **seen(close))["windows"]["rows"]
+    assert [one["said"] for one in row["failed"]] == ([said] if said else [])
+    assert bool(model.call("failedTry", close)) == ("reason" in fields or fields["state"] == "failed")
+    sweeps = {"value": {"rows": [close]}}
+    assert view(sweeps=sweeps)["health"]["parts"][-1]["failure"] == (said or "")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (60, "Goes on"),
+        (-60, "Goes on now"),
+        (-9060, "Should have gone on (triggerer down)"),
+    ],
+)
+def test_a_campaign_that_is_late_says_so_and_why(view: View, seconds: int, text: str) -> None:
+    one = {"task": task("invite", "deferred"), "progress": {"again_at": iso(NOW + seconds)}}
+    health = {"value": HEALTHY | {"triggerer": {"status": None}}}
+    shown = view(campaigns={"value": {"rows": [one]}}, health=health, variables=variables(LATE))
+    (row,) = shown["campaigns"]["rows"]
+    assert (row["again"]["text"], row["again"]["late"]) == (text, seconds < -120)
+    assert shown["windows"]["rows"][0]["lines"][0] == "triggerer down", "the guard resumes at the latest end"
 
 
 def test_failed_work_and_campaigns_show_their_reason(view: View) -> None:
@@ -336,4 +487,4 @@ def test_a_lease_that_is_not_usable_says_why(view: View, value: Any, what: str) 
     assert note.startswith(
         f"If no closing task of its window is left to repair the Variable workspace_lease.x, {cure}: {what}"
     )
-    assert (windows["rows"], windows["urgent"]) == ([], True)
+    assert (windows["rows"], windows["urgent"]) == ([], False)

@@ -22,9 +22,8 @@ from airflow_provider_workspace.client.exchange import (
     Body,
     attempt_error,
     has_received,
-    headers_for,
-    proxy_for,
-    tls_for,
+    has_tls_at,
+    route_for,
 )
 
 if TYPE_CHECKING:
@@ -49,12 +48,13 @@ class LoopBackend:
         self._settings = settings
         self._slots = asyncio.Semaphore(settings.max_concurrency)
         self.condition = _LoopCondition()
-        proxy = proxy_for(settings)
+        headers, proxy, tls = route_for(settings)
+        proxy_tls = tls if proxy and has_tls_at(proxy) else None
         self._http = httpx.AsyncClient(
-            headers=headers_for(settings),
+            headers=headers,
             timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
-            verify=tls_for(settings.base_url, settings) or False,
-            proxy=httpx.Proxy(proxy, ssl_context=tls_for(proxy, settings)) if proxy else None,
+            verify=tls or False,
+            proxy=httpx.Proxy(proxy, ssl_context=proxy_tls) if proxy else None,
             trust_env=False,
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # stores no cookies

@@ -253,8 +253,7 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
                 f"window too: the window is {state}. Nothing was sent ({window})."
             )
         last = leases[-1]
-        ids = {"organization_id": last.organization_id, "batch_export_id": last.batch_export_id}
-        self.workspace_url = url_for(hook.client.settings, "batch_export", ids)
+        self.workspace_url = url_for(hook.client.settings, "batch_export", dict(last))
         paused: list[str] = []
         began = time.monotonic()
         service = HookService(hook)

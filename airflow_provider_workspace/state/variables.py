@@ -27,6 +27,7 @@ class NoteStore(Protocol):
 
     def list_keys(self) -> list[str]:
         """Return the keys of all notes."""
+        ...
 
     def read(self, key: str) -> str | None:
         """Return a value; ``None`` only if there certainly is none."""

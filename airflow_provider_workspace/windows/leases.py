@@ -232,6 +232,7 @@ class LeaseStore(NoteStore, Protocol):
 
     def run(self, window: Window, task_ids: Iterable[str]) -> Run:
         """Return the run of a window, with the states of its closing task and of other tasks."""
+        ...
 
 
 class LeaseRegistry:

@@ -24,8 +24,6 @@ from airflow_provider_workspace.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from airflow_provider_workspace.api.operation import Operation, RequestContext
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.errors import WorkspaceRequestError
@@ -45,29 +43,17 @@ class UnreadableBodyError(ValueError):
     """The body does not match its Content-Encoding."""
 
 
-def route_for(settings: Settings) -> tuple[dict[str, str], str | None, ssl.SSLContext | None]:
-    """
-    Return the headers of every request, the proxy if there is one, and the TLS context if service or proxy have TLS.
-
-    :raises WorkspaceConfigError: if the proxy or the CA certificates cannot be used
-    """
-    headers = {
+def headers_for(settings: Settings) -> dict[str, str]:
+    """Return the headers of every request."""
+    return {
         "Authorization": f"Bearer {settings.api_key}",
         "Accept": "application/json",
         "Accept-Encoding": "gzip, deflate",
         "User-Agent": f"airflow-provider-workspace/{__version__}",
     }
-    proxy = _proxy_for(settings)
-    has_tls = has_tls_at(settings.base_url) or has_tls_at(proxy or "")
-    return headers, proxy, _tls_context(settings.verify) if has_tls else None
 
 
-def has_tls_at(url: str) -> bool:
-    """Whether the service or proxy at a URL has TLS."""
-    return url.lower().startswith("https://")
-
-
-def _proxy_for(settings: Settings) -> str | None:
+def proxy_for(settings: Settings) -> str | None:
     """
     Return the proxy of the settings, else that of the environment, else ``None``.
 
@@ -91,6 +77,15 @@ def _proxy_for(settings: Settings) -> str | None:
             f"{parts.hostname} in NO_PROXY: the proxy in the environment is not a valid http:// or https:// URL."
         )
     return url
+
+
+def tls_for(url: str | None, settings: Settings) -> ssl.SSLContext | None:
+    """
+    Return the TLS context for a service or a proxy, ``None`` for one without TLS.
+
+    :raises WorkspaceConfigError: if the CA certificates cannot be read
+    """
+    return _tls_context(settings.verify) if (url or "").lower().startswith("https://") else None
 
 
 @cache
@@ -200,14 +195,6 @@ class Body:
         if self._content.tell() + len(chunk) > self._limit:
             raise ResponseTooLargeError
         self._content.write(chunk)
-
-
-def decoded(encoding: str | None, chunks: Iterable[bytes], limit: int) -> bytes:
-    """Return a body of which all chunks have come; see :class:`Body`."""
-    body = Body(encoding, limit)
-    for chunk in chunks:
-        body.add(chunk)
-    return body.content()
 
 
 def attempt_error(

@@ -22,8 +22,9 @@ from airflow_provider_workspace.client.exchange import (
     Body,
     attempt_error,
     has_received,
-    has_tls_at,
-    route_for,
+    headers_for,
+    proxy_for,
+    tls_for,
 )
 
 if TYPE_CHECKING:
@@ -48,13 +49,12 @@ class LoopBackend:
         self._settings = settings
         self._slots = asyncio.Semaphore(settings.max_concurrency)
         self.condition = _LoopCondition()
-        headers, proxy, tls = route_for(settings)
-        proxy_tls = tls if proxy and has_tls_at(proxy) else None
+        proxy = proxy_for(settings)
         self._http = httpx.AsyncClient(
-            headers=headers,
+            headers=headers_for(settings),
             timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
-            verify=tls or False,
-            proxy=httpx.Proxy(proxy, ssl_context=proxy_tls) if proxy else None,
+            verify=tls_for(settings.base_url, settings) or False,
+            proxy=httpx.Proxy(proxy, ssl_context=tls_for(proxy, settings)) if proxy else None,
             trust_env=False,
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # stores no cookies

@@ -30,11 +30,13 @@ from urllib3.util.ssltransport import SSLTransport
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.exchange import (
+    Body,
     ResponseTooLargeError,
     attempt_error,
-    decoded,
     has_received,
-    route_for,
+    headers_for,
+    proxy_for,
+    tls_for,
 )
 
 if TYPE_CHECKING:
@@ -129,9 +131,10 @@ class ThreadBackend:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.condition = threading.Condition()
-        headers, proxy, tls = route_for(settings)
-        self._headers = CaseInsensitiveDict(headers)
+        self._headers = CaseInsensitiveDict(headers_for(settings))
+        proxy = proxy_for(settings)
         self._proxies = {"http": proxy, "https": proxy} if proxy else {}
+        tls = tls_for(settings.base_url, settings) or tls_for(proxy, settings)
         self._adapter = _Adapter(tls, settings.max_concurrency)
 
     def exchange(self, op: Operation[Any], request: Request, url: str, context: RequestContext) -> Response:
@@ -183,12 +186,12 @@ class ThreadBackend:
         token = _exchange.set(exchange)
         try:
             with self._adapter.send(request, stream=True, verify=verify, proxies=self._proxies) as response:
-                chunks = list(response.raw.stream(READ_SIZE, decode_content=False))
+                received = Body(response.headers.get("Content-Encoding"), self._settings.max_response_bytes)
+                for chunk in response.raw.stream(READ_SIZE, decode_content=False):
+                    received.add(chunk)
         finally:
             _exchange.reset(token)
-        encoding = response.headers.get("Content-Encoding")
-        content = decoded(encoding, chunks, self._settings.max_response_bytes)
-        return Response(response.status_code, response.headers, content)
+        return Response(response.status_code, response.headers, received.content())
 
 
 def _prepare(method: str, url: str, headers: CaseInsensitiveDict[str], body: bytes | None) -> requests.PreparedRequest:

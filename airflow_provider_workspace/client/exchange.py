@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.errors import WorkspaceRequestError
 
 COMPRESSIONS = ("gzip", "x-gzip", "deflate")
+# Each member of a gzip body is a copy of the rest.
+MAX_MEMBERS = 100
 # TLS errors that a retry may not meet: the connection broke during the handshake.
 TRANSIENT_TLS_ERRORS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
@@ -148,7 +150,7 @@ def body_of(encoding: str | None, body: bytes, limit: int) -> bytes:
     # With 47 zlib detects gzip and zlib; with -15 it reads deflate without the header of zlib.
     window_bits = -15 if name == "deflate" and body[0] & 0x0F != 8 else 47
     content: list[bytes] = []
-    while body:
+    for _ in range(MAX_MEMBERS):
         decompressor = zlib.decompressobj(window_bits)
         try:
             content.append(decompressor.decompress(body, limit + 1))
@@ -160,7 +162,9 @@ def body_of(encoding: str | None, body: bytes, limit: int) -> bytes:
         if not decompressor.eof:
             raise UnreadableBodyError("the compressed body is cut off")
         body, window_bits = decompressor.unused_data, 47  # another gzip member
-    return b"".join(content)
+        if not body:
+            return b"".join(content)
+    raise UnreadableBodyError("the compressed body has too many parts")
 
 
 def attempt_error(

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
     from airflow_provider_workspace.client.settings import Settings
 
+# Bytes of a compressed body that is decompressed in the event loop.
+MAX_IN_LOOP = 8_192
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -135,9 +138,10 @@ class LoopBackend:
             if exchange.socket is not None:  # a TLS handshake that is cancelled leaves it open
                 await exchange.socket.aclose()
             raise
-        # In a thread, because a large body would keep the loop from other tasks.
-        encoding = response.headers.get("content-encoding")
-        body = await asyncio.to_thread(body_of, encoding, received.getvalue(), limit)
+        encoding, body = response.headers.get("content-encoding"), received.getvalue()
+        # A large body would keep the loop from other tasks.
+        large = encoding is not None and len(body) > MAX_IN_LOOP
+        body = await asyncio.to_thread(body_of, encoding, body, limit) if large else body_of(encoding, body, limit)
         return Response(response.status_code, response.headers, body)
 
 

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_provider_workspace.operators.arguments import (
-    FILTER,
-    INTEGER,
-    NAMES,
-    SWITCH,
-    Arg,
-    arg,
-    choice,
-    fixed,
-)
+from airflow_provider_workspace.operators.arguments import FILTER, INTEGER, NAMES, SWITCH, Arg, arg, choice, fixed
 from airflow_provider_workspace.operators.base import WorkspaceOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:

@@ -22,11 +22,7 @@ from airflow_provider_workspace.operators.arguments import (
     choice,
     fixed,
 )
-from airflow_provider_workspace.operators.base import (
-    OfOrganization,
-    OfUser,
-    WorkspaceWriteOperator,
-)
+from airflow_provider_workspace.operators.base import OfOrganization, OfUser, WorkspaceWriteOperator
 from airflow_provider_workspace.operators.crud import WorkspaceDeleteOperator, WorkspaceListOperator
 
 if TYPE_CHECKING:

@@ -24,13 +24,7 @@ from airflow_provider_workspace.errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from airflow_provider_workspace.api.models import (
-        DashboardCollaborator,
-        Member,
-        Page,
-        Project,
-        Resource,
-    )
+    from airflow_provider_workspace.api.models import DashboardCollaborator, Member, Page, Project, Resource
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator
     from airflow_provider_workspace.client.client import WorkspaceClient

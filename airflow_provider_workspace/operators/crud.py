@@ -87,10 +87,8 @@ class WorkspaceDeleteOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.api.operation import path_fields
         from airflow_provider_workspace.procedures.find import find_by_id
 
-        delete, listed = (
-            self.operation_from_arguments(hook, self.operation),
-            self.operation_from_arguments(hook, self.list_operation),
-        )
+        delete = self.operation_from_arguments(hook, self.operation)
+        listed = self.operation_from_arguments(hook, self.list_operation)
         name = path_fields(delete.endpoint.path)[-1]
         its_id = getattr(delete, name)
         what = f"{name.removesuffix('_id')} {its_id}"

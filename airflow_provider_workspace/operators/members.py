@@ -100,11 +100,7 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
             return {"user_uuid": None, "deleted": True}
         delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
         plan = plan_removal(
-            hook.client,
-            delete,
-            read_rows(hook.client, members),
-            guards,
-            allow_last_owner=self.allow_last_owner,
+            hook.client, delete, read_rows(hook.client, members), guards, allow_last_owner=self.allow_last_owner
         )
         self.log.info("%s", plan.table())
         where = describe_organization(hook.client.settings, members.organization_id)

@@ -208,10 +208,7 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
 
 
 def _plan_dashboard(
-    wanted: Organization,
-    project: ProjectEntry,
-    entry: DashboardEntry,
-    reader: OrganizationReader,
+    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reader: OrganizationReader
 ) -> list[Change]:
     """Compare a dashboard that Airflow remembers, and its collaborators."""
     name = f"dashboard {project.name} / {entry.name}"

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.organization_file import Organization
     from airflow_provider_workspace.procedures.plan import Change, Plan
     from airflow_provider_workspace.state.task_state import TaskState
@@ -264,10 +263,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables())
             return plan_organization(wanted, reader, (part,))
 
-        def invite(rows: list[dict[str, Any]]) -> InvitesReport:
-            return self.invite_people(rows, hook, organization_id)
-
-        apply(hook.client, plan, invite, plan_again, self.memory_of)
+        apply(
+            hook.client, plan, lambda rows: self.invite_people(rows, hook, organization_id), plan_again, self.memory_of
+        )
         if part == "domains" and "ti" in self._context:
             self._context["ti"].xcom_push(key="unverified", value=self.unverified(hook, wanted, organization_id))
         return plan.to_dict(applied=True)

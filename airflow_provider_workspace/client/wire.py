@@ -72,11 +72,6 @@ class Exchange:
         self.connect_by: float | None = None
         self._received = 0
 
-    @property
-    def overdue(self) -> bool:
-        """Whether the total timeout is over."""
-        return time.monotonic() >= self.deadline
-
     def begin_step(self) -> float:
         """
         Begin a step of connecting, such as a TLS handshake, and return its timeout in seconds.
@@ -144,7 +139,8 @@ class ThreadBackend:
         try:
             return self._send(exchange, request.method, url, request.body)
         except FAILURES as error:
-            failure = attempt_error(op, error, context, self._settings, sent=exchange.sent, overdue=exchange.overdue)
+            overdue = time.monotonic() >= exchange.deadline
+            failure = attempt_error(op, error, context, self._settings, sent=exchange.sent, overdue=overdue)
         except BaseException as error:  # noqa: BLE001 - such as when Airflow stops the task
             raise error.with_traceback(None)  # noqa: B904 - the frames below contain the API key
         raise failure  # outside of the except block: the frames of a context would contain the API key

@@ -38,10 +38,11 @@ ui: $(READY) ## Start Airflow with the examples and a local workspace service
 
 # --- Checks -------------------------------------------------------------------------------------------------
 
+# Four at once, also on two cores: tests wait for half of their time.
 # In the order of the folders: the files that take longest come first, and no worker is left alone with one of them.
 .PHONY: test
 test: $(READY) ## Run the tests; ARGS="-k invites -x" is handed to pytest
-	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder \
+	$(PYTHON) -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder \
 		-m "not slow and not e2e" $(ARGS)
 
 # Without them, and without the right to install them, the tests in the browser are skipped and say so.

@@ -10,17 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import TaskGroup
 
 from airflow_provider_workspace.api.templates import template_line
-from airflow_provider_workspace.operators.window_closing import (
-    WorkspaceCloseMaintenanceWindowOperator,
-    WorkspaceGuardMaintenanceWindowOperator,
-)
-from airflow_provider_workspace.operators.windows import (
-    RequireOpenWindow,
-    WorkspaceHoldMaintenanceWindowOperator,
-    WorkspaceOpenMaintenanceWindowOperator,
-    WorkspacePauseWindowExportsOperator,
-    parse_lengths,
-)
+from airflow_provider_workspace.operators import window_closing, windows
 from airflow_provider_workspace.version_compat import default_argument, default_retry_policy
 
 if TYPE_CHECKING:
@@ -137,13 +127,13 @@ def maintenance_window(
         raise ValueError("on_overdue needs max_length")
     # Templates are known, and checked, when the window opens.
     lengths = {"drain": drain, "hold": hold, "max_length": max_length}
-    parse_lengths(**{name: each for name, each in lengths.items() if not template_line(str(each))})
+    windows.parse_lengths(**{name: each for name, each in lengths.items() if not template_line(str(each))})
     policy = {} if default_retry_policy() is None else {"retry_policy": default_retry_policy()}
     conn_id = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
     own: dict[str, Any] = {**WINDOW_TASK_ARGS, **policy, "workspace_conn_id": conn_id}
     resume: dict[str, Any] = {**CLOSE_TASK_ARGS, **policy, **(resume_args or {})}
     with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them") as window:
-        close = WorkspaceCloseMaintenanceWindowOperator(
+        close = window_closing.WorkspaceCloseMaintenanceWindowOperator(
             task_id="close",
             task_display_name="Resume the exports",
             doc_md="Runs also **if the work fails**. If it fails itself, its error names the exports still paused.",
@@ -151,7 +141,7 @@ def maintenance_window(
             outcome_task_id=f"{window.group_id}.outcome",
             **resume,
         )
-        opened = WorkspaceOpenMaintenanceWindowOperator(
+        opened = windows.WorkspaceOpenMaintenanceWindowOperator(
             task_id="open",
             task_display_name="Open the window",
             doc_md="Checks the ids and writes a lease for each export. Nothing is paused yet.",
@@ -167,7 +157,7 @@ def maintenance_window(
             state_of=state_of,
             **own,
         )
-        pause = WorkspacePauseWindowExportsOperator(
+        pause = windows.WorkspacePauseWindowExportsOperator(
             task_id="pause",
             task_display_name="Pause the exports",
             doc_md="Pauses one export after the other. If one cannot be paused, the window is closed again.",
@@ -178,7 +168,7 @@ def maintenance_window(
         setups: list[WorkspaceOperator] = [opened, pause]
         began = _result(opened.task_id, "opened_at")
         if drain is not None:
-            ready = WorkspaceHoldMaintenanceWindowOperator(
+            ready = windows.WorkspaceHoldMaintenanceWindowOperator(
                 task_id="drain",
                 task_display_name=f"Drain for {drain}" if isinstance(drain, timedelta) else "Drain",
                 doc_md="Gives running exports time to end, without a worker slot.",
@@ -190,7 +180,7 @@ def maintenance_window(
             setups.append(ready)
             began = _result(ready.task_id, "ended_at")
         # Airflow clears the failed tasks of a run without their setups.
-        check = RequireOpenWindow(
+        check = windows.RequireOpenWindow(
             close.task_id,
             mapped=close.get_closest_mapped_task_group() is not None,
             first={**close.dag.default_args, **window.default_args}.get("pre_execute"),
@@ -199,7 +189,7 @@ def maintenance_window(
         with TaskGroup("work", prefix_group_id=False, default_args=work_args) as work:
             yield work
             if hold is not None:
-                WorkspaceHoldMaintenanceWindowOperator(
+                windows.WorkspaceHoldMaintenanceWindowOperator(
                     task_id=f"{group_id}.hold",
                     task_display_name=f"Hold for {hold}" if isinstance(hold, timedelta) else "Hold the window",
                     doc_md="Keeps the window open, without a worker slot.",
@@ -226,7 +216,7 @@ def maintenance_window(
         close.setup_task_ids = frozenset(setup.task_id for setup in setups)
         opened.work_task_ids = sorted(close.upstream_task_ids - close.setup_task_ids)
         if max_length is not None:
-            guard = WorkspaceGuardMaintenanceWindowOperator(
+            guard = window_closing.WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",
                 task_display_name=f"Resume after {max_length} at the latest"
                 if isinstance(max_length, timedelta)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from uuid import UUID
 
+from airflow_provider_workspace.api.templates import NO_VALUES
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
 
 # Most ids of long lists have this form already.
@@ -40,7 +41,7 @@ def canonical_id(value: object) -> str:
     """
     is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
     text = canonical_text(str(value)) if is_number or isinstance(value, str | UUID) else ""
-    if not text or not text.isprintable():
+    if text in NO_VALUES or not text.isprintable():
         raise ValueError(f"expected an id, a number or text that can be printed, not {shown(value)}")
     return text
 

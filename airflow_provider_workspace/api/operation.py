@@ -189,11 +189,15 @@ class Request:
     An encoded request.
 
     :param target: encoded path and query, which are appended to the base URL
+    :param shown: the path for people, without secrets
+    :param secrets: the secrets in the request, for the log masker
     :param body: JSON in UTF-8; ``None`` if there is no body
     """
 
     method: str
     target: str
+    shown: str
+    secrets: tuple[str, ...] = field(repr=False)
     body: bytes | None = field(default=None, repr=False)
 
 
@@ -306,17 +310,17 @@ class Operation(BaseModel, Generic[T]):
         :raises WorkspaceInputError: if a path value is empty or a dot segment, a value has no form in a path or query,
             or is not JSON serializable
         """
-        method = self.endpoint.method
-        path = self.path()
+        method, path, secrets = self.endpoint.method, self.path(), tuple(self.secrets())
+        shown = self.path(shown=True) if secrets else path
         if method == "DELETE":
-            return Request(method, path)
+            return Request(method, path, shown, secrets)
         payload = self.payload()
         if method == "GET":
             given = {name: self._texts(name, value) for name, value in payload.items() if value is not None}
             query = urlencode(given, doseq=True)
-            return Request(method, f"{path}?{query}" if query else path)
+            return Request(method, f"{path}?{query}" if query else path, shown, secrets)
         try:
-            return Request(method, path, encode_json(payload))
+            return Request(method, path, shown, secrets, encode_json(payload))
         except ValueError as error:
             raise self.refusal(str(error)) from None
 

@@ -117,11 +117,6 @@ HINTS = (
 )
 
 
-def describe_request(op: Operation[Any], what: str) -> str:
-    """Describe what happened to an operation. The path is last, because Airflow's log page cuts long lines."""
-    return f"{type(op).__name__} {what} ({op.endpoint.method} {op.path(shown=True)})."
-
-
 def request_error(
     kind: type[E],
     op: Operation[Any],
@@ -141,8 +136,10 @@ def request_error(
     :param end: end of the message
     :param details: further arguments of the class
     """
-    message = f"{cure} {describe_request(op, what)} {end}".strip()
-    return kind(message, operation=type(op).__name__, outcome=outcome.value, **details)
+    name = type(op).__name__
+    # The path is last, because Airflow's log page cuts long lines.
+    message = f"{cure} {name} {what} ({op.endpoint.method} {op.path(shown=True)}). {end}".strip()
+    return kind(message, operation=name, outcome=outcome.value, **details)
 
 
 def unreadable_error(
@@ -248,9 +245,11 @@ def _hint(op: Operation[Any], response: Response, context: RequestContext, said:
     status = response.status
     if status == 405 and op.endpoint.instead:
         return op.endpoint.instead
+    named = re.search(r"scope\W+([a-z_]+:[a-z]+)", said)
+    scope = (named[1] if named else op.endpoint.scope) or "that it lacks"
     for hint in HINTS:
         if hint.status == status and hint.path in op.endpoint.path and re.search(hint.words, said, re.IGNORECASE):
-            return hint.cure.format(source=context.source, scope=_missing_scope(op, said) or "that it lacks")
+            return hint.cure.format(source=context.source, scope=scope)
     if status == 429:
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
         return f"Rate limit exceeded: retry {when}, or limit concurrent tasks by an Airflow pool."
@@ -275,12 +274,6 @@ def _redirect_target(location: str | None) -> str:
     if not where:
         return "another path"
     return f"{parts.scheme}://{where}" if parts.scheme else where
-
-
-def _missing_scope(op: Operation[Any], said: str) -> str | None:
-    """Return the missing scope that the error names, else the scope of the operation."""
-    named = re.search(r"scope\W+([a-z_]+:[a-z]+)", said)
-    return named.group(1) if named else op.endpoint.scope
 
 
 def final_error(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from codecs import BOM_UTF8
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin
 from urllib.parse import quote, urljoin, urlsplit
 
@@ -24,7 +25,6 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _MARKUP = "an HTML or XML page"
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
 
 
 def parse_response(
@@ -178,10 +178,9 @@ def decode(result_type: Any, body: bytes) -> Any:
         return _repair(result_type, _parse_json(body))
 
 
+@cache
 def _adapter(result_type: Any) -> TypeAdapter[Any]:
-    if result_type not in _ADAPTERS:
-        _ADAPTERS[result_type] = TypeAdapter(result_type)
-    return _ADAPTERS[result_type]
+    return TypeAdapter(result_type)
 
 
 def _parse_json(body: bytes) -> Any:

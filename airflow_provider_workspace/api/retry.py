@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+# Maximum wait in seconds before the second attempt at a request; it doubles with each attempt.
+FIRST_WAIT = 0.5
 # First pauses in seconds before a lost write is looked up; see look_up_pauses.
 FIRST_LOOK_UPS = (0.5, 5.0)
 # Maximum attempts at a write that is not repeatable, each after a look-up that did not find its effect.
@@ -38,12 +40,10 @@ class RetryPolicy:
     :param max_attempts: attempts, including the first
     :param max_wait: maximum wait between two attempts in seconds; if ``Retry-After`` is longer, the error is raised
         instead
-    :param first_wait: maximum wait before the second attempt in seconds; it doubles with each attempt
     """
 
     max_attempts: int = 5
     max_wait: float = 60.0
-    first_wait: float = 0.5
 
     def permits(self, error: BaseException, *, repeatable: bool) -> bool:
         """Return whether the same request may be sent again after this error."""
@@ -61,7 +61,7 @@ class RetryPolicy:
         :param retry_after: ``Retry-After`` in seconds, the minimum; ``None`` if there was none
         :param jitter: random number from 0 to 1
         """
-        pause = backoff(self.first_wait, attempt, self.max_wait)
+        pause = backoff(FIRST_WAIT, attempt, self.max_wait)
         if retry_after is None:
             return pause * (0.5 + jitter / 2)
         return min(self.max_wait, retry_after + min(pause, 1.0) * jitter)

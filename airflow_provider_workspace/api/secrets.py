@@ -13,6 +13,8 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
+from airflow_provider_workspace.api.templates import TEMPLATE
+
 # A field name that contains one of these is secret, in any spelling: ``hmac_key``, ``X-Api-Key``.
 _SECRET_WORDS = (
     "token", "secret", "password", "passwd", "passphrase", "credential", "authorization", "hmac", "webhook", "x509cert",
@@ -50,10 +52,8 @@ def secrets_under(name: str, value: Any) -> Iterator[str]:
         secret, value = pending.pop()
         if isinstance(value, str):
             found = [value] if secret and value else [*_secrets_in_url(value)]
-            if found:
-                from airflow_provider_workspace.api.templates import template_line  # rarely needed
-
-                yield from found if template_line(value) is None else ()
+            if found and not re.search(TEMPLATE, value):
+                yield from found
         elif isinstance(value, dict | list | tuple) and id(value) not in seen:
             seen.add(id(value))
             pairs = value.items() if isinstance(value, dict) else (("", item) for item in value)

@@ -239,7 +239,7 @@ def _lease_lines(leases: list[dict[str, Any]]) -> list[str]:
 
 def sandbox(args: Namespace) -> None:
     """Replace this process with a sandbox, which this package does not import."""
-    options = ["--port", args.port, "--profile", args.profile, "--database", args.database]
+    options = ["--port", args.port, "--profile", args.profile]
     os.dup2(_output.fileno(), 1)
     os.execv(sys.executable, [sys.executable, "-m", "airflow_provider_workspace.sandbox", *options])  # noqa: S606 - no shell
 

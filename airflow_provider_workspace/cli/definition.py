@@ -50,7 +50,6 @@ def get_workspace_commands() -> list[CLICommand]:
     sandbox_args = (
         Arg(("--port",), default="8765", help="Port; 0 picks a free one"),
         Arg(("--profile",), default="live", help="live or strict"),
-        Arg(("--database",), default=":memory:", help="SQLite file; by default in memory"),
     )
     # Name, help text and arguments of each command.
     commands: tuple[tuple[str, str, tuple[Arg, ...]], ...] = (

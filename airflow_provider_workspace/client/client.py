@@ -166,10 +166,8 @@ class WorkspaceClient:
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
         request = op.request()
-        call = _Call(op, request, request.target.partition("?")[0], why, caller_looks_up, note)
-        if secrets := [*op.secrets()]:
-            call.target = op.path(shown=True)
-            self._mask_all(secrets)
+        call = _Call(op, request, why, caller_looks_up, note)
+        self._mask_all(request.secrets)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(partial(self._may_retry, op.endpoint)),
             wait=self._seconds_to_wait,
@@ -210,7 +208,7 @@ class WorkspaceClient:
 
     def _mask_all(self, secrets: Iterable[str]) -> None:
         """Mask secrets, in a frame of their own so that no traceback shows them."""
-        for secret in [*secrets]:
+        for secret in secrets:
             self.mask(secret)
 
     @contextmanager
@@ -276,7 +274,6 @@ class _Call:
     """
     The attempts to send one operation.
 
-    :ivar target: the path for people, without secrets
     :ivar begun: whether an attempt has begun
     :ivar throttled: whether the response to an attempt was 429
     :ivar request_id: request id of the last response
@@ -284,7 +281,6 @@ class _Call:
 
     op: Operation[Any]
     request: Request
-    target: str
     why: str
     caller_looks_up: bool
     note: Callable[[bool], object]
@@ -301,7 +297,7 @@ def _recorded(call: _Call) -> Iterator[None]:
     began = time.monotonic()
     outcome = Outcome.UNKNOWN.value
     name, method = type(call.op).__name__, call.request.method
-    attributes = {"http.request.method": method, "url.path": call.target}
+    attributes = {"http.request.method": method, "url.path": call.request.shown}
     with tracer.start_as_current_span(f"workspace {name}", kind=SpanKind.CLIENT, attributes=attributes) as span:
         try:
             yield
@@ -314,16 +310,20 @@ def _recorded(call: _Call) -> Iterator[None]:
             if call.op.endpoint.is_write and call.begun:
                 seconds = time.monotonic() - began
                 request_id = "".join((call.request_id or "-").split())[:100]
-                audit.info(AUDIT_LINE, name, outcome, call.op.rows, call.attempts, seconds, request_id, call.target)
+                audit.info(
+                    AUDIT_LINE, name, outcome, call.op.rows, call.attempts, seconds, request_id, call.request.shown
+                )
 
 
-def _secrets_in(result: object) -> Iterator[str]:
-    """Yield the secrets in a result, for the log masker."""
+def _secrets_in(result: object) -> list[str]:
+    """Return the secrets in a result, for the log masker."""
+    found: list[str] = []
     resources = result.results if isinstance(result, Page) else result if isinstance(result, list) else [result]
     for resource in resources:
         # An unknown field may contain a secret. Most members and invites have neither kind, so they are skipped.
         if isinstance(resource, Resource) and (resource.holds_secrets or resource.model_extra):
-            yield from resource.secrets()
+            found += resource.secrets()
+    return found
 
 
 def _error_of(state: RetryCallState) -> WorkspaceRequestError:

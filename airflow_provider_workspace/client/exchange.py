@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import io
 import ssl
 import urllib.request
 import zlib
@@ -28,9 +27,9 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.errors import WorkspaceRequestError
 
-# Bytes that are decompressed at once.
-CHUNK_SIZE = 1_000_000
 COMPRESSIONS = ("gzip", "x-gzip", "deflate")
+# Each member of a gzip body is a copy of the rest.
+MAX_MEMBERS = 100
 # TLS errors that a retry may not meet: the connection broke during the handshake.
 TRANSIENT_TLS_ERRORS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)
 
@@ -43,26 +42,38 @@ class UnreadableBodyError(ValueError):
     """The body does not match its Content-Encoding."""
 
 
-def headers_for(settings: Settings) -> dict[str, str]:
-    """Return the headers of every request."""
-    return {
-        "Authorization": f"Bearer {settings.api_key}",
-        "Accept": "application/json",
-        "Accept-Encoding": "gzip, deflate",
-        "User-Agent": f"airflow-provider-workspace/{__version__}",
-    }
-
-
-def proxy_for(settings: Settings) -> str | None:
+class Route:
     """
-    Return the proxy of the settings, else that of the environment, else ``None``.
+    How every request of a client goes to the service; the environment and CA certificates are read once.
 
-    For a service on this machine the proxy of the environment is ignored.
-
-    :raises WorkspaceConfigError: if the proxy of the environment is not a valid http:// or https:// URL
+    :param settings: settings of the connection
+    :ivar headers: headers of every request
+    :ivar proxy: URL of the proxy; ``None`` if there is none
+    :ivar tls: TLS context for the service; ``None`` if it has no TLS
+    :ivar proxy_tls: TLS context for the proxy; ``None`` if it has no TLS
+    :raises WorkspaceConfigError: if the proxy or the CA certificates cannot be used
     """
-    if settings.proxy is not None:
-        return settings.proxy
+
+    def __init__(self, settings: Settings) -> None:
+        self.headers = {
+            "Authorization": f"Bearer {settings.api_key}",
+            "Accept": "application/json",
+            "Accept-Encoding": "gzip, deflate",
+            "User-Agent": f"airflow-provider-workspace/{__version__}",
+        }
+        self.proxy = _proxy_for(settings) if settings.proxy is None else settings.proxy
+        self.tls, self.proxy_tls = (
+            _tls_context(settings.verify) if (url or "").lower().startswith("https://") else None
+            for url in (settings.base_url, self.proxy)
+        )
+
+
+def _proxy_for(settings: Settings) -> str | None:
+    """
+    Return the proxy of the environment; ``None`` if there is none, or for a service on this machine.
+
+    :raises WorkspaceConfigError: if it is not a valid http:// or https:// URL
+    """
     parts = urlsplit(settings.base_url)
     if is_loopback(parts.hostname or "") or urllib.request.proxy_bypass(parts.netloc):
         return None
@@ -77,15 +88,6 @@ def proxy_for(settings: Settings) -> str | None:
             f"{parts.hostname} in NO_PROXY: the proxy in the environment is not a valid http:// or https:// URL."
         )
     return url
-
-
-def tls_for(url: str | None, settings: Settings) -> ssl.SSLContext | None:
-    """
-    Return the TLS context for a service or a proxy, ``None`` for one without TLS.
-
-    :raises WorkspaceConfigError: if the CA certificates cannot be read
-    """
-    return _tls_context(settings.verify) if (url or "").lower().startswith("https://") else None
 
 
 @cache
@@ -128,73 +130,41 @@ def has_received(tls: ssl.SSLObject) -> bool:
     return True
 
 
-class Body:
+def body_of(encoding: str | None, body: bytes, limit: int) -> bytes:
     """
-    Collects and decompresses the chunks of a body.
+    Return the body of a response, decompressed.
 
     :param encoding: Content-Encoding; ``None`` if the response has none
+    :param body: the body as received
     :param limit: maximum bytes, before and after decompression
-    :raises UnreadableBodyError: if the encoding is not in Accept-Encoding
+    :raises ResponseTooLargeError: if it exceeds the limit, before the rest is decompressed
+    :raises UnreadableBodyError: if the encoding is not in Accept-Encoding, or the body cannot be decompressed
     """
-
-    def __init__(self, encoding: str | None, limit: int) -> None:
-        self._limit = limit
-        self._received = 0
-        self._content = io.BytesIO()
-        name = (encoding or "identity").strip().lower()
-        if name not in ("identity", *COMPRESSIONS):
-            raise UnreadableBodyError(f"unexpected Content-Encoding {name[:40]}")
-        self._compressed = name in COMPRESSIONS
-        self._deflate = name == "deflate"
-        # With these window bits zlib detects gzip and zlib.
-        self._decompressor: Any = zlib.decompressobj(47) if self._compressed else None
-
-    def add(self, chunk: bytes) -> None:
-        """
-        Add a chunk.
-
-        :raises ResponseTooLargeError: if the body exceeds the limit, before the rest is decompressed
-        :raises UnreadableBodyError: if the chunk cannot be decompressed
-        """
-        if self._deflate and not self._received and chunk[0] & 0x0F != 8:
-            self._decompressor = zlib.decompressobj(-15)  # raw deflate without a zlib header
-        self._received += len(chunk)
-        if self._received > self._limit:
+    if len(body) > limit:
+        raise ResponseTooLargeError
+    name = (encoding or "identity").strip().lower()
+    if name not in ("identity", *COMPRESSIONS):
+        raise UnreadableBodyError(f"unexpected Content-Encoding {name[:40]}")
+    if name == "identity" or not body:
+        return body
+    # With 47 zlib detects gzip and zlib; with -15 it reads deflate without the header of zlib.
+    window_bits = -15 if name == "deflate" and body[0] & 0x0F != 8 else 47
+    content: list[bytes] = []
+    for _ in range(MAX_MEMBERS):
+        decompressor = zlib.decompressobj(window_bits)
+        try:
+            content.append(decompressor.decompress(body, limit + 1))
+        except zlib.error as error:
+            raise UnreadableBodyError(f"the body cannot be decompressed ({error})") from None
+        limit -= len(content[-1])
+        if limit < 0:
             raise ResponseTooLargeError
-        if self._compressed:
-            self._decompress(chunk)
-        else:
-            self._append(chunk)
-
-    def content(self) -> bytes:
-        """
-        Return the body.
-
-        :raises UnreadableBodyError: if a compressed one is cut off
-        """
-        if self._compressed and self._received:
-            self._decompress(b"")
-            if not self._decompressor.eof:
-                raise UnreadableBodyError("the compressed body is cut off")
-        return self._content.getvalue()
-
-    def _decompress(self, chunk: bytes) -> None:
-        while True:
-            if self._decompressor.eof and chunk:  # another gzip member
-                self._decompressor = zlib.decompressobj(47)
-            try:
-                decompressed = self._decompressor.decompress(chunk, CHUNK_SIZE)
-            except zlib.error as error:
-                raise UnreadableBodyError(f"the body cannot be decompressed ({error})") from None
-            self._append(decompressed)
-            chunk = self._decompressor.unconsumed_tail or self._decompressor.unused_data
-            if not chunk and len(decompressed) < CHUNK_SIZE:
-                return
-
-    def _append(self, chunk: bytes) -> None:
-        if self._content.tell() + len(chunk) > self._limit:
-            raise ResponseTooLargeError
-        self._content.write(chunk)
+        if not decompressor.eof:
+            raise UnreadableBodyError("the compressed body is cut off")
+        body, window_bits = decompressor.unused_data, 47  # another gzip member
+        if not body:
+            return b"".join(content)
+    raise UnreadableBodyError("the compressed body has too many parts")
 
 
 def attempt_error(

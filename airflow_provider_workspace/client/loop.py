@@ -8,6 +8,7 @@ event loop what it waits for. So a cancellation of the task is raised where the 
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import Callable, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,17 +20,18 @@ from anyio.streams.tls import TLSAttribute, TLSStream
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.exchange import (
-    Body,
+    Route,
     attempt_error,
+    body_of,
     has_received,
-    headers_for,
-    proxy_for,
-    tls_for,
 )
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
     from airflow_provider_workspace.client.settings import Settings
+
+# Bytes of a compressed body that is decompressed in the event loop.
+MAX_IN_LOOP = 8_192
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -49,12 +51,12 @@ class LoopBackend:
         self._settings = settings
         self._slots = asyncio.Semaphore(settings.max_concurrency)
         self.condition = _LoopCondition()
-        proxy = proxy_for(settings)
+        route = Route(settings)
         self._http = httpx.AsyncClient(
-            headers=headers_for(settings),
+            headers=route.headers,
             timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
-            verify=tls_for(settings.base_url, settings) or False,
-            proxy=httpx.Proxy(proxy, ssl_context=tls_for(proxy, settings)) if proxy else None,
+            verify=route.tls or False,
+            proxy=httpx.Proxy(route.proxy, ssl_context=route.proxy_tls) if route.proxy else None,
             trust_env=False,
             follow_redirects=False,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # stores no cookies
@@ -115,6 +117,7 @@ class LoopBackend:
         raise failure  # outside of the except block: the frames of a context would contain the API key
 
     async def _send(self, request: Request, url: str, exchange: _Exchange) -> Response:
+        limit = self._settings.max_response_bytes
         headers = {} if request.body is None else {"Content-Type": "application/json"}
         asked = self._http.stream(
             request.method,
@@ -126,14 +129,20 @@ class LoopBackend:
         try:
             async with asked as exchange.response:
                 response = exchange.response
-                received = Body(response.headers.get("content-encoding"), self._settings.max_response_bytes)
+                received = io.BytesIO()
                 async for chunk in response.aiter_raw():
-                    received.add(chunk)
+                    received.write(chunk)
+                    if received.tell() > limit:
+                        break  # body_of refuses it
         except BaseException:
             if exchange.socket is not None:  # a TLS handshake that is cancelled leaves it open
                 await exchange.socket.aclose()
             raise
-        return Response(response.status_code, response.headers, received.content())
+        encoding, body = response.headers.get("content-encoding"), received.getvalue()
+        # A large body would keep the loop from other tasks.
+        large = encoding is not None and len(body) > MAX_IN_LOOP
+        body = await asyncio.to_thread(body_of, encoding, body, limit) if large else body_of(encoding, body, limit)
+        return Response(response.status_code, response.headers, body)
 
 
 class _Exchange:

@@ -321,8 +321,7 @@ def _read_api_key(password: str | None, source: str) -> str:
 def _read_base_url(host: str | None, port: int | None, schema: str | None, source: str) -> str:
     """Check the base URL, and add scheme and port if they are missing."""
     given = (host or "").strip()
-    url = given.rstrip("/")
-    if not url:
+    if not given.rstrip("/"):
         raise WorkspaceConfigError(
             f"Put the URL of the service, such as https://workspace.example.com, into the host of {source}."
         )

@@ -30,13 +30,11 @@ from urllib3.util.ssltransport import SSLTransport
 from airflow_provider_workspace.api.operation import Response
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.client.exchange import (
-    Body,
     ResponseTooLargeError,
+    Route,
     attempt_error,
+    body_of,
     has_received,
-    headers_for,
-    proxy_for,
-    tls_for,
 )
 
 if TYPE_CHECKING:
@@ -73,11 +71,6 @@ class Exchange:
         self.sent = False
         self.connect_by: float | None = None
         self._received = 0
-
-    @property
-    def overdue(self) -> bool:
-        """Whether the total timeout is over."""
-        return time.monotonic() >= self.deadline
 
     def begin_step(self) -> float:
         """
@@ -131,11 +124,10 @@ class ThreadBackend:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.condition = threading.Condition()
-        self._headers = CaseInsensitiveDict(headers_for(settings))
-        proxy = proxy_for(settings)
-        self._proxies = {"http": proxy, "https": proxy} if proxy else {}
-        tls = tls_for(settings.base_url, settings) or tls_for(proxy, settings)
-        self._adapter = _Adapter(tls, settings.max_concurrency)
+        route = Route(settings)
+        self._headers = CaseInsensitiveDict(route.headers)
+        self._proxies = {"http": route.proxy, "https": route.proxy} if route.proxy else {}
+        self._adapter = _Adapter(route.tls or route.proxy_tls, settings.max_concurrency)
 
     def exchange(self, op: Operation[Any], request: Request, url: str, context: RequestContext) -> Response:
         """
@@ -147,7 +139,8 @@ class ThreadBackend:
         try:
             return self._send(exchange, request.method, url, request.body)
         except FAILURES as error:
-            failure = attempt_error(op, error, context, self._settings, sent=exchange.sent, overdue=exchange.overdue)
+            overdue = time.monotonic() >= exchange.deadline
+            failure = attempt_error(op, error, context, self._settings, sent=exchange.sent, overdue=overdue)
         except BaseException as error:  # noqa: BLE001 - such as when Airflow stops the task
             raise error.with_traceback(None)  # noqa: B904 - the frames below contain the API key
         raise failure  # outside of the except block: the frames of a context would contain the API key
@@ -183,15 +176,15 @@ class ThreadBackend:
 
     def _send(self, exchange: Exchange, method: str, url: str, body: bytes | None) -> Response:
         request, verify = _prepare(method, url, self._headers, body), self._settings.verify is not False
-        token = _exchange.set(exchange)
+        received, token = io.BytesIO(), _exchange.set(exchange)
         try:
             with self._adapter.send(request, stream=True, verify=verify, proxies=self._proxies) as response:
-                received = Body(response.headers.get("Content-Encoding"), self._settings.max_response_bytes)
                 for chunk in response.raw.stream(READ_SIZE, decode_content=False):
-                    received.add(chunk)
+                    received.write(chunk)
         finally:
             _exchange.reset(token)
-        return Response(response.status_code, response.headers, received.content())
+        body = body_of(response.headers.get("Content-Encoding"), received.getvalue(), self._settings.max_response_bytes)
+        return Response(response.status_code, response.headers, body)
 
 
 def _prepare(method: str, url: str, headers: CaseInsensitiveDict[str], body: bytes | None) -> requests.PreparedRequest:

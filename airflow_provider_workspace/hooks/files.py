@@ -122,8 +122,7 @@ class StoredFile(_File):
             if kind != "file":
                 raise WorkspaceInputError(f"{self} is a {kind}; expected a file")
             with self.path.open("rb") as file:
-                content: bytes = file.read(size)
-        return content
+                return bytes(file.read(size))
 
     def exists(self) -> bool:
         with self._clear_errors("written"):
@@ -191,8 +190,7 @@ class LocalFile(_File):
             )
             raise WorkspaceInputError(f"{self} is {kind}; expected a regular file")
         with self.path.open("rb") as file:
-            content: bytes = file.read(size)
-        return content
+            return bytes(file.read(size))
 
     def exists(self) -> bool:
         """

@@ -11,18 +11,9 @@ from airflow.sdk import BaseHook
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.ids import check_id
 from airflow_provider_workspace.api.templates import is_no_value, no_value_error
-from airflow_provider_workspace.errors import (
-    WorkspaceConfigError,
-    WorkspaceError,
-    WorkspaceOutcomeUnknownError,
-)
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.hooks.progress import ProgressLog
-from airflow_provider_workspace.version_compat import (
-    AirflowFailException,
-    allow_in_xcom,
-    get_connection,
-    mask_secret,
-)
+from airflow_provider_workspace.version_compat import AirflowFailException, allow_in_xcom, get_connection, mask_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -210,13 +201,15 @@ class WorkspaceHook(WorkspaceConnectionHook):
 
     def _id_or_default(self, name: str, given: Any) -> str:
         given = getattr(self, name) if given is None else given
-        given = getattr(self.client.settings, name) if given is None else given
-        if given is None:
-            source = self.client.settings.source
-            raise WorkspaceConfigError(f"No {name}: pass {name}=…, or set it in the extra of {source}.")
-        if is_no_value(given):
-            raise no_value_error(name, given)
-        return check_id(name, given)
+        if given is not None:
+            if is_no_value(given):
+                raise no_value_error(name, given)
+            return check_id(name, given)
+        settings = self.client.settings
+        default: str | None = getattr(settings, name)
+        if default is None:
+            raise WorkspaceConfigError(f"No {name}: pass {name}=…, or set it in the extra of {settings.source}.")
+        return default
 
     def _in_organization(self, operation: Callable[..., Operation[T]], organization_id: str | None, **fields: Any) -> T:
         return self.send(operation(organization_id=self.organization_or_default(organization_id), **fields))

@@ -7,15 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow_provider_workspace.operators.arguments import (
-    NAMES,
-    NEEDED,
-    SECONDS_FROM_ONE,
-    SWITCH,
-    Arg,
-    arg,
-    fixed,
-)
+from airflow_provider_workspace.operators.arguments import NAMES, NEEDED, SECONDS_FROM_ONE, SWITCH, Arg, arg, fixed
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 

@@ -62,9 +62,9 @@ class Kind:
         :param name: the argument, for messages
         :raises WorkspaceInputError: if it is invalid
         """
-        from airflow_provider_workspace.operators import reading
+        from airflow_provider_workspace.operators.reading import read
 
-        return getattr(reading, f"read_{self.reader}")(name, value, **self.options) if self.reader else value
+        return read(self, name, value)
 
 
 class Argument:

@@ -13,18 +13,8 @@ from jinja2 import Undefined
 
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.links import WorkspaceLink, url_for
-from airflow_provider_workspace.operators.arguments import (
-    FLAG,
-    ID,
-    NAME,
-    OPTIONAL_ID,
-    OPTIONAL_NAME,
-    SWITCH,
-    Arg,
-    DeclaredArguments,
-    arg,
-    fixed,
-)
+from airflow_provider_workspace.operators import arguments as kinds
+from airflow_provider_workspace.operators.arguments import Arg, DeclaredArguments, arg, fixed
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     default_retry_policy,
@@ -55,7 +45,7 @@ class OfOrganization(DeclaredArguments):
     :param organization_id: organization; by default that of the connection
     """
 
-    organization_id: Arg[str | None] = arg(ID, default=None)
+    organization_id: Arg[str | None] = arg(kinds.ID, default=None)
 
 
 class OfUser(OfOrganization):
@@ -66,8 +56,8 @@ class OfUser(OfOrganization):
     :param user_email: their e-mail address instead, looked up among the members. Scope ``organization_member:read``
     """
 
-    user_uuid: Arg[str | None] = arg(OPTIONAL_ID, default=None)
-    user_email: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
+    user_uuid: Arg[str | None] = arg(kinds.OPTIONAL_ID, default=None)
+    user_email: Arg[str | None] = arg(kinds.OPTIONAL_NAME, default=None)
 
     def find_user(self, hook: WorkspaceHook, **options: Any) -> str:
         """Return the UUID of the user; the options are those of ``find.find_user``."""
@@ -86,7 +76,7 @@ class WorkspaceTaskMixin(DeclaredArguments):
     :param workspace_conn_id: connection to the service
     """
 
-    workspace_conn_id: Arg[str] = arg(NAME, default="workspace_default")
+    workspace_conn_id: Arg[str] = arg(kinds.NAME, default="workspace_default")
     operator_extra_links = cast("Any", (WorkspaceLink(),))
     resource_kind: ClassVar[str]
     """The resource of the task's link: a key of ``links.RESOURCE_PATHS``."""
@@ -167,7 +157,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     :raises WorkspaceInputError: if ``return_secrets`` is not a boolean
     """
 
-    return_secrets: bool = fixed(FLAG, default=False)
+    return_secrets: bool = fixed(kinds.FLAG, default=False)
 
     def __post_init__(self) -> None:
         """Set what a run adds: the result, and what is carried across deferrals."""
@@ -278,7 +268,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     """
 
     # Kept elsewhere, because dry_run is a method of Airflow's operators.
-    dry_run: Arg[bool] = arg(SWITCH, default=False, attribute="is_dry_run")  # pyright: ignore[reportIncompatibleMethodOverride]
+    dry_run: Arg[bool] = arg(kinds.SWITCH, default=False, attribute="is_dry_run")  # pyright: ignore[reportIncompatibleMethodOverride]
     has_own_dry_run = False
     """Whether :meth:`write` handles a dry run itself."""
     is_dry_run: ClassVar[Any]

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_provider_workspace.operators.arguments import (
-    FILTER,
-    INTEGER,
-    NAMES,
-    SWITCH,
-    Arg,
-    arg,
-    choice,
-    fixed,
-)
+from airflow_provider_workspace.operators.arguments import FILTER, INTEGER, NAMES, SWITCH, Arg, arg, choice, fixed
 from airflow_provider_workspace.operators.base import WorkspaceOperator, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
@@ -96,10 +87,8 @@ class WorkspaceDeleteOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.api.operation import path_fields
         from airflow_provider_workspace.procedures.find import find_by_id
 
-        delete, listed = (
-            self.operation_from_arguments(hook, self.operation),
-            self.operation_from_arguments(hook, self.list_operation),
-        )
+        delete = self.operation_from_arguments(hook, self.operation)
+        listed = self.operation_from_arguments(hook, self.list_operation)
         name = path_fields(delete.endpoint.path)[-1]
         its_id = getattr(delete, name)
         what = f"{name.removesuffix('_id')} {its_id}"

@@ -5,18 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from airflow_provider_workspace.operators.arguments import (
-    FIELD,
-    ID,
-    ITEMS,
-    NAME,
-    TEXT,
-    Arg,
-    DeclaredArguments,
-    arg,
-    choice,
-    fixed,
-)
+from airflow_provider_workspace.operators import arguments as kinds
+from airflow_provider_workspace.operators.arguments import Arg, DeclaredArguments, arg, choice, fixed
 from airflow_provider_workspace.operators.base import OfUser, WorkspaceWriteOperator
 from airflow_provider_workspace.operators.crud import (
     WorkspaceCreateOperator,
@@ -37,7 +27,7 @@ class OfProject(DeclaredArguments):
     :param project_id: project; by default that of the connection
     """
 
-    project_id: Arg[int | str | None] = arg(ID, default=None)
+    project_id: Arg[int | str | None] = arg(kinds.ID, default=None)
 
 
 class OfDashboard(OfProject):
@@ -48,7 +38,7 @@ class OfDashboard(OfProject):
     """
 
     resource_kind: ClassVar[str] = "dashboard"
-    dashboard_id: Arg[int | str] = arg(ID)
+    dashboard_id: Arg[int | str] = arg(kinds.ID)
 
 
 class DashboardArguments(OfProject):
@@ -67,15 +57,15 @@ class DashboardArguments(OfProject):
         21 for everybody and 37 for its collaborators, and take collaborators only with 37
     """
 
-    name: Arg[str | None] = arg(NAME, default=None)
-    description: Arg[str | None] = arg(TEXT, default=None)
-    pinned: Arg[bool | None] = arg(FIELD, default=None)
-    deleted: Arg[bool | None] = arg(FIELD, default=None)
-    use_template: Arg[str | None] = arg(TEXT, default=None)
-    use_dashboard: Arg[int | None] = arg(FIELD, default=None)
-    delete_insights: Arg[bool | None] = arg(FIELD, default=None)
-    tags: Arg[list[Any] | None] = arg(ITEMS, default=None)
-    restriction_level: Arg[int | None] = arg(FIELD, default=None)
+    name: Arg[str | None] = arg(kinds.NAME, default=None)
+    description: Arg[str | None] = arg(kinds.TEXT, default=None)
+    pinned: Arg[bool | None] = arg(kinds.FIELD, default=None)
+    deleted: Arg[bool | None] = arg(kinds.FIELD, default=None)
+    use_template: Arg[str | None] = arg(kinds.TEXT, default=None)
+    use_dashboard: Arg[int | None] = arg(kinds.FIELD, default=None)
+    delete_insights: Arg[bool | None] = arg(kinds.FIELD, default=None)
+    tags: Arg[list[Any] | None] = arg(kinds.ITEMS, default=None)
+    restriction_level: Arg[int | None] = arg(kinds.FIELD, default=None)
 
 
 class WorkspaceCreateDashboardOperator(DashboardArguments, WorkspaceWriteOperator):
@@ -94,7 +84,7 @@ class WorkspaceCreateDashboardOperator(DashboardArguments, WorkspaceWriteOperato
     """
 
     resource_kind = "dashboard"
-    variable_key: Arg[str | None] = arg(NAME, default=None)
+    variable_key: Arg[str | None] = arg(kinds.NAME, default=None)
     if_unknown: Literal["fail", "create"] = fixed(choice("fail", "create"), default="fail")
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
@@ -179,7 +169,7 @@ class WorkspaceAddDashboardCollaboratorOperator(OfDashboard, OfUser, WorkspaceCr
     """
 
     operation = "dashboards.AddDashboardCollaborator"
-    level: Arg[int | None] = arg(FIELD, default=None)
+    level: Arg[int | None] = arg(kinds.FIELD, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         return self.create(hook, self.operation_from_arguments(hook, self.operation, user_uuid=self.find_user(hook)))

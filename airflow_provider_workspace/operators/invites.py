@@ -5,21 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_workspace.operators.arguments import (
-    COLUMNS,
-    FIELD,
-    FIELDS,
-    ID,
-    ITEMS,
-    NAME,
-    PATH,
-    ROWS,
-    TEXT,
-    Arg,
-    arg,
-    choice,
-    fixed,
-)
+from airflow_provider_workspace.operators import arguments as kinds
+from airflow_provider_workspace.operators.arguments import Arg, arg, choice, fixed
 from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
 from airflow_provider_workspace.operators.crud import (
     WorkspaceCreateOperator,
@@ -57,13 +44,13 @@ class WorkspaceCreateInviteOperator(OfOrganization, WorkspaceCreateOperator):
 
     operation = "invites.CreateInvite"
     resource_kind = "invites"
-    target_email: Arg[str] = arg(NAME)
-    first_name: Arg[str | None] = arg(TEXT, default=None)
-    level: Arg[int | None] = arg(FIELD, default=None)
-    message: Arg[str | None] = arg(TEXT, default=None)
-    private_project_access: Arg[list[Any] | None] = arg(ITEMS, default=None)
-    send_email: Arg[bool | None] = arg(FIELD, default=None)
-    combine_pending_invites: Arg[bool | None] = arg(FIELD, default=None)
+    target_email: Arg[str] = arg(kinds.NAME)
+    first_name: Arg[str | None] = arg(kinds.TEXT, default=None)
+    level: Arg[int | None] = arg(kinds.FIELD, default=None)
+    message: Arg[str | None] = arg(kinds.TEXT, default=None)
+    private_project_access: Arg[list[Any] | None] = arg(kinds.ITEMS, default=None)
+    send_email: Arg[bool | None] = arg(kinds.FIELD, default=None)
+    combine_pending_invites: Arg[bool | None] = arg(kinds.FIELD, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.roster import check_address
@@ -81,7 +68,7 @@ class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
 
     operation, list_operation = "invites.DeleteInvite", "invites.ListInvites"
     resource_kind = "invites"
-    invite_id: Arg[str] = arg(ID)
+    invite_id: Arg[str] = arg(kinds.ID)
 
 
 class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
@@ -118,12 +105,12 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
 
     resource_kind = "invites"
     has_own_dry_run = True
-    invites: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
-    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(COLUMNS, default=None)
-    path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
+    invites: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
+    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
+    path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
-    defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
-    report_path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
+    defaults: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
+    report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.hooks.files import open_report

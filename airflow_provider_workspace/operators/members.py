@@ -6,27 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
-from airflow_provider_workspace.operators.arguments import (
-    COLUMNS,
-    FIELD,
-    FIELDS,
-    LEVEL,
-    MAXIMUM,
-    NEEDED,
-    PATH,
-    ROWS,
-    SWITCH,
-    Arg,
-    arg,
-    choice,
-    fixed,
-)
-from airflow_provider_workspace.operators.base import (
-    OfOrganization,
-    OfUser,
-    WorkspaceWriteOperator,
-)
+from airflow_provider_workspace.operators.arguments import Arg, arg, choice, fixed
+from airflow_provider_workspace.operators.base import OfOrganization, OfUser, WorkspaceWriteOperator
 from airflow_provider_workspace.operators.crud import WorkspaceDeleteOperator, WorkspaceListOperator
 
 if TYPE_CHECKING:
@@ -52,7 +35,7 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
     """
 
     resource_kind = "members"
-    level: Arg[int] = arg(FIELD)
+    level: Arg[int] = arg(kinds.FIELD)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
@@ -88,9 +71,9 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
     """
 
     resource_kind = "members"
-    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(ROWS, default=())
-    owner_level: Arg[int | None] = arg(LEVEL, default=15)
-    allow_last_owner: Arg[bool] = arg(SWITCH, default=False)
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
+    owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
+    allow_last_owner: Arg[bool] = arg(kinds.SWITCH, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, read_rows
@@ -104,11 +87,7 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
             return {"user_uuid": None, "deleted": True}
         delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
         plan = plan_removal(
-            hook.client,
-            delete,
-            read_rows(hook.client, members),
-            guards,
-            allow_last_owner=self.allow_last_owner,
+            hook.client, delete, read_rows(hook.client, members), guards, allow_last_owner=self.allow_last_owner
         )
         self.log.info("%s", plan.table())
         where = describe_organization(hook.client.settings, members.organization_id)
@@ -170,17 +149,17 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
 
     resource_kind = "members"
     has_own_dry_run = True
-    roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
-    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(COLUMNS, default=None)
-    path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
-    leavers: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
-    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(ROWS)
+    roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
+    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
+    path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
+    leavers: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS)
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
-    defaults: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
-    max_removals: Arg[int | str | None] = arg(MAXIMUM, default="10 or 30%")
-    owner_level: Arg[int | None] = arg(LEVEL, default=15)
-    approved: Arg[Mapping[str, Any] | None] = arg(NEEDED, default=None)
-    report_path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
+    defaults: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
+    max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM, default="10 or 30%")
+    owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
+    approved: Arg[Mapping[str, Any] | None] = arg(kinds.NEEDED, default=None)
+    report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError

@@ -8,24 +8,9 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
+from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
-from airflow_provider_workspace.operators.arguments import (
-    COLUMNS,
-    CONTENT,
-    FIELD,
-    FLAG,
-    NAME,
-    NEEDED,
-    PATH,
-    ROWS,
-    SECONDS,
-    SECONDS_FROM_ONE,
-    SWITCH,
-    Arg,
-    arg,
-    choice,
-    fixed,
-)
+from airflow_provider_workspace.operators.arguments import Arg, arg, choice, fixed
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -36,7 +21,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.organization_file import Organization
     from airflow_provider_workspace.procedures.plan import Change, Plan
     from airflow_provider_workspace.state.task_state import TaskState
@@ -64,11 +48,11 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
 
     resource_kind = "projects"
     has_own_dry_run = True
-    file: Arg[ObjectStoragePath | Mapping[str, Any]] = arg(CONTENT)
-    organization: Arg[str | None] = arg(FIELD, default=None)
-    roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(ROWS, default=None)
-    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(COLUMNS, default=None)
-    render_file: bool | None = fixed(FLAG, default=None)
+    file: Arg[ObjectStoragePath | Mapping[str, Any]] = arg(kinds.CONTENT)
+    organization: Arg[str | None] = arg(kinds.FIELD, default=None)
+    roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
+    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
+    render_file: bool | None = fixed(kinds.FLAG, default=None)
 
     def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> tuple[Plan, Organization, str]:
         """Read the file, plan, and log the plan; return it with the organization of the file and its id."""
@@ -170,8 +154,8 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         in a versioned Dag bundle; it is written before the question
     """
 
-    fail_on_difference: Arg[bool] = arg(SWITCH, default=False)
-    report_path: Arg[ObjectStoragePath | None] = arg(PATH, default=None)
+    fail_on_difference: Arg[bool] = arg(kinds.SWITCH, default=False)
+    report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.hooks.files import open_report
@@ -227,10 +211,10 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     :param timeout: how long to wait for the verification: a timedelta or seconds
     """
 
-    part: Arg[Part | None] = arg(NAME, default=None)
-    approved: Arg[Mapping[str, Any] | None] = arg(NEEDED, default=None)
-    poke_interval: timedelta | float = fixed(SECONDS_FROM_ONE, default=300.0)
-    timeout: timedelta | float = fixed(SECONDS, default=3 * 86_400.0)
+    part: Arg[Part | None] = arg(kinds.NAME, default=None)
+    approved: Arg[Mapping[str, Any] | None] = arg(kinds.NEEDED, default=None)
+    poke_interval: timedelta | float = fixed(kinds.SECONDS_FROM_ONE, default=300.0)
+    timeout: timedelta | float = fixed(kinds.SECONDS, default=3 * 86_400.0)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -279,10 +263,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables())
             return plan_organization(wanted, reader, (part,))
 
-        def invite(rows: list[dict[str, Any]]) -> InvitesReport:
-            return self.invite_people(rows, hook, organization_id)
-
-        apply(hook.client, plan, invite, plan_again, self.memory_of)
+        apply(
+            hook.client, plan, lambda rows: self.invite_people(rows, hook, organization_id), plan_again, self.memory_of
+        )
         if part == "domains" and "ti" in self._context:
             self._context["ti"].xcom_push(key="unverified", value=self.unverified(hook, wanted, organization_id))
         return plan.to_dict(applied=True)

@@ -48,7 +48,7 @@ def read_arguments(task: Any, folder: str = "") -> None:
             raise no_value_error(name)
         if not is_no_value(value, kind.words or NO_VALUES):
             try:
-                parsed = kind.read(name, value)
+                parsed = read(kind, name, value)
             except RecursionError:
                 raise WorkspaceInputError(f"{name} is nested too deeply") from None
             if kind.is_path:
@@ -62,6 +62,11 @@ def read_arguments(task: Any, folder: str = "") -> None:
             setattr(task, attribute, None)
     if left_out:
         task.log.info("As if not given, because there is no value: %s.", ", ".join(left_out))
+
+
+def read(kind: Any, name: str, value: Any) -> Any:
+    """Read a value; see :meth:`Kind.read`."""
+    return globals()[f"read_{kind.reader}"](name, value, **kind.options) if kind.reader else value
 
 
 def _mapped_to_none(task: Any) -> list[str]:

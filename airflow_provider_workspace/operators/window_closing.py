@@ -62,7 +62,7 @@ def _rebuild_leases(registry: LeaseRegistry, window: Window, opened: Mapping[str
     from airflow_provider_workspace.windows.leases import Lease, dump
 
     names = ("service", "workspace_conn_id", "organization_id", "until", "resume_fields", "state_of")
-    shared = {name: opened[name] for name in names if name in opened}
+    shared = {name: opened[name] for name in names}
     found = []
     for export_id in opened["batch_export_ids"]:
         lease = Lease(

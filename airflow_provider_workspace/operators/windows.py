@@ -15,19 +15,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_workspace.links import url_for
-from airflow_provider_workspace.operators.arguments import (
-    EXPORTS,
-    FIELDS,
-    SECONDS,
-    SECONDS_FROM_ONE,
-    SOME_EXPORTS,
-    TARGET,
-    TASK_ID,
-    TIME,
-    Arg,
-    arg,
-    fixed,
-)
+from airflow_provider_workspace.operators import arguments as kinds
+from airflow_provider_workspace.operators.arguments import Arg, arg, fixed
 from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, conf, lists_variables
 
@@ -88,7 +77,7 @@ class WorkspaceWindowOperator(WorkspaceOperator):
 
     resource_kind = "batch_export"
 
-    close_task_id: str = fixed(TASK_ID)
+    close_task_id: str = fixed(kinds.TASK_ID)
 
     @property
     def window(self) -> Window:
@@ -120,14 +109,14 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         :func:`~airflow_provider_workspace.task_groups.maintenance_window`
     """
 
-    batch_export_ids: Arg[Sequence[str]] = arg(EXPORTS)
-    group_id: str = fixed(TASK_ID, default="")
-    hold: Arg[timedelta | float | None] = arg(SECONDS, default=None)
-    drain: Arg[timedelta | float | None] = arg(SECONDS, default=None)
-    max_length: Arg[timedelta | float | None] = arg(SECONDS_FROM_ONE, default=None)
-    leave_paused: Arg[Sequence[str]] = arg(SOME_EXPORTS, default=())
-    resume_fields: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)
-    state_of: Any = fixed(TARGET, default=None)
+    batch_export_ids: Arg[Sequence[str]] = arg(kinds.EXPORTS)
+    group_id: str = fixed(kinds.TASK_ID, default="")
+    hold: Arg[timedelta | float | None] = arg(kinds.SECONDS, default=None)
+    drain: Arg[timedelta | float | None] = arg(kinds.SECONDS, default=None)
+    max_length: Arg[timedelta | float | None] = arg(kinds.SECONDS_FROM_ONE, default=None)
+    leave_paused: Arg[Sequence[str]] = arg(kinds.SOME_EXPORTS, default=())
+    resume_fields: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
+    state_of: Any = fixed(kinds.TARGET, default=None)
     # The last tasks of the work; the task group knows them when its work is complete.
     work_task_ids = cast("Sequence[str]", ())
 
@@ -253,8 +242,7 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
                 f"window too: the window is {state}. Nothing was sent ({window})."
             )
         last = leases[-1]
-        ids = {"organization_id": last.organization_id, "batch_export_id": last.batch_export_id}
-        self.workspace_url = url_for(hook.client.settings, "batch_export", ids)
+        self.workspace_url = url_for(hook.client.settings, "batch_export", dict(last))
         paused: list[str] = []
         began = time.monotonic()
         service = HookService(hook)
@@ -281,8 +269,8 @@ class WorkspaceHoldMaintenanceWindowOperator(WorkspaceOperator):
     """
 
     resource_kind = "batch_export"
-    opened_at: Arg[float] = arg(TIME)
-    length: Arg[timedelta | float] = arg(SECONDS)
+    opened_at: Arg[float] = arg(kinds.TIME)
+    length: Arg[timedelta | float] = arg(kinds.SECONDS)
 
     def work(self, hook: WorkspaceHook) -> None:  # noqa: ARG002 - sends no requests
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger

@@ -5,18 +5,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.comparison import differences, unshown
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
-from airflow_provider_workspace.errors import (
-    WorkspaceError,
-    WorkspaceIncompleteListError,
-    WorkspaceInputError,
-    WorkspaceNotAppliedError,
-    WorkspaceNotFoundError,
-    WorkspaceOutcomeUnknownError,
-    WorkspacePermissionError,
-)
 from airflow_provider_workspace.procedures.find import finder_of
 
 if TYPE_CHECKING:
@@ -102,7 +94,7 @@ def create(client: WorkspaceClient, operation: Operation[R], *, if_exists: str, 
         log.info("An earlier request of this task created the %s.", what)
         record, created = found, True
     elif if_exists == "fail":
-        raise WorkspaceInputError(f"Set if_exists='return' to reuse it: {what} exists already")
+        raise errors.WorkspaceInputError(f"Set if_exists='return' to reuse it: {what} exists already")
     else:
         log.info("The %s exists already: nothing was sent.", what)
         record, created = found, False
@@ -116,10 +108,10 @@ def _send_create(
 ) -> tuple[R, bool]:
     what, consistency_time = finder.what, client.settings.consistency_time
     why = f"there is no {what}"
-    lost: WorkspaceOutcomeUnknownError | None = None
+    lost: errors.WorkspaceOutcomeUnknownError | None = None
     while (sends := memory.count_send()) <= MAX_SENDS:
         answer = client.attempt(operation, why=why, caller_looks_up=True, note=lambda _: memory.begin(what))
-        if isinstance(answer, WorkspaceOutcomeUnknownError):
+        if isinstance(answer, errors.WorkspaceOutcomeUnknownError):
             memory.begin(what)  # it may take effect within the consistency time from now
             found = look_until(client, finder.find, consistency_time)
             if found is not None:
@@ -127,7 +119,7 @@ def _send_create(
                 return found, True
             lost = answer
             log.warning("%s It does not exist.", answer)
-        elif isinstance(answer, WorkspaceError):
+        elif isinstance(answer, errors.WorkspaceError):
             memory.forget()  # refused or not sent
             taken = getattr(answer, "code", None) == "unique" or getattr(answer, "status", None) == 409
             may_exist = taken and (if_exists == "return" or sends > 1)
@@ -145,7 +137,7 @@ def _send_create(
             log.info("Created the %s.", what)
             return answer, True
     msg = f"Look for the {what} in the workspace: it was sent {MAX_SENDS} times, without an answer or an effect."
-    error = WorkspaceOutcomeUnknownError(msg, operation=type(operation).__name__, retryable=False)
+    error = errors.WorkspaceOutcomeUnknownError(msg, operation=type(operation).__name__, retryable=False)
     error.caller_looks_up = True
     raise error from lost
 
@@ -181,7 +173,7 @@ def remove(
     *,
     if_missing: str = "ignore",
     find: Callable[[], object] | None = None,
-    explain: Callable[[WorkspaceNotFoundError], object] = lambda _: None,
+    explain: Callable[[errors.WorkspaceNotFoundError], object] = lambda _: None,
 ) -> bool:
     """
     Remove a record; one that is already gone is no error, so a retry after a lost worker succeeds.
@@ -197,7 +189,7 @@ def remove(
     :raises WorkspaceNotAppliedError: if the service says that it removed the record, which can still be found
     """
     answer = client.attempt(operation, why=f"the {what} is to go, unless it is gone")
-    if isinstance(answer, WorkspaceNotFoundError):
+    if isinstance(answer, errors.WorkspaceNotFoundError):
         explain(answer)
         check_gone(answer, find)
         if answer.outcome == Outcome.UNKNOWN.value:  # the answer to an earlier attempt was lost
@@ -207,7 +199,7 @@ def remove(
             raise answer
         log.warning("There is no %s: it was deleted before, or never existed.", what)
         return False
-    if isinstance(answer, WorkspaceError):
+    if isinstance(answer, errors.WorkspaceError):
         raise answer
     if find is not None:
         check_done(client, f"the {what} was deleted", operation, lambda: not find())
@@ -219,13 +211,13 @@ def read_dashboard(client: WorkspaceClient, read: GetDashboard) -> Dashboard | N
     """Return a dashboard; ``None`` if it was deleted."""
     try:
         dashboard = client.send(read)
-    except WorkspaceNotFoundError as error:
+    except errors.WorkspaceNotFoundError as error:
         check_gone(error)
         return None
     return None if dashboard.deleted else dashboard
 
 
-def check_gone(error: WorkspaceNotFoundError, find: Callable[[], object] | None = None) -> None:
+def check_gone(error: errors.WorkspaceNotFoundError, find: Callable[[], object] | None = None) -> None:
     """
     Raise a 404 that does not show that a record is gone: proxies and wrong ids lead to a 404 too.
 
@@ -252,17 +244,17 @@ def check_done(client: WorkspaceClient, what: str, operation: Operation[Any], is
     seconds = min(client.settings.consistency_time, MAX_CHECK_SECONDS)
     try:
         done = is_done() or look_until(client, is_done, seconds)
-    except WorkspacePermissionError as error:
+    except errors.WorkspacePermissionError as error:
         log.warning("The service says that %s, but this API key may not check it: %s", what, error)
-    except WorkspaceIncompleteListError as error:
+    except errors.WorkspaceIncompleteListError as error:
         raise _not_seen(what, operation, seconds, " The list is too short to tell.") from error
     else:
         if not done:
             raise _not_seen(what, operation, seconds)
 
 
-def _not_seen(what: str, operation: Operation[Any], seconds: float, note: str = "") -> WorkspaceNotAppliedError:
-    return WorkspaceNotAppliedError(
+def _not_seen(what: str, operation: Operation[Any], seconds: float, note: str = "") -> errors.WorkspaceNotAppliedError:
+    return errors.WorkspaceNotAppliedError(
         f"Check it in the workspace: the service says that {what}, but did not show it within {seconds:g} s.{note}",
         operation=type(operation).__name__,
         outcome=Outcome.UNKNOWN.value,

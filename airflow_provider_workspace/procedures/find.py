@@ -7,34 +7,20 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
+from airflow_provider_workspace import errors
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, domain_key, normal_text
 from airflow_provider_workspace.api.models import ProjectItem
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.request_errors import incomplete_list_error
-from airflow_provider_workspace.errors import (
-    WorkspaceDuplicateError,
-    WorkspaceIncompleteListError,
-    WorkspaceInputError,
-    WorkspaceNotAppliedError,
-    WorkspaceResponseError,
-    WorkspaceStatusError,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from airflow_provider_workspace.api.models import (
-        DashboardCollaborator,
-        Member,
-        Page,
-        Project,
-        Resource,
-    )
+    from airflow_provider_workspace.api.models import DashboardCollaborator, Member, Page, Project, Resource
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator
     from airflow_provider_workspace.client.client import WorkspaceClient
-    from airflow_provider_workspace.errors import WorkspaceNotFoundError
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Resource")
@@ -169,7 +155,7 @@ def _project(client: WorkspaceClient, create: ops.projects.CreateProject) -> Fin
         if item is None:
             return None
         if item.id is None:
-            raise WorkspaceResponseError(
+            raise errors.WorkspaceResponseError(
                 f"The list shows the {what} without a numeric id.", operation="ListProjects", retryable=False
             )
         return client.send(ops.projects.GetProject(organization_id=organization_id, project_id=item.id))
@@ -178,7 +164,7 @@ def _project(client: WorkspaceClient, create: ops.projects.CreateProject) -> Fin
         """Read the list again: two concurrent tasks may both have found nothing and created a project."""
         try:
             rows = read_rows(client, projects)
-        except WorkspaceIncompleteListError as error:
+        except errors.WorkspaceIncompleteListError as error:
             log.warning("A short list cannot show whether another task created the %s too: %s", what, error)
             return
         own = next((row for row in rows if row.id == project.id), None)
@@ -207,7 +193,7 @@ def find_project(name: str | None, rows: Collection[ProjectItem]) -> ProjectItem
     key = project_key(name)
     found = {row.id: row for row in rows if row.name and project_key(row.name) == key}
     if len(found) > 1:
-        raise WorkspaceDuplicateError(
+        raise errors.WorkspaceDuplicateError(
             f"Rename all but one of the projects named '{name}': ids {', '.join(map(str, found))}. If tasks created "
             "them, set max_active_runs=1, or give them a pool with one slot, so that they do not run at the same time.",
             operation="CreateProject",
@@ -222,8 +208,10 @@ def find_project(name: str | None, rows: Collection[ProjectItem]) -> ProjectItem
     return next(iter(found.values()), None)
 
 
-def _renamed(message: str) -> WorkspaceNotAppliedError:
-    return WorkspaceNotAppliedError(message, operation="CreateProject", outcome=Outcome.APPLIED.value, retryable=False)
+def _renamed(message: str) -> errors.WorkspaceNotAppliedError:
+    return errors.WorkspaceNotAppliedError(
+        message, operation="CreateProject", outcome=Outcome.APPLIED.value, retryable=False
+    )
 
 
 # Users
@@ -247,7 +235,7 @@ def find_user(
     from airflow_provider_workspace.procedures.roster import check_address
 
     if (user_uuid is None) is (email is None):
-        raise WorkspaceInputError("Pass either user_uuid or user_email, and not both")
+        raise errors.WorkspaceInputError("Pass either user_uuid or user_email, and not both")
     if user_uuid is not None:
         return user_uuid
     address = check_address("user_email", email or "")
@@ -263,7 +251,7 @@ def find_user(
         log.info("No member has the address %s: an earlier try of this task removed them.", address)
         return ""
     cure = f"Pass user_uuid, one of {', '.join(found)}: " if found else "Check user_email: "
-    raise WorkspaceInputError(
+    raise errors.WorkspaceInputError(
         f"{cure}{len(found) or 'no'} members have the address {address} in organization {organization_id}"
     )
 
@@ -274,7 +262,7 @@ def find_by_uuid(client: WorkspaceClient, first: Operation[Page[P]], user_uuid: 
 
 
 def check_user_id(
-    client: WorkspaceClient, error: WorkspaceNotFoundError, user_uuid: str, first: Operation[Page[P]], kind: str
+    client: WorkspaceClient, error: errors.WorkspaceNotFoundError, user_uuid: str, first: Operation[Page[P]], kind: str
 ) -> None:
     """
     Check that the id for which the service returned 404 is not that of a row, such as of a membership.
@@ -292,7 +280,7 @@ def check_user_id(
 
 def check_collaborator_id(
     client: WorkspaceClient,
-    error: WorkspaceNotFoundError,
+    error: errors.WorkspaceNotFoundError,
     user_uuid: str,
     collaborators: ops.dashboards.ListDashboardCollaborators,
     members: ops.members.ListMembers | None,
@@ -309,7 +297,7 @@ def check_collaborator_id(
         if members is not None:
             check_user_id(client, error, user_uuid, members, "membership")
             return
-    except WorkspaceStatusError as refused:
+    except errors.WorkspaceStatusError as refused:
         if refused is error:
             raise
         unread = refused

@@ -225,12 +225,7 @@ def _removal(delete: DeleteMember, who: str, level: int | None, why: str) -> Cha
 
 
 def plan_removal(
-    client: WorkspaceClient,
-    delete: DeleteMember,
-    members: list[Member],
-    guards: Guards,
-    *,
-    allow_last_owner: bool,
+    client: WorkspaceClient, delete: DeleteMember, members: list[Member], guards: Guards, *, allow_last_owner: bool
 ) -> Plan:
     """
     Plan the removal of one member, whom :func:`plan_members` would remove too.

@@ -10,10 +10,7 @@ from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, differences, domain_key, unshown
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.secrets import without_secrets
-from airflow_provider_workspace.errors import (
-    WorkspaceInputError,
-    WorkspaceOutcomeUnknownError,
-)
+from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.procedures.conditions import ask_verification
 from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
 from airflow_provider_workspace.procedures.members import HIDDEN, plan_members
@@ -211,10 +208,7 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
 
 
 def _plan_dashboard(
-    wanted: Organization,
-    project: ProjectEntry,
-    entry: DashboardEntry,
-    reader: OrganizationReader,
+    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reader: OrganizationReader
 ) -> list[Change]:
     """Compare a dashboard that Airflow remembers, and its collaborators."""
     name = f"dashboard {project.name} / {entry.name}"

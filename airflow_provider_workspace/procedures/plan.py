@@ -13,18 +13,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.operations.invites import CreateInvite
 from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.api.outcome import Outcome, is_refused
-from airflow_provider_workspace.errors import (
-    WorkspaceError,
-    WorkspaceInputError,
-    WorkspaceNotAppliedError,
-    WorkspaceNotFoundError,
-    WorkspaceRequestError,
-    shown,
-    visible,
-)
 from airflow_provider_workspace.procedures import ensure
 from airflow_provider_workspace.procedures.invites_report import NEEDS_ATTENTION as INVITES_THAT_NEED_ATTENTION
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
@@ -100,7 +92,7 @@ class Change:
         :raises WorkspaceInputError: if it depends on an earlier part
         """
         if self.sends and self.operation is None:
-            raise WorkspaceInputError(f"Apply the parts before '{self.part}' first: {self.name} depends on them")
+            raise errors.WorkspaceInputError(f"Apply the parts before '{self.part}' first: {self.name} depends on them")
         if self.apply is not None:
             return self.apply(client, memory)
         if self.operation is None:
@@ -116,13 +108,13 @@ class Change:
 
     def line(self) -> str:
         """Return the change as a line of a table."""
-        return f"  {SYMBOLS[self.action]} {visible(self.name):<44} {self.notes}"
+        return f"  {SYMBOLS[self.action]} {errors.visible(self.name):<44} {self.notes}"
 
     @property
     def notes(self) -> str:
         """The fields and the reason, for people."""
         late = ["its id is known after apply"] if self.sends and self.operation is None else []
-        return visible(", ".join([*describe_fields(self.before, self.after), *late, *filter(None, [self.why])]))
+        return errors.visible(", ".join([*describe_fields(self.before, self.after), *late, *filter(None, [self.why])]))
 
     def approval_digest(self, planned_for: str) -> str | None:
         """Return a digest of what an approval covers; ``None`` for a change that is never sent."""
@@ -229,7 +221,7 @@ class Plan:
         for allowed, count in zip(parse_limit(maximum, self.members), (total, people), strict=True):
             if count > allowed:
                 where = f"{self.planned_for}, of {self.members} members" if self.members else self.planned_for
-                raise WorkspaceInputError(
+                raise errors.WorkspaceInputError(
                     f"Check that the lists are complete; if so, set max_removals={total}, not {maximum!r}, which "
                     f"allows {allowed} here: {len(removed)} would be removed and {lower} get a lower level in {where}"
                 )
@@ -245,11 +237,11 @@ class Plan:
         sent, covered = [change for change in self.changes if change.sends], set(approved)
         stale = [change.line() for change in sent if not change.is_approved(self.planned_for, covered - {None})]
         if stale and not all(one.startswith(f"{RECIPE}:") for one in covered - {None}):
-            raise WorkspaceInputError(f"{cure}: another release of this package made that plan")
+            raise errors.WorkspaceInputError(f"{cure}: another release of this package made that plan")
         if stale:
             what = f"{len(stale)} of {len(sent)} changes are not in the approved plan, or start from other values"
             rest = [f"  … and {len(stale) - MAX_LINES} more"] if len(stale) > MAX_LINES else []
-            raise WorkspaceInputError("\n".join([f"{cure}: {what}:", *stale[:MAX_LINES], *rest]))
+            raise errors.WorkspaceInputError("\n".join([f"{cure}: {what}:", *stale[:MAX_LINES], *rest]))
 
     def check_approved_plan(self, approved: Any, task: str) -> None:
         """
@@ -266,27 +258,27 @@ class Plan:
         rows = rows if isinstance(rows, list) else [None]
         digests = [row.get("digest", 0) if isinstance(row, Mapping) else 0 for row in rows]
         if not isinstance(then, str) or not all(isinstance(one, str | None) for one in digests):
-            found = "a mapping without these" if isinstance(approved, Mapping) else shown(approved)
-            raise WorkspaceInputError(
+            found = "a mapping without these" if isinstance(approved, Mapping) else errors.shown(approved)
+            raise errors.WorkspaceInputError(
                 f"Pass the output of {task} as approved: expected a plan with 'planned_for' and a list of 'changes', "
                 f"each with its 'digest', not {found}"
             )
         cure = "Plan again, and have it approved"
         if then != self.planned_for:  # the connection or the file led elsewhere
-            raise WorkspaceInputError(
+            raise errors.WorkspaceInputError(
                 f"{cure}: the approved plan is for {then}, and this task is for {self.planned_for}"
             )
         self.check_approved(digests, cure)
 
 
-class WorkspaceSyncIncompleteError(WorkspaceError):
+class WorkspaceSyncIncompleteError(errors.WorkspaceError):
     """
     The service refused some of the changes and applied the others.
 
     :param causes: the errors
     """
 
-    def __init__(self, message: str, causes: Collection[WorkspaceError]) -> None:
+    def __init__(self, message: str, causes: Collection[errors.WorkspaceError]) -> None:
         super().__init__(message)
         self.causes = causes
 
@@ -315,19 +307,19 @@ def apply(
     :raises WorkspaceNotAppliedError: if a change that succeeded is still to be done
     """
     inviting = {change: change.operation for change in plan.changes if isinstance(change.operation, CreateInvite)}
-    refused: dict[Change, WorkspaceError] = {}
+    refused: dict[Change, errors.WorkspaceError] = {}
     for change in plan.changes:
         if change in inviting or change in plan.outcomes or len(refused) == MAX_REFUSALS:
             continue
         try:
             change.send(client, memory_of(change))
-        except WorkspaceNotFoundError as error:
+        except errors.WorkspaceNotFoundError as error:
             if not isinstance(change.operation, UpdateMember):
                 raise
             ensure.check_gone(error)
             log.warning("%s has left since the members were read. The next run invites them.", change.name)
-        except WorkspaceRequestError as error:
-            if not (is_refused(error, one_of_many=True) or isinstance(error, WorkspaceNotAppliedError)):
+        except errors.WorkspaceRequestError as error:
+            if not (is_refused(error, one_of_many=True) or isinstance(error, errors.WorkspaceNotAppliedError)):
                 raise
             log.error("Refused: %s", error)  # noqa: TRY400 - one error for all of them follows
             plan.outcomes[change] = ("refused", str(getattr(error, "detail", None) or error))
@@ -382,11 +374,11 @@ def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[],
 
     try:
         ensure.check_done(client, "each change was made, or its member is gone", operation, is_done)
-    except WorkspaceInputError as error:  # it says that nothing was sent, which is true of the second plan alone
+    except errors.WorkspaceInputError as error:  # it says that nothing was sent, which is true of the second plan alone
         msg = f"Run the task again: its changes were sent, but not checked. {error.why}"
         name, outcome = type(operation).__name__, Outcome.UNKNOWN.value
-        raise WorkspaceNotAppliedError(msg, operation=name, outcome=outcome) from None
-    except WorkspaceNotAppliedError as error:
+        raise errors.WorkspaceNotAppliedError(msg, operation=name, outcome=outcome) from None
+    except errors.WorkspaceNotAppliedError as error:
         for change in left.values():
             said = "reported success" if change in plan.outcomes else "returned 404"
             plan.outcomes[change] = ("refused", f"the service {said}, but does not show the change")

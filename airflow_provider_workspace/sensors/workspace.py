@@ -15,15 +15,7 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
 
 from airflow_provider_workspace.links import url_for
-from airflow_provider_workspace.operators.arguments import (
-    ID,
-    NAME,
-    NEEDED,
-    ROWS,
-    SWITCH,
-    Arg,
-    arg,
-)
+from airflow_provider_workspace.operators.arguments import ID, NAME, NEEDED, ROWS, SWITCH, Arg, arg
 from airflow_provider_workspace.operators.base import WorkspaceTaskMixin
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,

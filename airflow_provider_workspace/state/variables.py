@@ -31,19 +31,15 @@ class NoteStore(Protocol):
 
     def read(self, key: str) -> str | None:
         """Return a value; ``None`` only if there certainly is none."""
-        ...
 
     def add(self, key: str, value: str) -> None:
         """Write a value whose key may be new."""
-        ...
 
     def write(self, key: str, value: str) -> None:
         """Replace a value."""
-        ...
 
     def delete(self, key: str) -> None:
         """Delete a value; one that is gone is no error."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 # Longest time between two readings of the wall clock, which may be set forward.
 MAX_SLEEP = 60.0
+# Seconds between two polls of the closing task.
+POLL_INTERVAL = 15.0
 # Largest number of seconds, and of seconds since 1970.
 MAX_NUMBER = 1e11
 
@@ -33,7 +35,6 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
     :param run_id: Dag run of the closing task
     :param close_task_id: closing task to watch; ``None`` to wait for the time only
     :param map_index: map index of the closing task; -1 outside of a mapped task group
-    :param poll_interval: seconds between two polls of the closing task
     """
 
     def __init__(
@@ -45,7 +46,6 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         run_id: str = "",
         close_task_id: str | None = None,
         map_index: int = -1,
-        poll_interval: float = 15.0,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.end_at = end_at
@@ -54,16 +54,15 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         self.run_id = run_id
         self.close_task_id = close_task_id
         self.map_index = map_index
-        self.poll_interval = poll_interval
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        return serialized(self, "end_at", "state", "dag_id", "run_id", "close_task_id", "map_index", "poll_interval")
+        return serialized(self, "end_at", "state", "dag_id", "run_id", "close_task_id", "map_index")
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Wait for the time or the closing task, whichever comes first."""
         from airflow_provider_workspace.client import waits
 
-        pause = MAX_SLEEP if self.close_task_id is None else self.poll_interval
+        pause = MAX_SLEEP if self.close_task_id is None else POLL_INTERVAL
         status = "unwatched" if self.close_task_id is not None and self.trigger_id is None else None
         while status is None:
             left = self.end_at - time.time()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
 from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
@@ -21,9 +20,11 @@ class PollLimit(asyncio.Semaphore):
     The limit of concurrent polls of a connection.
 
     :ivar is_late: whether polls came too late, which is logged once
+    :ivar references: number of triggers that share it, and the hook
     """
 
     is_late = False
+    references = 0
 
 
 class SharedHook:
@@ -37,9 +38,7 @@ class SharedHook:
     :ivar polls: limit to hold while polling
     """
 
-    _in_use: ClassVar[dict[tuple[asyncio.AbstractEventLoop, str], WorkspaceAsyncHook]] = {}
-    _parts: ClassVar[Counter[WorkspaceAsyncHook]] = Counter()
-    _polls: ClassVar[dict[WorkspaceAsyncHook, PollLimit]] = {}
+    _in_use: ClassVar[dict[tuple[asyncio.AbstractEventLoop, str], tuple[WorkspaceAsyncHook, PollLimit]]] = {}
 
     def __init__(self, conn_id: str) -> None:
         check_text("workspace_conn_id", conn_id)
@@ -53,33 +52,32 @@ class SharedHook:
 
     async def __aexit__(self, *_: object) -> None:
         """Release the hook; the last reference closes it."""
-        await self._release(self.hook)
+        await self._release(self.hook, self.polls)
 
     async def renew(self) -> bool:
         """Switch to a hook that reads the connection again for a rotated API key; false if it was just read."""
         if self.fresh:
             return False
         self.fresh = True
-        refused = self.hook
-        if self._in_use.get(self._key) is refused:
+        refused = self.hook, self.polls
+        if self._in_use.get(self._key) == refused:
             del self._in_use[self._key]
         self._take()
-        await self._release(refused)
+        await self._release(*refused)
         return True
 
     def _take(self) -> None:
         if self._key not in self._in_use:
-            hook = self._in_use[self._key] = WorkspaceAsyncHook(self._key[1])
+            hook = WorkspaceAsyncHook(self._key[1])
             hook.max_concurrency = MAX_CONCURRENT_POLLS
-        self.hook = self._in_use[self._key]
-        self._parts[self.hook] += 1
-        self.polls = self._polls.setdefault(self.hook, PollLimit(MAX_CONCURRENT_POLLS))
+            self._in_use[self._key] = hook, PollLimit(MAX_CONCURRENT_POLLS)
+        self.hook, self.polls = self._in_use[self._key]
+        self.polls.references += 1
 
-    async def _release(self, hook: WorkspaceAsyncHook) -> None:
-        self._parts[hook] -= 1
-        if self._parts[hook]:
+    async def _release(self, hook: WorkspaceAsyncHook, polls: PollLimit) -> None:
+        polls.references -= 1
+        if polls.references:
             return
-        del self._parts[hook], self._polls[hook]
-        if self._in_use.get(self._key) is hook:
+        if self._in_use.get(self._key) == (hook, polls):
             del self._in_use[self._key]
         await hook.aclose()

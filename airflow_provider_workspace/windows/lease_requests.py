@@ -88,9 +88,8 @@ class LeaseServices(ExitStack):
         """Return the URL of the export of a lease; an empty string if its connection does not exist."""
         from airflow_provider_workspace.links import url_for
 
-        ids: dict[str, Any] = {"organization_id": lease.organization_id, "batch_export_id": lease.batch_export_id}
         try:
-            return url_for(self(lease).hook.client.settings, "batch_export", ids)
+            return url_for(self(lease).hook.client.settings, "batch_export", dict(lease))
         except WorkspaceConfigError:
             return ""
 
@@ -142,7 +141,7 @@ class NotedRequests:
         :return: the lease with what was seen, and the leases of other windows that may have paused the export
         """
         seen = read_state(self.service_for(lease).hook, lease, known)
-        log.info("Batch export %s: %s shows %s.", *_of(lease), seen)
+        log.info("Batch export %s: %s shows %s.", lease.batch_export_id, lease.state_of, seen)
         return lease.model_copy(update={"seen": seen, "seen_at": self.clock()}), self.registry.pausing(lease)
 
     def prove(self, leases: Sequence[Lease], wanted: Seen) -> Iterator[tuple[Lease, Lease | Exception]]:
@@ -182,7 +181,3 @@ class NotedRequests:
             operation=operation,
             outcome=Outcome.UNKNOWN.value,
         )
-
-
-def _of(lease: Lease) -> tuple[str, str | None]:
-    return lease.batch_export_id, lease.state_of

@@ -27,11 +27,7 @@ if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
     from tests.conftest import Connect
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.per_airflow,
-    pytest.mark.needs_airflow("3.2", "commands of providers"),
-]
+pytestmark = [pytest.mark.per_airflow, pytest.mark.needs_airflow("3.2", "commands of providers")]
 AIRFLOW = Path(sys.executable).with_name("airflow")
 SECRET = "{{ conn.workspace_default.password }}"
 # Jinja, quotes, escapes, line ends, changes of direction, invisible characters, words of YAML.
@@ -103,6 +99,7 @@ def test_the_plan_of_an_imported_file_is_empty_for_hard_texts(
     assert len(sandbox.effects()) == before
 
 
+@pytest.mark.slow
 def test_only_data_goes_to_standard_output(
     airflow_cli: AirflowCli,
     migrated_database: Path,

@@ -205,7 +205,7 @@ def test_a_key_that_is_no_header_value_is_refused(refused: Any) -> None:
 @pytest.mark.parametrize(
     ("key", "values", "expected"),
     [
-        ("organization_id", [True, [1], {"a": 1}, " ", "a\nb"], "an id, a number or text that can be printed"),
+        ("organization_id", [True, [1], {"a": 1}, " ", "None", "a\nb"], "an id, a number or text that can be printed"),
         ("project_id", [1.5, False], "an id, a number or text that can be printed"),
         ("connect_timeout", [0, -1, 601, "soon", True, [1], 10**400, "nan", "inf"], "a number from 0.01 to 600"),
         ("max_attempts", [0, 21], "a number from 1 to 20"),

@@ -176,6 +176,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.registry = LeaseRegistry(self)
+        self.hook = self
 
     def visible(self, what: Any) -> None:
         """Stop before a step that others can see."""
@@ -232,9 +233,9 @@ class World:
         note(False)  # noqa: FBT003
         self._send(pauses=pauses, noted=noted)
 
-    def look(self, _: Lease, known: dict[Any, Any]) -> str:  # noqa: ARG002
-        self.visible("look")
-        return str(self._seen("look", "paused" if self.paused else "running"))
+    def read_state(self) -> str:
+        self.visible("read_state")
+        return str(self._seen("read_state", "paused" if self.paused else "running"))
 
     wait = sleep
 

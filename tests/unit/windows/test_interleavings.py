@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.windows import leases, pausing
+from airflow_provider_workspace.windows import lease_requests, leases, pausing
 from tests.unit.windows.simulation import World, build
 
 
@@ -23,6 +23,7 @@ from tests.unit.windows.simulation import World, build
 def fast(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Disable logging, and parse each lease once: there are millions of lines, and only a few leases."""
     monkeypatch.setattr(leases, "load", lru_cache(100_000)(leases.load))
+    monkeypatch.setattr(lease_requests, "read_state", lambda world, *_: world.read_state())
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)

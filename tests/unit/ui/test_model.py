@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
-from argparse import Namespace
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from py_mini_racer import MiniRacer
 
-from airflow_provider_workspace.cli import commands, database_store
-from airflow_provider_workspace.ui import plugin
-from airflow_provider_workspace.windows.lease_requests import LeaseServices
-from airflow_provider_workspace.windows.leases import LeaseRegistry, LeaseStore, Run, SweepNote
-from airflow_provider_workspace.windows.resuming import Closer, describe_sweep, sweep
 from tests.leases import PREFIX, SWEEP, iso, lease, variable
 from tests.leases import swept as swept_at
+from tests.unit.ui.conftest import NOW, View
 
-MODEL = Path(plugin.__file__).with_name("static") / "model.js"
-NOW = 1_790_000_000
+if TYPE_CHECKING:
+    from py_mini_racer import MiniRacer
+
 HOUR = 3600
 SECOND = "0190c0de-0000-4000-8000-0000000000e2"
 LEASE = {"since": NOW - HOUR, "until": NOW + HOUR, "paused_at": NOW - HOUR}
@@ -34,30 +26,6 @@ DOWN = {"reason": {"status": None, "message": "network"}}
 NOTHING = "No window holds an export, as far as your role sees"
 PAUSED = "1 export paused, for 1 h 0 min"
 UNSEEN = "not visible to your role, or deleted"
-
-View = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def model() -> MiniRacer:
-    """The module; the engine runs scripts, which export nothing."""
-    engine = MiniRacer()
-    engine.eval(re.sub(r"^export ", "", MODEL.read_text(), flags=re.MULTILINE))
-    return engine
-
-
-@pytest.fixture
-def view(model: MiniRacer) -> View:
-    """Return what the page shows for some answers; the others are empty lists."""
-
-    def view_of(**answers: Any) -> Any:
-        rows = {"value": {"rows": [], "total": 0}}
-        empty = {name: {"value": []} for name in ("variables", "tasks", "runs")}
-        empty |= dict.fromkeys(("sweeps", "campaigns", "waits", "questions"), rows)
-        empty |= {"dags": {"value": {}}, "health": {"value": {}}}
-        return model.call("view", empty | answers, NOW * 1000)
-
-    return view_of
 
 
 def variables(*leases: dict[str, Any], sweep: str | None = None, **more: str) -> dict[str, Any]:
@@ -239,48 +207,6 @@ def test_state_of_an_export_follows_from_its_lease(view: View, changes: dict[str
 def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: str | None, verdict: Any) -> None:
     (row,) = view(variables=variables(LEASE, sweep=sweep))["windows"]["rows"]
     assert row["verdict"] == verdict
-
-
-class Store(dict[str, str]):
-    """Airflow's Variables, and the run of a window."""
-
-    run_of = Run(tasks={"window.close": None})
-    list_keys, read, write, add = dict.keys, dict.get, dict.__setitem__, dict.__setitem__
-
-    def run(self, *_: object) -> Run:
-        return self.run_of
-
-
-@pytest.mark.parametrize(
-    ("changes", "run", "words"),
-    [
-        ({}, Store.run_of, "open"),
-        ({"state": "opening"}, Store.run_of, "opening"),
-        ({"state": "closing"}, Store.run_of, "closing: not all of its exports are paused any more"),
-        ({"until": NOW}, Store.run_of, f"overdue since {iso(NOW)}"),
-        ({}, Run("over"), "abandoned: its run is over"),
-    ],
-)
-def test_the_sweep_the_page_and_the_command_line_have_the_same_words(
-    view: View, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], run: Run, words: str
-) -> None:
-    """The sweep resumes nothing, for want of a connection."""
-    store = Store([variable(lease(**LEASE | {"until": 9 * 10**9} | changes))])
-    monkeypatch.setattr(store, "run_of", run)
-    registry: Any = LeaseRegistry(cast("LeaseStore", store))
-    with LeaseServices() as services:
-        rows, states, _ = sweep(Closer(registry, services, "sweep"))
-    registry.note_sweep(SweepNote(at=NOW, windows=states))
-    assert all(f"({words})" in describe_sweep([row], {}) for row in rows)
-    (row,) = view(variables={"value": [{"key": key, "value": value} for key, value in store.items()]})["windows"][
-        "rows"
-    ]
-    assert row["verdict"] == words
-    printed: list[str] = []
-    monkeypatch.setattr(database_store, "LeaseDatabase", lambda: store)
-    monkeypatch.setattr(commands, "_print", lambda *lines: printed.extend(lines))
-    commands.windows(Namespace(resume=False, output="table"))
-    assert printed[0].endswith(f"Z  {words}")
 
 
 WORK = {**LEASE, "work_task_ids": ["load", "check"]}

@@ -11,20 +11,16 @@ const LEASES = "workspace_lease.";
 const SWEEP = "workspace_window_sweep";
 // Names of exports and organizations by id, as a JSON object; written by people.
 const LABELS = "workspace_labels";
-// How old the last sweep may be if its schedule is not known, in milliseconds.
+// How old the last sweep may be if its schedule is not known, and how much later than announced a campaign may go on.
 const HOUR = 3600000;
-// How much later than announced a campaign may go on, in milliseconds.
 const GRACE = 120000;
 // What runs a command on every release of Airflow.
 export const COMMAND = "python -m airflow_provider_workspace";
 // As written by windows/leases.py.
-const TEXTS = [
-  "dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id", "state"
-];
+const TEXTS = ["dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id",
+  "batch_export_id", "state"];
 // States of a task that has not ended, as every release knows them.
-export const GOES_ON = [
-  "running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule"
-];
+export const GOES_ON = ["running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule"];
 export const ENDED = ["success", "failed", "skipped", "upstream_failed"];
 // The state of a task that waits for a person. Airflow before 3.3 defers it, and refuses a filter by this state.
 export const ASKS = "awaiting_input";
@@ -35,29 +31,22 @@ const hasFailed = (task) => ["failed", "up_for_retry"].includes(task?.state);
 // Return the last try of a task that may have failed, whose log tells why; 0 if there is none.
 export const failedTry = (task) => (hasFailed(task) ? task.try_number : goesOn(task) ? task.try_number - 1 : 0);
 // Why a campaign does not run.
-const HELD_UP = {
-  queued: "Waits for a worker.", scheduled: "Waits for a slot of its pool.", up_for_retry: "Airflow tries it again."
-};
+const HELD_UP = { queued: "Waits for a worker.", scheduled: "Waits for a slot of its pool." };
 // Operators that invite: one that does nothing else, and others, which may have nobody to invite.
 export const INVITES = "WorkspaceCreateInvitesOperator";
 export const ORGANIZATION = "WorkspaceApplyOrganizationOperator";
 export const CAMPAIGNS = [INVITES, "WorkspaceSyncMembersOperator", ORGANIZATION];
 export const SWEEP_OPERATOR = "WorkspaceResumeAbandonedExportsOperator";
-export const SENSORS = [
-  "WorkspaceDomainVerifiedSensor", "WorkspaceInvitesSettledSensor", "WorkspaceMembersJoinedSensor",
-  "WorkspaceProjectReceivingEventsSensor", "WorkspaceProjectOnboardedSensor",
-];
-// Fields of a sensor that tell what it waits for.
-const NAMES = ["domain_id", "emails", "project_id", "product"];
+export const SENSORS = ["WorkspaceDomainVerifiedSensor", "WorkspaceInvitesSettledSensor",
+  "WorkspaceMembersJoinedSensor", "WorkspaceProjectReceivingEventsSensor", "WorkspaceProjectOnboardedSensor"];
 // Tones of the counts of a campaign; of others it is plain.
 const TONES = {
   invited: "good", planned: "good", invalid: "bad", failed: "bad", unknown: "bad", not_sent: "warn", left: "rest"
 };
-export const RECENT_CAMPAIGNS = 20;
-const FORBIDDEN = "Not visible to your role";
 // The status of a reason before the first answer.
 export const ASKING = "asking";
 const STILL_ASKING = "Asking Airflow …";
+const FORBIDDEN = "Not visible to your role";
 const NO_ANSWER = "Airflow did not answer";
 const NO_REASON = "the log names no reason";
 const HIDDEN = "not visible to your role, or deleted";
@@ -69,12 +58,12 @@ export function view(data, now) {
   const labels = given instanceof Object && !Array.isArray(given) ? given : {};
   const { at, windows: verdicts = {} } = parsed(values[SWEEP]) ?? {};
   const health = healthView(data, Date.parse(at), now);
-  const questions = questionsView(data, labels);
   const windows = windowsView(data, verdicts, labels, health.causes, now);
   if (LABELS in values && labels !== given) windows.notes.push(`Correct the Variable ${LABELS}: it is no JSON object.`);
-  const [campaigns, waits] = [campaignsView(data, labels, health.causes, now), waitsView(data, labels)];
-  const sections = { "paused exports": windows, approvals: questions, campaigns, waits };
-  const problems = Object.entries(sections).filter(([, its]) => its.problem?.brief);
+  const campaigns = campaignsView(data, labels, health.causes, now);
+  const [questions, waits] = [questionsView(data, labels), waitsView(data, labels)];
+  const sections = Object.entries({ "paused exports": windows, approvals: questions, campaigns, waits });
+  const problems = sections.filter(([, { problem }]) => problem?.brief);
   // The session is over for all of them at once.
   const login = Object.values(data).some((answer) => answer?.reason?.status === 401);
   const parts = [...windows.counts, ...problems.map(([name, { problem }]) => `${problem.brief}: ${name}`)];
@@ -105,13 +94,12 @@ function healthView({ health, variables, sweeps, dags }, noted, now) {
   const scheduled = tasks.filter((task) => task.dag_run_id.startsWith("scheduled__"));
   const starts = scheduled.map((task) => Date.parse(task.run_after));
   const period = Math.min(...starts.slice(1).map((start, index) => Math.abs(starts[index] - start) || Infinity));
-  const often = Number.isFinite(period) ? `, every ${duration(period)}` : "";
-  const late = now - at > (often ? 2 * period : HOUR);
+  const often = period < Infinity ? `, every ${duration(period)}` : "";
   const hidden = problemOf("task instances", sweeps) ?? problemOf("Variables", variables);
   const first = last && !tasks.some(hasEnded) && "the first sweep has not ended";
   const never = first || (last ? "no sweep has succeeded" : "no sweep has run");
-  const which = noted ? "last sweep" : "last successful sweep";
-  const text = at ? `${which} ${duration(now - at)} ago${often}` : hidden ? about(hidden, "the last sweep") : never;
+  const seen = `last ${noted ? "" : "successful "}sweep ${duration(now - at)} ago${often}`;
+  const bad = at ? now - at > (often ? 2 * period : HOUR) : !hidden && !first;
   const sweepDag = sweepDagOf(sweeps);
   const { value: dag, reason } = dags.value?.[sweepDag] ?? {};
   const down = !problem && jobs[0].bad;
@@ -120,17 +108,13 @@ function healthView({ health, variables, sweeps, dags }, noted, now) {
   if (down) obstacle = "The scheduler is down, so no Dag runs.";
   else if (unpause) obstacle = `Dag ${sweepDag} is paused: unpause it.`;
   else if (dag?.is_stale) obstacle = `The file of Dag ${sweepDag} is gone: add it again.`;
-  else if (!dag && (!last || reason?.status === 404)) {
-    const unknown = reason?.status !== 404 && problemOf("Dags", { reason });
-    obstacle = unknown ? unknown.text : `No sweep can be started from here: add the Dag ${sweepDag}.`;
-  }
-  const failure = last ? failureOf(last) : "";
+  else if (reason && reason.status !== 404) obstacle = last ? "" : problemOf("Dags", { reason }).text;
+  else if (!dag && (reason || !last)) obstacle = `No sweep can be started from here: add the Dag ${sweepDag}.`;
+  const text = at ? seen : hidden ? about(hidden, "the last sweep") : never;
+  const shown = problem ? [{ text: about(problem, "health"), bad: problem.brief !== STILL_ASKING }] : jobs;
   return {
-    parts: [
-      ...(problem ? [{ text: about(problem, "health"), bad: problem.brief !== STILL_ASKING }] : jobs),
-      { text, bad: at ? late : !hidden && !first, last: last && slim(last), failure, unpause },
-    ],
-    causes: problem ? [] : jobs.slice(0, 2).filter(({ bad }) => bad).map((job) => job.text),
+    parts: [...shown, { text, bad, last, failure: last ? failureOf(last) : "", unpause }],
+    causes: problem ? [] : jobs.slice(0, 2).filter((job) => job.bad).map((job) => job.text),
     ...{ obstacle, unpause, sweepDag, sweeping: tasks.some(goesOn) },
   };
 }
@@ -151,23 +135,21 @@ function problemOf(what, { reason, value }) {
 export function readWindows(variables) {
   const windows = new Map();
   const unreadable = [];
-  for (const { key, value } of variables.value ?? []) {
-    if (!key.startsWith(LEASES)) continue;
+  for (const { key, value } of (variables.value ?? []).filter((variable) => variable.key.startsWith(LEASES))) {
     const given = parsed(value);
     const lease = { map_index: -1, ...given, key, since: Date.parse(given?.since), until: Date.parse(given?.until) };
     const wrong = TEXTS.filter((name) => typeof lease[name] !== "string" || !lease[name]);
     wrong.push(...["since", "until"].filter((name) => Number.isNaN(lease[name])));
-    const what = given ? wrong.join(", ") : "its JSON";
     // The window as the Variable of the sweep names it.
     const [id, exportId = "EXPORT_ID"] = key.slice(LEASES.length).split(".");
     const cure = `run ${COMMAND} resume ${exportId} first, then delete it`;
-    const text = `If no closing task of its window is left to repair the Variable ${key}, ${cure}: ${what} is unusable.`;
+    const what = `${given ? wrong.join(", ") : "its JSON"} is unusable`;
+    const text = `If no closing task of its window is left to repair the Variable ${key}, ${cure}: ${what}.`;
     // A lease that nobody resumes, or that was paused later, was not resumed: as windows/leases.py reads it.
     const paused = Date.parse(lease.paused_at ?? 0);
     if (lease.state !== "closing" || !lease.closer || Date.parse(lease.resumed_at) < paused) delete lease.resumed_at;
     if (wrong.length) unreadable.push({ id, text });
-    else if (windows.has(id)) windows.get(id).push(lease);
-    else windows.set(id, [lease]);
+    else windows.set(id, [...(windows.get(id) ?? []), lease]);
   }
   return { windows, unreadable };
 }
@@ -185,10 +167,7 @@ function windowsView({ variables, tasks, runs, dags, questions }, verdicts, labe
   const problem = problemOf("task instances", tasks);
   const runKey = ({ dag_id, run_id, dag_run_id = run_id }) => JSON.stringify([dag_id, dag_run_id]);
   // A question knows when it was asked.
-  const known = new Map((tasks.value ?? []).map((task) => [task.id, task]));
-  for (const { task_instance: task, created_at } of questions.value?.rows ?? []) {
-    if (asks(task)) known.set(task.id, { ...task, asked_at: created_at });
-  }
+  const known = new Map([...(tasks.value ?? []), ...askedIn(questions)].map((task) => [task.id, task]));
   const tasksOf = Map.groupBy(known.values(), runKey);
   const runOf = new Map((runs.value ?? []).map((run) => [runKey(run), run]));
   const rows = [...windows].map(([key, leases]) => {
@@ -197,22 +176,20 @@ function windowsView({ variables, tasks, runs, dags, questions }, verdicts, labe
     const { lines, closing, ...seen } = seenOf(leases[0], dags.value?.[dag_id] ?? {}, run, its, problem);
     const held = heldBy(leases, verdicts[key] ?? {}, closing, now);
     return {
-      ...seen,
-      ...held,
+      ...{ ...seen, ...held, key, verdict: wordsOf(verdicts[key]) },
       lines: now >= held.until ? [...causes, ...lines] : lines,
-      ...{ key, verdict: wordsOf(verdicts[key]), organization: labels[organization_id] ?? organization_id },
+      organization: labels[organization_id] ?? organization_id,
       exports: leases.map((lease) => ({ ...lease, name: labels[lease.batch_export_id], shown: exportState(lease) })),
     };
   });
   rows.sort((a, b) => b.urgent - a.urgent || a.since - b.since);
   const counts = [...Map.groupBy(rows, ({ kind }) => kind)].map(([kind, its]) => {
-    const ids = new Set(its.flatMap((row) => row.exports.map((lease) => lease.batch_export_id)));
+    const { size } = new Set(its.flatMap((row) => row.exports.map((lease) => lease.batch_export_id)));
     const from = Math.min(...its.map((row) => row.from));
-    return `${ids.size} ${ids.size === 1 ? "export" : "exports"} ${kind}, for ${duration(now - from)}`;
+    return `${size} ${size === 1 ? "export" : "exports"} ${kind}, for ${duration(now - from)}`;
   });
   if (unreadable.length) counts.unshift(`unreadable leases: ${unreadable.length}`);
-  const stuck = unreadable.some(({ id }) => isStuck(verdicts[id]?.state));
-  const urgent = stuck || rows.some((row) => row.urgent);
+  const urgent = unreadable.some(({ id }) => isStuck(verdicts[id]?.state)) || rows.some((row) => row.urgent);
   const notes = unreadable.map(({ text }) => text);
   return { problem: problemOf("Variables", variables), rows, urgent, counts, notes };
 }
@@ -227,15 +204,13 @@ function heldBy(leases, { state: said, since: noted }, close, now) {
   const [since, until] = ["since", "until"].map((name) => Math.min(...leases.map((lease) => lease[name])));
   const resumed = leases.every((lease) => lease.resumed_at);
   const untouched = leases.every((lease) => !lease.paused_at && !lease.late_pause_until);
-  let stuck = null;
-  if (isStuck(said)) stuck = [`stuck: ${said} (last sweep)`, said === "overdue" ? until : Date.parse(noted)];
-  else if (now >= until && !resumed) stuck = ["stuck: past the latest end", until];
-  else if (hasFailed(close) && !resumed) stuck = ["stuck: its closing task failed", Date.parse(close.end_date)];
-  const calm = resumed
-    ? ["just resumed", Math.max(...leases.map((lease) => Date.parse(lease.resumed_at)))]
-    : [untouched ? "about to be paused" : "paused", since];
-  const [kind, from] = stuck ?? calm;
-  return { since, until, urgent: Boolean(stuck), kind, from: from || since };
+  const calm = (kind, from) => ({ since, until, urgent: false, kind, from });
+  const stuck = (kind, from) => ({ since, until, urgent: true, kind: `stuck: ${kind}`, from: from || since });
+  if (isStuck(said)) return stuck(`${said} (last sweep)`, said === "overdue" ? until : Date.parse(noted));
+  if (resumed) return calm("just resumed", Math.max(...leases.map((lease) => Date.parse(lease.resumed_at))));
+  if (now >= until) return stuck("past the latest end", until);
+  if (hasFailed(close)) return stuck("its closing task failed", Date.parse(close.end_date));
+  return calm(untouched ? "about to be paused" : "paused", since);
 }
 
 // Return what Airflow shows of the Dag of a window, its run, its tasks that go on or have failed, and its closing task.
@@ -244,25 +219,25 @@ function seenOf({ dag_id, run_id, close_task_id, map_index, owner, work_task_ids
   const asking = tasks.filter((task) => asks(task) && (map_index < 0 || [map_index, -1].includes(task.map_index)));
   const last = tasks.filter((task) => ids?.includes(task.task_id) && (map_index < 0 || task.map_index === map_index));
   const over = ["success", "failed"].includes(run?.state) || (last.length && last.every(hasEnded));
-  const lines = dag.reason?.status === 404 ? ["its Dag is deleted"] : [];
-  if (dag.value?.is_paused) lines.push("its Dag is paused");
-  if (dag.value?.is_stale) lines.push("the file of its Dag is gone");
-  if (run) lines.push(`run ${run.state}`);
-  for (const task of tasks) {
-    if (task !== close && goesOn(task) && !asking.includes(task)) lines.push(`${task.task_id} ${task.state}`);
-  }
+  const running = tasks.filter((task) => task !== close && goesOn(task) && !asking.includes(task));
+  const lines = [
+    dag.reason?.status === 404 && "its Dag is deleted",
+    dag.value?.is_paused && "its Dag is paused",
+    dag.value?.is_stale && "the file of its Dag is gone",
+    run && `run ${run.state}`,
+    ...running.map((task) => `${task.task_id} ${task.state}`),
+  ];
   if (problem) lines.push(about(problem, "the states of its tasks"));
   else if (!run && !close) lines.push(`its run and tasks: ${HIDDEN}`);
   else lines.push(close ? `${close_task_id} ${close.state ?? "not begun"}` : `${close_task_id}: ${HIDDEN}`);
+  let work = last.length ? ["Work not over", "plain"] : null;
+  if (asking.length) work = ["Somebody must answer", "warn"];
   return {
-    ...{ dag_id, run_id, map_index, lines: [...new Set(lines)].filter(Boolean), asking: asking.map(slim) },
+    ...{ dag_id, run_id, map_index, asking, closing: close, close: hasEnded(close) ? close : null },
+    lines: [...new Set(lines)].filter(Boolean),
     owners: [...new Set([owner, ...(dag.value?.owners ?? [])])].filter((name) => name && name !== "airflow"),
-    work: over
-      ? ["Work over", "warn"]
-      : asking.length ? ["Somebody must answer", "warn"] : last.length ? ["Work not over", "plain"] : null,
-    closing: close,
-    close: hasEnded(close) ? slim(close) : null,
-    failed: tasks.filter(failureOf).map((task) => ({ ...slim(task), said: failureOf(task) })),
+    work: over ? ["Work over", "warn"] : work,
+    failed: tasks.filter(failureOf).map((task) => ({ ...task, said: failureOf(task) })),
   };
 }
 
@@ -273,17 +248,21 @@ function failureOf({ state, reason }) {
   return reason && reason !== NO_REASON ? `failed before: ${reason}` : "";
 }
 
+// Return the tasks that wait for a person, with what they ask and since when.
+function askedIn({ value }) {
+  const known = ({ task_instance, subject, created_at }) => ({ ...task_instance, subject, asked_at: created_at });
+  return (value?.rows ?? []).map(known).filter(asks);
+}
+
 // Return the tasks of this package that wait for a person, the oldest first.
 function questionsView({ questions }, labels) {
   const { rows = [], total = 0 } = questions.value ?? {};
-  const ours = rows.filter(({ task_instance: task }) => asks(task) && task.operator?.startsWith("Workspace"));
+  const ours = askedIn(questions).filter((task) => task.operator?.startsWith("Workspace"));
+  // The question names service and organization.
+  const named = (subject) => labels[Object.keys(labels).find((id) => subject.includes(id))] ?? "";
   return {
     problem: problemOf("required actions", questions),
-    rows: ours.reverse().map(({ task_instance: task, subject, created_at }) => ({
-      ...{ key: task.id, task: slim({ ...task, asked_at: created_at }), what: subject },
-      // The question names service and organization.
-      organization: labels[Object.keys(labels).find((id) => subject.includes(id))] ?? "",
-    })),
+    rows: ours.reverse().map((task) => ({ key: task.id, task, what: task.subject, organization: named(task.subject) })),
     notes: total > rows.length ? [`The latest ${rows.length} of ${total} questions of all Dags were searched.`] : [],
   };
 }
@@ -292,10 +271,9 @@ function campaignsView({ campaigns }, labels, causes, now) {
   const { rows = [], cut } = campaigns.value ?? {};
   return {
     problem: problemOf("task instances", campaigns),
-    rows: rows.map(({ task, progress, ...its }) => ({
-      ...{ key: task.id, task: slim(task), progress, ...its },
+    rows: rows.map(({ task, progress }) => ({
+      ...{ key: task.id, task, progress, asks: asks(task), waits: HELD_UP[task.state] ?? "" },
       organization: labels[progress?.organization_id] ?? progress?.organization_id,
-      ...{ asks: asks(task), waits: HELD_UP[task.state] ?? "" },
       again: task.state === "deferred" && !asks(task) ? goesOnAt(Date.parse(progress?.again_at), causes, now) : null,
     })),
     running: rows.filter(({ task }) => goesOn(task)).length,
@@ -321,32 +299,24 @@ function waitsView({ waits }, labels) {
   const { rows: tasks = [], total = 0 } = waits.value ?? {};
   const rows = tasks.map((task) => {
     const { organization_id: id, workspace_conn_id = "?", ...fields } = task.rendered_fields ?? {};
+    const named = ["domain_id", "emails", "project_id", "product"].filter((name) => fields[name]);
     return {
-      key: task.id,
-      task: slim(task),
+      ...{ key: task.id, task, which: named.map((name) => shorten(fields[name])).join(", ") },
       organization: id && id !== "None" ? String(labels[id] ?? id) : `organization of connection ${workspace_conn_id}`,
       what: task.operator.replace(/^Workspace|Sensor$/g, "").replace(/\B(?=[A-Z])/g, " "),
-      which: NAMES.filter((name) => fields[name]).map((name) => shorten(fields[name])).join(", "),
     };
   });
-  return {
-    problem: problemOf("task instances", waits),
-    // Airflow lists the latest first.
-    rows: rows.reverse().sort((a, b) => a.organization.localeCompare(b.organization)),
-    notes: total > rows.length ? [`The first ${rows.length} of ${total}.`] : [],
-  };
+  // Airflow lists the latest first.
+  rows.reverse().sort((a, b) => a.organization.localeCompare(b.organization));
+  const notes = total > rows.length ? [`The first ${rows.length} of ${total}.`] : [];
+  return { problem: problemOf("task instances", waits), rows, notes };
 }
-
-// Return the fields of a task that a row shows; the filter reads no others.
-const slim = ({ id, dag_id, dag_run_id, task_id, map_index, state, start_date, asked_at, reason }) =>
-  ({ id, dag_id, dag_run_id, task_id, map_index, state, start_date, asked_at, reason });
 
 // Return why a task failed: the last exception in its log, else the last error.
 export function reasonIn({ value: log, reason }) {
   if (reason) return reason.status === 403 ? "not visible to your role" : "its log cannot be read";
   const lines = Array.isArray(log?.content) ? log.content : [];
-  const events = lines.filter((event) => event?.error_detail?.length || event?.level === "error");
-  const event = events.findLast((one) => one.error_detail?.length) ?? events.at(-1);
+  const event = lines.findLast((line) => line?.error_detail?.length) ?? lines.findLast((line) => line?.level === "error");
   const { exc_value: value, exc_type: type } = event?.error_detail?.[0] ?? {};
   return shorten(value ? `${value} (${type})` : (type ?? event?.event ?? NO_REASON), 600);
 }

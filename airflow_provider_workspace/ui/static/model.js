@@ -313,9 +313,7 @@ function waitsView({ waits }, labels) {
 }
 
 // Return why a task failed: the last exception in its log, else the last error.
-export function reasonIn({ value: log, reason }) {
-  if (reason) return reason.status === 403 ? "not visible to your role" : "its log cannot be read";
-  const lines = Array.isArray(log?.content) ? log.content : [];
+export function reasonIn(lines) {
   const event = lines.findLast((line) => line?.error_detail?.length) ?? lines.findLast((line) => line?.level === "error");
   const { exc_value: value, exc_type: type } = event?.error_detail?.[0] ?? {};
   return shorten(value ? `${value} (${type})` : (type ?? event?.event ?? NO_REASON), 600);

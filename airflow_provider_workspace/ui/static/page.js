@@ -5,20 +5,19 @@ import * as model from "./model.js";
 import htm from "./vendor/htm-3.1.1.js";
 import { h, render } from "./vendor/preact-11.2.0.js";
 
-const SECONDS = 15;
-// How old an answer may be before it is red, and how often the run of a sweep is asked for, in milliseconds.
-const MINUTE = 60000;
+// Milliseconds from one poll to the next, for one of the run of a sweep, and until an answer is so old that it is red.
+const POLL = 15000;
 const FOLLOW = 3000;
+const MINUTE = 60000;
 // Rows of a section, and how many each "Show more" adds: the page stays responsive.
 const SHOWN = 50;
 const MORE = 200;
-// Maximum tasks to read per kind, campaigns that have ended, runs of the sweep, logs of failed tasks in sum and at
-// once, and Dags of windows.
+// Maximum tasks to read per kind, campaigns that have ended, tasks of the sweep, logs of failed tasks, Dags of windows.
 const MAX_TASKS = 200;
 const MAX_ENDED = 100;
+const MAX_ENDED_SHOWN = 20;
 const MAX_SWEEPS = 10;
 const MAX_LOGS = 50;
-const LOGS_AT_ONCE = 3;
 const MAX_DAGS = 20;
 const GUIDE = "guides/maintenance-windows.html#an-export-is-still-paused";
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -28,7 +27,7 @@ const REASONS = "workspace reasons";
 // The answers that each section shows. It waits for the first one only.
 const NEEDS = {
   health: ["health", "sweeps"], windows: ["variables", "tasks", "runs", "dags"], questions: ["questions"],
-  campaigns: ["campaigns"], waits: ["waits"],
+  invites: ["campaigns"], waits: ["waits"],
 };
 const $ = (id) => document.getElementById(id);
 const html = htm.bind(h);
@@ -37,7 +36,7 @@ const reasons = new Map(model.parsed(sessionStorage.getItem(REASONS)) ?? []);
 const asking = new Set();
 const nothing = { reason: { status: model.ASKING } };
 const data = Object.fromEntries(Object.values(NEEDS).flat().map((name) => [name, nothing]));
-const state = { shown: {}, docs: "", said: () => "", bad: false, sweeping: false, reading: false, timer: null };
+const state = { shown: {}, docs: "", said: () => "", bad: false, sweeping: false, timer: null };
 
 // Ask one thing. An answer replaces the last one; a failure stands beside it, unless the role may not see it any more.
 async function ask(name, read) {
@@ -53,19 +52,21 @@ async function ask(name, read) {
   soon();
 }
 
-const unique = (rows, name) => [...new Set(rows.map((row) => row[name]))];
+const unique = (values) => [...new Set(values)];
 const STATES = [model.ASKS, ...model.GOES_ON];
+const windows = () => [...model.readWindows(data.variables).windows.values()].map(([lease]) => lease);
+const dagsOf = (leases) => unique(leases.map((lease) => lease.dag_id));
 
 // Read the closing tasks and the last tasks of windows, and those of their tasks that go on or have failed.
-async function askTasks(windows) {
+async function askTasks(leases) {
   const tasks = new Map();
-  for (let start = 0; start < windows.length; start += 100) {
-    const some = windows.slice(start, start + 100);
-    const where = { dag_ids: unique(some, "dag_id"), dag_run_ids: unique(some, "run_id") };
-    const task_ids = some.flatMap(({ close_task_id, work_task_ids = [] }) => [close_task_id, ...work_task_ids]);
-    const last = api.tasksOf({ ...where, task_ids: [...new Set(task_ids)] });
+  for (let start = 0; start < leases.length; start += 100) {
+    const some = leases.slice(start, start + 100);
+    const where = { dag_ids: dagsOf(some), dag_run_ids: unique(some.map((lease) => lease.run_id)) };
+    const task_ids = unique(some.flatMap(({ close_task_id, work_task_ids = [] }) => [close_task_id, ...work_task_ids]));
     const others = api.byState([...STATES, "failed"], (state) => api.tasksOf({ ...where, state }, MAX_TASKS));
-    for (const task of (await Promise.all([last, others])).flat()) tasks.set(task.id, task);
+    const found = await Promise.all([api.tasksOf({ ...where, task_ids }), others]);
+    for (const task of found.flat()) tasks.set(task.id, task);
   }
   return [...tasks.values()];
 }
@@ -76,7 +77,7 @@ async function askCampaigns() {
   const ended = await api.tasksBy(model.CAMPAIGNS, { state: model.ENDED }, MAX_ENDED);
   const invites = (task) => task.operator !== model.ORGANIZATION || task.rendered_fields?.part === "members";
   const [running, over] = [going, ended].map(({ rows }) => rows.filter(invites));
-  const recent = over.slice(0, model.RECENT_CAMPAIGNS);
+  const recent = over.slice(0, MAX_ENDED_SHOWN);
   const tasks = new Map([...running, ...recent].map((task) => [task.id, task]));
   const rows = await Promise.all([...tasks.values()].map(askProgress));
   const shown = ({ task, progress }) => progress || task.operator === model.INVITES;
@@ -100,21 +101,20 @@ const answerOf = (promise) => promise.then((value) => ({ value }), (reason) => {
   return { reason };
 });
 
-async function askDags(ids) {
+async function askDags() {
+  const ids = unique([model.sweepDagOf(data.sweeps), ...dagsOf(windows())]).slice(0, MAX_DAGS);
   const read = async (id) => [id, await answerOf(api.call("GET", api.path("dags", id)))];
   return Object.fromEntries(await Promise.all(ids.map(read)));
 }
 
 async function askAll() {
-  const windows = () => [...model.readWindows(data.variables).windows.values()].map(([lease]) => lease);
-  const dagIds = () => unique(windows(), "dag_id");
   const leases = ask("variables", () => api.variables(model.VARIABLES));
   const sweeps = ask("sweeps", () => api.tasksBy([model.SWEEP_OPERATOR], {}, MAX_SWEEPS));
-  const dags = () => [...new Set([model.sweepDagOf(data.sweeps), ...dagIds()])].slice(0, MAX_DAGS);
+  const askRuns = (ids) => (ids.length ? api.runsOf(ids, MAX_TASKS) : []);
   await Promise.all([
     leases.then(() => ask("tasks", () => askTasks(windows()))),
-    leases.then(() => ask("runs", () => (dagIds().length ? api.runsOf(dagIds(), MAX_TASKS) : []))),
-    Promise.all([leases, sweeps]).then(() => ask("dags", () => askDags(dags()))),
+    leases.then(() => ask("runs", () => askRuns(dagsOf(windows())))),
+    Promise.all([leases, sweeps]).then(() => ask("dags", askDags)),
     ask("health", () => api.call("GET", "monitor/health")),
     ask("campaigns", askCampaigns),
     ask("waits", () => api.tasksBy(model.SENSORS, { state: model.GOES_ON }, MAX_TASKS)),
@@ -133,29 +133,29 @@ function failedTasks() {
 // Return why a task failed. What its log said is remembered; what cannot be read now is asked again with the next poll.
 async function askReason(task) {
   try {
-    const content = (await api.logOf(task, model.failedTry(task)))?.map(model.parsed);
-    const why = content ? model.reasonIn({ value: { content } }) : "its log is too long to look through here";
+    const lines = await api.logOf(task, model.failedTry(task));
+    const why = lines ? model.reasonIn(lines.map(model.parsed)) : "its log is too long to look through here";
     reasons.set(reasonKey(task), why);
     sessionStorage.setItem(REASONS, JSON.stringify([...reasons].slice(-MAX_LOGS)));
     return why;
-  } catch (reason) {
-    return model.reasonIn({ reason });
+  } catch ({ status }) {
+    return status === 403 ? "not visible to your role" : "its log cannot be read";
   }
 }
 
-// Read the logs of failed tasks, a few at a time, while the page shows the rest.
+// Read the logs of failed tasks, three at a time, while the page shows the rest.
 async function askReasons() {
-  if (state.reading) return;
-  state.reading = true;
-  const left = failedTasks().filter((task) => !reasons.has(reasonKey(task)));
+  if (asking.has("reasons")) return;
+  asking.add("reasons");
+  const left = failedTasks().filter((task) => !reasons.has(reasonKey(task))).values();
   const readSome = async () => {
-    for (let task = left.shift(); task; task = left.shift()) {
+    for (const task of left) {
       task.reason = await askReason(task);
       soon();
     }
   };
-  await Promise.all(Array.from({ length: LOGS_AT_ONCE }, readSome));
-  state.reading = false;
+  await Promise.all([readSome(), readSome(), readSome()]);
+  asking.delete("reasons");
 }
 
 const small = (...children) => html`<small>${children}</small>`;
@@ -203,13 +203,12 @@ function ageOf(names) {
 
 const aged = (age) => age && html`<p class=${age.bad ? "age error" : "age"}>${age.text}</p>`;
 
-function show(id, name, { problem, rows, notes }, contentOf, before = "") {
-  const [{ reason, value }] = NEEDS[name].map((need) => data[need]);
+function show(id, { problem, rows, notes }, contentOf, before = "") {
+  const [{ reason, value }] = NEEDS[id].map((need) => data[need]);
   if (!value && reason?.status === model.ASKING) return;
   const filter = textOf($("filter").value);
   // What a person sees of the row, and what the headline calls it.
-  const matches = (row) => !filter || textOf([row.kind ?? "", " ", contentOf(row)]).includes(filter);
-  const kept = problem ? [] : rows.filter(matches);
+  const kept = problem ? [] : rows.filter((row) => !filter || textOf([row.kind, contentOf(row)]).includes(filter));
   const visible = kept.slice(0, state.shown[id] ?? SHOWN);
   // Where something is cut or cannot be read, an empty list does not say that there is nothing.
   const none = rows.length ? "No row matches the filter." : notes.length ? "None can be listed." : $(id).dataset.empty;
@@ -217,15 +216,15 @@ function show(id, name, { problem, rows, notes }, contentOf, before = "") {
     state.shown[id] = visible.length + MORE;
     draw();
   };
+  const more = html`
+    <button type="button" class="more" onclick=${showMore}>Show more: ${visible.length} of ${kept.length}</button>`;
   const body = html`
-    ${!problem && before}
-    ${aged(ageOf(NEEDS[name]))}
+    ${!problem && before} ${aged(ageOf(NEEDS[id]))}
     ${!kept.length && html`<p class=${problem ? "none error" : "none"}>${problem?.text ?? none}</p>`}
     <ul class="rows" hidden=${!kept.length}>
       ${visible.map((row) => html`<li key=${row.key} class=${row.urgent ? "urgent" : ""}>${contentOf(row)}</li>`)}
     </ul>
-    ${visible.length < kept.length && html`
-      <button type="button" class="more" onclick=${showMore}>Show more: ${visible.length} of ${kept.length}</button>`}
+    ${visible.length < kept.length && more}
     ${!problem && notes.length > 0 && html`<ul class="notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>`}`;
   $(id).querySelector(".count").textContent = problem ? "" : rows.length;
   render(body, $(id).querySelector(".body"));
@@ -238,15 +237,15 @@ function say(said, bad = false) {
 }
 
 // Start the sweep, unless one goes on, and follow its run to the end.
-async function runSweep(dagId) {
+async function runSweep(dag_id) {
   if (state.sweeping) return;
   state.sweeping = true;
-  say(() => `Starting ${dagId} …`);
+  const about = link({ dag_id }, dag_id);
+  say(() => ["Starting ", about, " …"]);
   try {
-    const runs = api.path("dags", dagId, "dagRuns");
-    const [other] = await api.runsOf([dagId], 1, ["queued", "running"]);
-    const started = other ?? (await api.call("POST", runs, { logical_date: null }));
-    await followRun(started, other ? "Already" : "Started, now");
+    const [other] = await api.runsOf([dag_id], 1, ["queued", "running"]);
+    const started = other ?? (await api.call("POST", api.path("dags", dag_id, "dagRuns"), { logical_date: null }));
+    await followRun(started, about, other ? "Already" : "Started, now");
   } catch ({ status, message }) {
     const forbidden = "Your role may not do this in this Airflow. Nothing was done.";
     say(() => (status === 403 ? forbidden : `That did not work: ${message}`), true);
@@ -255,25 +254,22 @@ async function runSweep(dagId) {
   draw();
 }
 
-async function followRun(run, how) {
-  const [{ dag_id }, where] = [run, api.path("dags", run.dag_id, "dagRuns", run.dag_run_id)];
-  const about = link(run, dag_id);
+async function followRun(started, about, how) {
+  const { dag_id, dag_run_id } = started;
+  let run = started;
   while (["queued", "running"].includes(run.state)) {
     const [now, asked] = [run.state, Date.parse(run.queued_at)];
     say(() => [about, `: ${how} ${now}, asked for `, time(asked), "."]);
     await new Promise((done) => setTimeout(done, FOLLOW));
-    const { value, reason } = await answerOf(api.call("GET", where)).catch((error) => ({ value: run, error }));
-    if (reason) throw new Error(`its run cannot be followed: ${reason.message}`);
-    run = value;
+    run = await api.call("GET", api.path("dags", dag_id, "dagRuns", dag_run_id)).catch((error) => {
+      if ([403, 404].includes(error.status)) throw new Error(`its run cannot be followed: ${error.message}`);
+      return run;
+    });
   }
   await refresh();
-  if (run.state === "success") {
-    const left = ({ windows }) => windows.counts.join(" · ") || "no window holds an export";
-    return say((view) => [about, ` has run. Now: ${left(view)}.`]);
-  }
-  const tasks = { dag_ids: [dag_id], dag_run_ids: [run.dag_run_id], state: ["failed"] };
-  say(() => [about, " failed."], true);
-  const [task] = await api.tasksOf(tasks, 1);
+  const left = ({ windows }) => windows.counts.join(" · ") || "no window holds an export";
+  if (run.state === "success") return say((view) => [about, ` has run. Now: ${left(view)}.`]);
+  const [task] = await api.tasksOf({ dag_ids: [dag_id], dag_run_ids: [dag_run_id], state: ["failed"] }, 1);
   const why = task ? await askReason(task) : "Airflow began none of its tasks";
   say(() => [about, ` failed: ${why}`], true);
 }
@@ -287,22 +283,19 @@ const exportRow = ({ batch_export_id, name, shown: [state, tone], leave_paused, 
   </li>`;
 
 function windowRow(row) {
-  const { dag_id, run_id: dag_run_id, since, until, organization, owners, exports, work, verdict } = row;
-  const index = row.map_index >= 0 && ` [${row.map_index}]`;
-  const failure = (task) =>
-    html`<small class="bad">${link(task, task.task_id)} ${task.said}</small>`;
+  const { dag_id, run_id: dag_run_id, map_index, since, until, organization, owners, exports, work, verdict } = row;
+  const failure = (task) => html`<small class="bad">${link(task, task.task_id)} ${task.said}</small>`;
   const question = (task) => html`
     <p>${answerLink(task, `Answer ${task.task_id}`)}: it waits for a person, asked ${time(Date.parse(task.asked_at))}.</p>`;
   return html`
     <div class="line">
       ${work && badge(...work)}
-      <b>${link({ dag_id }, dag_id)} / ${link({ dag_id, dag_run_id }, dag_run_id)}${index}</b>
+      <b>${link({ dag_id }, dag_id)} / ${link({ dag_id, dag_run_id }, dag_run_id)}${map_index >= 0 && ` [${map_index}]`}</b>
       ${owners.length > 0 && html`<span>ask ${owners.join(", ")}</span>`} ${small("organization ", organization)}
       <small class="end">since ${time(since)}, until at the latest: ${time(until, "passed ")}</small>
     </div>
     <ul class="exports">${exports.map(exportRow)}</ul>
-    ${verdict && small("The last sweep said: ", model.shorten(verdict, 300))}
-    ${row.asking.map(question)}
+    ${verdict && small("The last sweep said: ", model.shorten(verdict, 300))} ${row.asking.map(question)}
     ${small(row.lines.join(" · "), row.close && [" (", link(row.close, "clear it to resume the exports"), ")"])}
     ${row.failed.map(failure)}`;
 }
@@ -382,10 +375,10 @@ function draw() {
   const times = Object.values(data).map(({ at, reason }) => at ?? (reason.status === model.ASKING ? NaN : Infinity));
   const oldest = Math.min(...times);
   if (Number.isFinite(oldest)) $("updated").textContent = `Updated ${new Date(oldest).toLocaleTimeString()}`;
-  show("windows", "windows", windows, windowRow, helpBox(windows, health));
-  show("questions", "questions", questions, questionRow);
-  show("invites", "campaigns", campaigns, campaignRow);
-  show("waits", "waits", waits, waitRow);
+  show("windows", windows, windowRow, helpBox(windows, health));
+  show("questions", questions, questionRow);
+  show("invites", campaigns, campaignRow);
+  show("waits", waits, waitRow);
   render(state.said(view), $("said"));
   $("said").hidden = !$("said").textContent;
   $("said").classList.toggle("error", state.bad);
@@ -419,6 +412,6 @@ $("filter").addEventListener("input", draw);
 $("search").addEventListener("submit", (event) => event.preventDefault());
 $("refresh").addEventListener("click", refresh);
 document.addEventListener("visibilitychange", refresh);
-setInterval(refresh, SECONDS * 1000);
+setInterval(refresh, POLL);
 api.documentation().then((docs) => Object.assign(state, { docs }), () => {}).then(soon);
 refresh().then(() => section?.scrollIntoView());

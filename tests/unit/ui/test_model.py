@@ -369,11 +369,11 @@ ERROR = {"event": "Task failed with exception", "level": "error"}
         ([{"event": "begins", "level": "info"}, {"event": "killed", "level": "error"}], "killed"),
         ([{"event": "begins"}], "the log names no reason"),
         (["a line that is not parsed"], "the log names no reason"),
-        (None, "the log names no reason"),
+        ([None], "the log names no reason"),
     ],
 )  # fmt: skip
 def test_reason_is_the_last_error_of_the_log(model: MiniRacer, content: Any, reason: str) -> None:
-    assert model.call("reasonIn", {"value": {"content": content}}) == reason
+    assert model.call("reasonIn", content) == reason
 
 
 def test_cut_lists_say_so(view: View) -> None:

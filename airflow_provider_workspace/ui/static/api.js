@@ -2,13 +2,9 @@
 
 // The page is at <base>/workspace-ui/.
 const BASE = new URL("..", document.baseURI);
-// Airflow silently cuts larger pages.
-const PAGE = 100;
 const TASKS = "dags/~/dagRuns/~/taskInstances";
-
-export const path = (...parts) => parts.map(encodeURIComponent).join("/");
-
-// Maximum milliseconds of one request, and characters of a log.
+// Maximum rows of a page, for Airflow silently cuts larger ones; milliseconds of one request; characters of a log.
+const PAGE = 100;
 const LIMIT = 30000;
 const MAX_LOG = 1000000;
 // What the errors of a browser mean here.
@@ -16,42 +12,41 @@ const MEANINGS = {
   TimeoutError: `no answer within ${LIMIT / 1000} s`, TypeError: "no connection", SyntaxError: "its answer is no JSON"
 };
 
-// Airflow 3.1.0 keeps the session in localStorage. Null before a 401: later releases prefer the header to the cookie.
-let authorization = null;
+export const path = (...parts) => parts.map(encodeURIComponent).join("/");
+
+// Airflow 3.1.0 keeps the session in localStorage. Empty before a 401: later releases prefer the header to the cookie.
+let authorization = {};
 
 // Send a request, and return what `read` makes of the answer. Errors have the status and a message for people.
 async function send(method, where, read, body, accept = "application/json") {
-  const headers = { "Content-Type": "application/json", Accept: accept };
-  if (authorization) headers.Authorization = authorization;
+  const headers = { "Content-Type": "application/json", Accept: accept, ...authorization };
   const sent = { method, headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(LIMIT) };
   let status;
   try {
     const answer = await fetch(new URL(`api/v2/${where}`, BASE), sent);
     status = answer.status;
     const token = status === 401 && localStorage.getItem("token")?.replace(/^"|"$/g, "");
-    // The first of several requests may have found the token meanwhile.
     if (token && headers.Authorization !== `Bearer ${token}`) {
-      authorization = `Bearer ${token}`;
+      authorization = { Authorization: `Bearer ${token}` };
       return send(method, where, read, body, accept);
     }
-    const proxy = answer.headers.get("Content-Type")?.includes("html");
-    if (answer.ok && !proxy) return await read(answer);
-    const said = proxy ? { detail: "a proxy answered in place of it" } : await answer.json().catch(() => null);
-    throw new Error(typeof said?.detail === "string" ? said.detail : `status ${status}`);
+    if (answer.headers.get("Content-Type")?.includes("html")) throw new Error("a proxy answered in place of it");
+    if (answer.ok) return await read(answer);
+    const { detail } = (await answer.json().catch(() => null)) ?? {};
+    throw new Error(typeof detail === "string" ? detail : `status ${status}`);
   } catch (error) {
-    const message = MEANINGS[error.name] ?? error.message;
-    throw Object.assign(new Error(message), { status: error.status ?? status });
+    throw Object.assign(new Error(MEANINGS[error.name] ?? error.message), { status: error.status ?? status });
   }
 }
 
 export const call = (method, where, body) => send(method, where, (answer) => answer.json(), body);
 
 // Read a list page by page, at most `most` rows.
-async function list(readPage, name, most) {
+async function list(readPage, name, most = Infinity) {
   const rows = [];
   let total = Infinity;
   while (rows.length < Math.min(total, most)) {
-    const page = await readPage(rows.length);
+    const page = await readPage(rows.length, Math.min(PAGE, most));
     if (!Array.isArray(page?.[name])) throw new Error(`its answer has no ${name}`);
     rows.push(...page[name]);
     total = page[name].length ? page.total_entries : rows.length;
@@ -59,14 +54,14 @@ async function list(readPage, name, most) {
   return { rows, total };
 }
 
-function get(where, fields, name, most = Infinity) {
+function get(where, fields, name, most) {
   const pairs = Object.entries(fields).flatMap(([key, values]) => [values].flat().map((value) => [key, value]));
-  const query = new URLSearchParams([...pairs, ["limit", Math.min(PAGE, most)]]);
-  return list((offset) => call("GET", `${where}?${query}&offset=${offset}`), name, most);
+  const query = new URLSearchParams(pairs);
+  return list((offset, limit) => call("GET", `${where}?${query}&offset=${offset}&limit=${limit}`), name, most);
 }
 
-async function post(where, fields, name, most = Infinity) {
-  const readPage = (page_offset) => call("POST", `${where}/list`, { ...fields, page_offset, page_limit: PAGE });
+async function post(where, fields, name, most) {
+  const readPage = (page_offset, page_limit) => call("POST", `${where}/list`, { ...fields, page_offset, page_limit });
   return (await list(readPage, name, most)).rows;
 }
 
@@ -97,18 +92,19 @@ export async function tasksBy(operator, filters, most) {
   const without = rows.filter((row) => row.start_date && !Object.keys(row.rendered_fields ?? {}).length);
   const all = (name) => [...new Set(without.map((row) => row[name]))];
   const where = { dag_ids: all("dag_id"), dag_run_ids: all("dag_run_id"), task_ids: all("task_id") };
-  const fields = new Map((without.length ? await tasksOf(where) : []).map((row) => [row.id, row.rendered_fields]));
-  const filled = (row) => ({ ...row, rendered_fields: fields.get(row.id) ?? row.rendered_fields });
-  return { rows: rows.map(filled), total: found.total };
+  for (const { id, rendered_fields } of without.length ? await tasksOf(where) : []) {
+    Object.assign(without.find((row) => row.id === id) ?? {}, { rendered_fields });
+  }
+  return { rows, total: found.total };
 }
 
 // Read by state. Airflow before 3.3 does not know the first one, and refuses it.
-let skipped = 0;
+let refused = false;
 export async function byState(states, read) {
-  const asked = states.slice(skipped);
-  return read(asked).catch((error) => {
-    if (error.status !== 422 || asked.length < states.length) throw error;
-    skipped = 1;
+  if (refused) return read(states.slice(1));
+  return read(states).catch((error) => {
+    if (error.status !== 422) throw error;
+    refused = true;
     return read(states.slice(1));
   });
 }
@@ -119,15 +115,14 @@ export function questions(state, most) {
   return get("dags/~/dagRuns/~/hitlDetails", fields, "hitl_details", most);
 }
 
-const ofTaskPath = ({ dag_id, dag_run_id, task_id, map_index }, parts) =>
+const ofTask = ({ dag_id, dag_run_id, task_id, map_index }, ...parts) =>
   `${path("dags", dag_id, "dagRuns", dag_run_id, "taskInstances", task_id, ...parts)}?map_index=${map_index}`;
 
-// Read what belongs to a task, such as its XComs.
-export const ofTask = (task, ...parts) => call("GET", ofTaskPath(task, parts));
+export const progressOf = (task) => call("GET", ofTask(task, "xcomEntries", "progress"));
 
 // Read the lines of the log of a try. Logs are read from their begin: of a long one the end is out of reach, so null.
 export const logOf = (task, tried) =>
-  send("GET", ofTaskPath(task, ["logs", tried]), readLines, undefined, "application/x-ndjson");
+  send("GET", ofTask(task, "logs", tried), readLines, undefined, "application/x-ndjson");
 
 async function readLines(answer) {
   let text = "";

@@ -1,9 +1,8 @@
 // What the page shows, as pure functions of what Airflow answered and the time.
 //
 // An answer is {value}, or {reason: {status, message}} if there is none; both if the value is old. What is not in a
-// list may be hidden from the role of the person, so absence is "not known". What a window is, windows/state.py decides,
-// and the page shows the words that the last sweep noted of it. Because the sweep may be what is missing, the page also
-// calls a window stuck for two facts that it sees itself: it is past its latest end, or its closing task failed.
+// list may be hidden from the role of the person, so absence is "not known". What a window is, the last sweep says; as
+// the sweep may be what is missing, a window is stuck too if it is past its latest end, or its closing task failed.
 
 // Prefix of all Variables that the page reads.
 export const VARIABLES = "workspace_";
@@ -12,15 +11,15 @@ const SWEEP = "workspace_window_sweep";
 // Names of exports and organizations by id, as a JSON object; written by people.
 const LABELS = "workspace_labels";
 // How old the last sweep may be if its schedule is not known, and how much later than announced a campaign may go on.
-const HOUR = 3600000;
-const GRACE = 120000;
+const [HOUR, GRACE] = [3600000, 120000];
 // What runs a command on every release of Airflow.
 export const COMMAND = "python -m airflow_provider_workspace";
 // As written by windows/leases.py.
 const TEXTS = ["dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id",
   "batch_export_id", "state"];
 // States of a task that has not ended, as every release knows them.
-export const GOES_ON = ["running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule"];
+export const GOES_ON = ["running", "deferred", "queued", "scheduled", "restarting", "up_for_retry",
+  "up_for_reschedule"];
 export const ENDED = ["success", "failed", "skipped", "upstream_failed"];
 // The state of a task that waits for a person. Airflow before 3.3 defers it, and refuses a filter by this state.
 export const ASKS = "awaiting_input";
@@ -241,7 +240,7 @@ function seenOf({ dag_id, run_id, close_task_id, map_index, owner, work_task_ids
   };
 }
 
-// Return what is said of the last try of a task that failed. An earlier try may have succeeded, before the task was cleared.
+// Return what is said of the last try that failed; the try before a running one may have succeeded, and been cleared.
 function failureOf({ state, reason }) {
   const what = { failed: "failed", up_for_retry: "failed, and is tried again" }[state];
   if (what) return reason ? `${what}: ${reason}` : what;
@@ -257,14 +256,13 @@ function askedIn({ value }) {
 // Return the tasks of this package that wait for a person, the oldest first.
 function questionsView({ questions }, labels) {
   const { rows = [], total = 0 } = questions.value ?? {};
-  const ours = askedIn(questions).filter((task) => task.operator?.startsWith("Workspace"));
+  const ours = askedIn(questions).filter((task) => task.operator?.startsWith("Workspace")).reverse();
   // The question names service and organization.
   const named = (subject) => labels[Object.keys(labels).find((id) => subject.includes(id))] ?? "";
-  return {
-    problem: problemOf("required actions", questions),
-    rows: ours.reverse().map((task) => ({ key: task.id, task, what: task.subject, organization: named(task.subject) })),
-    notes: total > rows.length ? [`The latest ${rows.length} of ${total} questions of all Dags were searched.`] : [],
-  };
+  const shown = ours.map((task) => ({ key: task.id, task, what: task.subject, organization: named(task.subject) }));
+  const cut = `The latest ${rows.length} of ${total} questions of all Dags were searched.`;
+  const notes = total > rows.length ? [cut] : [];
+  return { problem: problemOf("required actions", questions), rows: shown, notes };
 }
 
 function campaignsView({ campaigns }, labels, causes, now) {
@@ -284,9 +282,9 @@ function campaignsView({ campaigns }, labels, causes, now) {
 // Return when a waiting campaign goes on, or should have, and what may hinder it.
 function goesOnAt(at, causes, now) {
   if (!at) return null;
-  if (at > now) return { text: "Goes on", at, late: false };
-  if (now - at < GRACE) return { text: "Goes on now", at: null, late: false };
-  return { text: ["Should have gone on", ...causes.map((cause) => `(${cause})`)].join(" "), at, late: true };
+  const late = now - at >= GRACE;
+  if (late) return { text: ["Should have gone on", ...causes.map((cause) => `(${cause})`)].join(" "), at, late };
+  return at > now ? { text: "Goes on", at, late } : { text: "Goes on now", late };
 }
 
 // Return the counts of a campaign in the order of its bar: name, tone, number.
@@ -312,9 +310,10 @@ function waitsView({ waits }, labels) {
   return { problem: problemOf("task instances", waits), rows, notes };
 }
 
-// Return why a task failed: the last exception in its log, else the last error.
+// Return why a task failed: the last exception in the lines of its log, else the last error.
 export function reasonIn(lines) {
-  const event = lines.findLast((line) => line?.error_detail?.length) ?? lines.findLast((line) => line?.level === "error");
+  const isError = (line) => line?.level === "error";
+  const event = lines.findLast((line) => line?.error_detail?.length) ?? lines.findLast(isError);
   const { exc_value: value, exc_type: type } = event?.error_detail?.[0] ?? {};
   return shorten(value ? `${value} (${type})` : (type ?? event?.event ?? NO_REASON), 600);
 }

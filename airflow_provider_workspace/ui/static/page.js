@@ -6,19 +6,11 @@ import htm from "./vendor/htm-3.1.1.js";
 import { h, render } from "./vendor/preact-11.2.0.js";
 
 // Milliseconds from one poll to the next, for one of the run of a sweep, and until an answer is so old that it is red.
-const POLL = 15000;
-const FOLLOW = 3000;
-const MINUTE = 60000;
+const [POLL, FOLLOW, MINUTE] = [15000, 3000, 60000];
 // Rows of a section, and how many each "Show more" adds: the page stays responsive.
-const SHOWN = 50;
-const MORE = 200;
-// Maximum tasks to read per kind, campaigns that have ended, tasks of the sweep, logs of failed tasks, Dags of windows.
-const MAX_TASKS = 200;
-const MAX_ENDED = 100;
-const MAX_ENDED_SHOWN = 20;
-const MAX_SWEEPS = 10;
-const MAX_LOGS = 50;
-const MAX_DAGS = 20;
+const [SHOWN, MORE] = [50, 200];
+// Maximum tasks per kind, campaigns that have ended, those of them that are shown, tasks of the sweep, logs, and Dags.
+const MAX = { tasks: 200, ended: 100, recent: 20, sweeps: 10, logs: 50, dags: 20 };
 const GUIDE = "guides/maintenance-windows.html#an-export-is-still-paused";
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const TONES = { success: "good", failed: "bad", running: "warn", deferred: "warn" };
@@ -64,7 +56,7 @@ async function askTasks(leases) {
     const some = leases.slice(start, start + 100);
     const where = { dag_ids: dagsOf(some), dag_run_ids: unique(some.map((lease) => lease.run_id)) };
     const task_ids = unique(some.flatMap(({ close_task_id, work_task_ids = [] }) => [close_task_id, ...work_task_ids]));
-    const others = api.byState([...STATES, "failed"], (state) => api.tasksOf({ ...where, state }, MAX_TASKS));
+    const others = api.byState([...STATES, "failed"], (state) => api.tasksOf({ ...where, state }, MAX.tasks));
     const found = await Promise.all([api.tasksOf({ ...where, task_ids }), others]);
     for (const task of found.flat()) tasks.set(task.id, task);
   }
@@ -73,11 +65,11 @@ async function askTasks(leases) {
 
 // Read the campaigns under way, then the latest of those that have ended: one that ends meanwhile is in both lists.
 async function askCampaigns() {
-  const going = await api.byState(STATES, (state) => api.tasksBy(model.CAMPAIGNS, { state }, MAX_TASKS));
-  const ended = await api.tasksBy(model.CAMPAIGNS, { state: model.ENDED }, MAX_ENDED);
+  const going = await api.byState(STATES, (state) => api.tasksBy(model.CAMPAIGNS, { state }, MAX.tasks));
+  const ended = await api.tasksBy(model.CAMPAIGNS, { state: model.ENDED }, MAX.ended);
   const invites = (task) => task.operator !== model.ORGANIZATION || task.rendered_fields?.part === "members";
   const [running, over] = [going, ended].map(({ rows }) => rows.filter(invites));
-  const recent = over.slice(0, MAX_ENDED_SHOWN);
+  const recent = over.slice(0, MAX.recent);
   const tasks = new Map([...running, ...recent].map((task) => [task.id, task]));
   const rows = await Promise.all([...tasks.values()].map(askProgress));
   const shown = ({ task, progress }) => progress || task.operator === model.INVITES;
@@ -89,7 +81,7 @@ async function askProgress(task) {
   const key = [task.id, task.state, task.try_number, task.end_date, task.trigger?.id].join();
   // A waiting or finished campaign does not write.
   if (task.state === "running" || !progresses.has(key)) {
-    const { value, reason } = await answerOf(api.ofTask(task, "xcomEntries", "progress"));
+    const { value, reason } = await answerOf(api.progressOf(task));
     progresses.set(key, reason ? null : model.parsed(value.value));
   }
   return { task, progress: progresses.get(key) };
@@ -102,23 +94,23 @@ const answerOf = (promise) => promise.then((value) => ({ value }), (reason) => {
 });
 
 async function askDags() {
-  const ids = unique([model.sweepDagOf(data.sweeps), ...dagsOf(windows())]).slice(0, MAX_DAGS);
+  const ids = unique([model.sweepDagOf(data.sweeps), ...dagsOf(windows())]).slice(0, MAX.dags);
   const read = async (id) => [id, await answerOf(api.call("GET", api.path("dags", id)))];
   return Object.fromEntries(await Promise.all(ids.map(read)));
 }
 
 async function askAll() {
   const leases = ask("variables", () => api.variables(model.VARIABLES));
-  const sweeps = ask("sweeps", () => api.tasksBy([model.SWEEP_OPERATOR], {}, MAX_SWEEPS));
-  const askRuns = (ids) => (ids.length ? api.runsOf(ids, MAX_TASKS) : []);
+  const sweeps = ask("sweeps", () => api.tasksBy([model.SWEEP_OPERATOR], {}, MAX.sweeps));
+  const askRuns = (ids) => (ids.length ? api.runsOf(ids, MAX.tasks) : []);
   await Promise.all([
     leases.then(() => ask("tasks", () => askTasks(windows()))),
     leases.then(() => ask("runs", () => askRuns(dagsOf(windows())))),
     Promise.all([leases, sweeps]).then(() => ask("dags", askDags)),
     ask("health", () => api.call("GET", "monitor/health")),
     ask("campaigns", askCampaigns),
-    ask("waits", () => api.tasksBy(model.SENSORS, { state: model.GOES_ON }, MAX_TASKS)),
-    ask("questions", () => api.byState([model.ASKS, "deferred"], (state) => api.questions(state, MAX_TASKS))),
+    ask("waits", () => api.tasksBy(model.SENSORS, { state: model.GOES_ON }, MAX.tasks)),
+    ask("questions", () => api.byState([model.ASKS, "deferred"], (state) => api.questions(state, MAX.tasks))),
   ]);
 }
 
@@ -127,7 +119,7 @@ const reasonKey = (task) => [task.id, model.failedTry(task)].join();
 function failedTasks() {
   const campaigns = (data.campaigns.value?.rows ?? []).map(({ task }) => task);
   const sweep = data.sweeps.value?.rows.slice(0, 1) ?? [];
-  return [...sweep, ...campaigns, ...(data.tasks.value ?? [])].filter(model.failedTry).slice(0, MAX_LOGS);
+  return [...sweep, ...campaigns, ...(data.tasks.value ?? [])].filter(model.failedTry).slice(0, MAX.logs);
 }
 
 // Return why a task failed. What its log said is remembered; what cannot be read now is asked again with the next poll.
@@ -136,7 +128,7 @@ async function askReason(task) {
     const lines = await api.logOf(task, model.failedTry(task));
     const why = lines ? model.reasonIn(lines.map(model.parsed)) : "its log is too long to look through here";
     reasons.set(reasonKey(task), why);
-    sessionStorage.setItem(REASONS, JSON.stringify([...reasons].slice(-MAX_LOGS)));
+    sessionStorage.setItem(REASONS, JSON.stringify([...reasons].slice(-MAX.logs)));
     return why;
   } catch ({ status }) {
     return status === 403 ? "not visible to your role" : "its log cannot be read";
@@ -175,13 +167,12 @@ function follow(event) {
 }
 
 function time(at, passed = "") {
-  if (!at) return "unknown";
   const left = at - Date.now();
   const text = left > 0 ? `in ${model.duration(left)}` : `${passed}${model.duration(left)} ago`;
   return html`<time datetime=${new Date(at).toISOString()} title=${LOCAL.format(at)}>${text}</time>`;
 }
 
-const since = ({ start_date }) => (start_date ? time(Date.parse(start_date)) : "not begun");
+const timeOf = (text, none = "unknown") => (text ? time(Date.parse(text)) : none);
 
 // Return the text of what is to be rendered, without spaces: their places on the page are not in it.
 function textOf(node) {
@@ -195,10 +186,10 @@ function ageOf(names) {
   const isOld = ({ value, at, reason }) => value && (reason || Date.now() - at > MINUTE);
   const [oldest] = names.map((name) => data[name]).filter(isOld).sort((a, b) => a.at - b.at);
   if (!oldest) return null;
-  const { at, reason } = oldest;
-  const why = reason?.status === 401 ? "the session is over" : `Airflow did not answer: ${reason?.message}`;
-  const [age, bad] = [model.duration(Date.now() - at), Date.now() - at > MINUTE];
-  return { text: `as of ${age} ago: ${reason ? why : "asking Airflow"}`, bad };
+  const { status, message } = oldest.reason ?? {};
+  const why = status === 401 ? "the session is over" : `Airflow did not answer: ${message}`;
+  const age = Date.now() - oldest.at;
+  return { text: `as of ${model.duration(age)} ago: ${oldest.reason ? why : "asking Airflow"}`, bad: age > MINUTE };
 }
 
 const aged = (age) => age && html`<p class=${age.bad ? "age error" : "age"}>${age.text}</p>`;
@@ -216,15 +207,14 @@ function show(id, { problem, rows, notes }, contentOf, before = "") {
     state.shown[id] = visible.length + MORE;
     draw();
   };
-  const more = html`
-    <button type="button" class="more" onclick=${showMore}>Show more: ${visible.length} of ${kept.length}</button>`;
+  const more = `Show more: ${visible.length} of ${kept.length}`;
   const body = html`
     ${!problem && before} ${aged(ageOf(NEEDS[id]))}
     ${!kept.length && html`<p class=${problem ? "none error" : "none"}>${problem?.text ?? none}</p>`}
     <ul class="rows" hidden=${!kept.length}>
       ${visible.map((row) => html`<li key=${row.key} class=${row.urgent ? "urgent" : ""}>${contentOf(row)}</li>`)}
     </ul>
-    ${visible.length < kept.length && more}
+    ${visible.length < kept.length && html`<button type="button" class="more" onclick=${showMore}>${more}</button>`}
     ${!problem && notes.length > 0 && html`<ul class="notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>`}`;
   $(id).querySelector(".count").textContent = problem ? "" : rows.length;
   render(body, $(id).querySelector(".body"));
@@ -240,12 +230,9 @@ function say(said, bad = false) {
 async function runSweep(dag_id) {
   if (state.sweeping) return;
   state.sweeping = true;
-  const about = link({ dag_id }, dag_id);
-  say(() => ["Starting ", about, " …"]);
+  say(() => `Starting ${dag_id} …`);
   try {
-    const [other] = await api.runsOf([dag_id], 1, ["queued", "running"]);
-    const started = other ?? (await api.call("POST", api.path("dags", dag_id, "dagRuns"), { logical_date: null }));
-    await followRun(started, about, other ? "Already" : "Started, now");
+    await followRun(dag_id);
   } catch ({ status, message }) {
     const forbidden = "Your role may not do this in this Airflow. Nothing was done.";
     say(() => (status === 403 ? forbidden : `That did not work: ${message}`), true);
@@ -254,12 +241,14 @@ async function runSweep(dag_id) {
   draw();
 }
 
-async function followRun(started, about, how) {
-  const { dag_id, dag_run_id } = started;
-  let run = started;
+async function followRun(dag_id) {
+  const about = link({ dag_id }, dag_id);
+  const [other] = await api.runsOf([dag_id], 1, ["queued", "running"]);
+  let run = other ?? (await api.call("POST", api.path("dags", dag_id, "dagRuns"), { logical_date: null }));
+  const { dag_run_id, queued_at } = run;
   while (["queued", "running"].includes(run.state)) {
-    const [now, asked] = [run.state, Date.parse(run.queued_at)];
-    say(() => [about, `: ${how} ${now}, asked for `, time(asked), "."]);
+    const how = `${other ? "Already" : "Started, now"} ${run.state}`;
+    say(() => [about, `: ${how}, asked for `, timeOf(queued_at), "."]);
     await new Promise((done) => setTimeout(done, FOLLOW));
     run = await api.call("GET", api.path("dags", dag_id, "dagRuns", dag_run_id)).catch((error) => {
       if ([403, 404].includes(error.status)) throw new Error(`its run cannot be followed: ${error.message}`);
@@ -284,13 +273,14 @@ const exportRow = ({ batch_export_id, name, shown: [state, tone], leave_paused, 
 
 function windowRow(row) {
   const { dag_id, run_id: dag_run_id, map_index, since, until, organization, owners, exports, work, verdict } = row;
+  const index = map_index >= 0 && ` [${map_index}]`;
   const failure = (task) => html`<small class="bad">${link(task, task.task_id)} ${task.said}</small>`;
   const question = (task) => html`
-    <p>${answerLink(task, `Answer ${task.task_id}`)}: it waits for a person, asked ${time(Date.parse(task.asked_at))}.</p>`;
+    <p>${answerLink(task, `Answer ${task.task_id}`)}: it waits for a person, asked ${timeOf(task.asked_at)}.</p>`;
   return html`
     <div class="line">
       ${work && badge(...work)}
-      <b>${link({ dag_id }, dag_id)} / ${link({ dag_id, dag_run_id }, dag_run_id)}${map_index >= 0 && ` [${map_index}]`}</b>
+      <b>${link({ dag_id }, dag_id)} / ${link({ dag_id, dag_run_id }, dag_run_id)}${index}</b>
       ${owners.length > 0 && html`<span>ask ${owners.join(", ")}</span>`} ${small("organization ", organization)}
       <small class="end">since ${time(since)}, until at the latest: ${time(until, "passed ")}</small>
     </div>
@@ -303,82 +293,81 @@ function windowRow(row) {
 // What can be done: start the sweep, or what stands in the way of that; and where to read on.
 function helpBox({ rows, urgent }, { obstacle, unpause, sweepDag, sweeping }) {
   if (!rows.length && !urgent) return "";
+  const guide = state.docs && new URL(GUIDE, `${state.docs.replace(/\/$/, "")}/`).href;
+  const byHand = html`
+    <span>${unpause ? link({ dag_id: unpause }, obstacle) : obstacle} Where Airflow is installed, run${" "}
+    <code>${model.COMMAND} windows --resume</code>.</span>`;
   // A button that asks before it acts; the sandboxed frame cannot open dialogs.
-  const button = state.sweeping || sweeping ? html`<button type="button" disabled>A sweep runs</button>` : html`
+  const button = html`
     <details class="action">
       <summary role="button">${urgent ? "Resume them now" : "Run the sweep now"}</summary>
       Run the Dag ${sweepDag}, which resumes what abandoned windows left paused?${" "}
       <button type="button" onclick=${() => runSweep(sweepDag)}>Yes</button>
     </details>`;
-  const cause = unpause ? link({ dag_id: unpause }, obstacle) : obstacle;
-  const byHand = html`
-    <span>${cause} Where Airflow is installed, run <code>${model.COMMAND} windows --resume</code>.</span>`;
-  const guide = state.docs && new URL(GUIDE, `${state.docs.replace(/\/$/, "")}/`).href;
+  const runs = (state.sweeping || sweeping) && html`<button type="button" disabled>A sweep runs</button>`;
   return html`
     <div class="help ${urgent ? "alarm" : ""}">
-      ${obstacle ? byHand : button} ${guide && anchor(guide, "An export is still paused")}
+      ${obstacle ? byHand : runs || button} ${guide && anchor(guide, "An export is still paused")}
     </div>`;
 }
 
 const healthPart = ({ text, bad, last, failure, unpause }) => html`
   <span class=${bad ? "error" : ""}>${text}</span>
   ${unpause && html`<small class="bad">${link({ dag_id: unpause }, `${unpause} is paused: unpause it`)}</small>`}
-  ${last && html`<small class=${failure ? "bad" : ""}>${taskLink(last)} ${model.shorten(failure || `${last.state}`, 300)}</small>`}`;
+  ${last && html`
+    <small class=${failure && "bad"}>${taskLink(last)} ${model.shorten(failure || `${last.state}`, 300)}</small>`}`;
 
-function campaignRow({ task, organization, progress, waits: heldUp, again, asks }) {
+function campaignRow({ task, organization, progress, waits, again, asks }) {
   const { rows = 0, needs_person: people = [], why } = progress ?? {};
   const parts = progress ? model.campaignParts(progress) : [];
   const bar = ([, tone, number]) => html`<span class=${tone} style=${{ flexGrow: number / Math.max(rows, 1) }}></span>`;
   const count = ([name, tone, number], at) => html`${at ? ", " : ""}<span class=${tone}>${number} ${name}</span>`;
-  const person = ({ row, email, status, reason: why }) =>
-    html`<li><b>row ${row}</b> ${email || "no address"}: ${status}. ${why}</li>`;
+  const person = (one) =>
+    html`<li><b>row ${one.row}</b> ${one.email || "no address"}: ${one.status}. ${one.reason}</li>`;
   return html`
     <div class="line">
       ${badge(again || asks ? "waits" : (task.state ?? "not begun"), TONES[task.state] ?? "plain")} ${taskLink(task)}
       ${progress && small("organization ", organization)}
-      <small class="end">${since(task)}</small>
+      <small class="end">${timeOf(task.start_date, "not begun")}</small>
     </div>
     ${progress
       ? html`<div class="bar">${parts.map(bar)}</div><p class="counts">${rows} rows: ${parts.map(count)}</p>`
       : small("It has not said how far it is, or your role may not see it.")}
-    ${task.reason && html`<p class="error">Failed: ${task.reason}</p>`} ${heldUp && html`<p>${heldUp}</p>`}
-    ${asks && html`<p>${answerLink(task, "Answer it")}: it waits for a person.</p>`}
-    ${again && html`
-      <p class=${again.late ? "error" : ""}>${again.text} ${again.at && time(again.at)}${why && `: ${why}`}.</p>`}
+    ${task.reason && html`<p class="error">Failed: ${task.reason}</p>`} ${waits && html`<p>${waits}</p>`}
+    ${asks && html`<p>${answerLink(task, "Answer it")}: it waits for a person.</p>`} ${again && html`
+      <p class=${again.late && "error"}>${again.text} ${again.at && time(again.at)}${why && `: ${why}`}.</p>`}
     ${people.length > 0 && html`
       <details><summary>Rows to look at: ${people.length}</summary><ul>${people.map(person)}</ul></details>`}`;
 }
 
-const questionRow = ({ what, organization, task }) => html`
-  <div class="line">
-    ${badge("waits for a person", "warn")} <b>${answerLink(task, what)}</b> ${taskLink(task)} ${small(organization)}
-    <small class="end">asked ${time(Date.parse(task.asked_at))}</small>
-  </div>`;
-
-const waitRow = ({ organization, what, which, task }) => html`
-  <div class="line">
-    ${badge(task.state, "plain")} <b>${what}</b> ${which} ${taskLink(task)} ${small(organization)}
-    <small class="end">${since(task)}</small>
-  </div>`;
+function taskRow({ what, which, organization, task }) {
+  const { asked_at: asked, start_date: start, state } = task;
+  return html`
+    <div class="line">
+      ${asked ? badge("waits for a person", "warn") : badge(state, "plain")}
+      <b>${asked ? answerLink(task, what) : what}</b> ${which} ${taskLink(task)} ${small(organization)}
+      <small class="end">${asked ? ["asked ", timeOf(asked)] : timeOf(start, "not begun")}</small>
+    </div>`;
+}
 
 function draw() {
   clearTimeout(state.timer);
   state.timer = null;
   for (const task of failedTasks()) task.reason = reasons.get(reasonKey(task)) ?? task.reason;
   const view = model.view(data, Date.now());
-  const { summary, health, windows, questions, campaigns, waits } = view;
+  const { summary, health, windows } = view;
   const age = ageOf(Object.keys(data));
   const login = summary.login && html` ${anchor(api.loginPath(), "Log in")}`;
   render(html`${summary.text}${login}${age?.bad && ` · ${age.text}`}`, $("summary"));
   $("summary").classList.toggle("error", summary.bad || Boolean(age?.bad));
   render([...health.parts.map(healthPart), aged(ageOf(NEEDS.health))], $("health"));
-  const times = Object.values(data).map(({ at, reason }) => at ?? (reason.status === model.ASKING ? NaN : Infinity));
+  const times = Object.values(data).map(({ at, reason }) => at ?? (reason === nothing.reason ? NaN : Infinity));
   const oldest = Math.min(...times);
   if (Number.isFinite(oldest)) $("updated").textContent = `Updated ${new Date(oldest).toLocaleTimeString()}`;
   show("windows", windows, windowRow, helpBox(windows, health));
-  show("questions", questions, questionRow);
-  show("invites", campaigns, campaignRow);
-  show("waits", waits, waitRow);
+  show("questions", view.questions, taskRow);
+  show("invites", view.campaigns, campaignRow);
+  show("waits", view.waits, taskRow);
   render(state.said(view), $("said"));
   $("said").hidden = !$("said").textContent;
   $("said").classList.toggle("error", state.bad);

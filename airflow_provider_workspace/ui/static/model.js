@@ -4,7 +4,6 @@
 // list may be hidden from the role of the person, so absence is "not known". What a window is, the last sweep says; as
 // the sweep may be what is missing, a window is stuck too if it is past its latest end, or its closing task failed.
 
-// Prefix of all Variables that the page reads.
 export const VARIABLES = "workspace_";
 const LEASES = "workspace_lease.";
 const SWEEP = "workspace_window_sweep";
@@ -50,7 +49,6 @@ const NO_ANSWER = "Airflow did not answer";
 const NO_REASON = "the log names no reason";
 const HIDDEN = "not visible to your role, or deleted";
 
-// Return everything that the page shows.
 export function view(data, now) {
   const values = Object.fromEntries((data.variables.value ?? []).map(({ key, value }) => [key, value]));
   const given = parsed(values[LABELS]);
@@ -153,7 +151,6 @@ export function readWindows(variables) {
   return { windows, unreadable };
 }
 
-// Return the state of an export according to its lease, and its tone.
 function exportState(lease) {
   if (lease.resumed_at) return ["Resumed", "good"];
   if (!lease.paused_at && !lease.late_pause_until) return [lease.refused ? "Pause refused" : "Not paused yet", "plain"];
@@ -253,15 +250,16 @@ function askedIn({ value }) {
   return (value?.rows ?? []).map(known).filter(asks);
 }
 
+// Return how much of a list was read, if not all of it.
+const cutOf = ({ value: { rows = [], total = 0 } = {} }) => (total > rows.length ? [`${rows.length} of ${total}`] : []);
+
 // Return the tasks of this package that wait for a person, the oldest first.
 function questionsView({ questions }, labels) {
-  const { rows = [], total = 0 } = questions.value ?? {};
   const ours = askedIn(questions).filter((task) => task.operator?.startsWith("Workspace")).reverse();
   // The question names service and organization.
   const named = (subject) => labels[Object.keys(labels).find((id) => subject.includes(id))] ?? "";
   const shown = ours.map((task) => ({ key: task.id, task, what: task.subject, organization: named(task.subject) }));
-  const cut = `The latest ${rows.length} of ${total} questions of all Dags were searched.`;
-  const notes = total > rows.length ? [cut] : [];
+  const notes = cutOf(questions).map((cut) => `The latest ${cut} questions of all Dags were searched.`);
   return { problem: problemOf("required actions", questions), rows: shown, notes };
 }
 
@@ -294,8 +292,7 @@ export function campaignParts({ counts = {}, left = 0 }) {
 }
 
 function waitsView({ waits }, labels) {
-  const { rows: tasks = [], total = 0 } = waits.value ?? {};
-  const rows = tasks.map((task) => {
+  const rows = (waits.value?.rows ?? []).map((task) => {
     const { organization_id: id, workspace_conn_id = "?", ...fields } = task.rendered_fields ?? {};
     const named = ["domain_id", "emails", "project_id", "product"].filter((name) => fields[name]);
     return {
@@ -306,7 +303,7 @@ function waitsView({ waits }, labels) {
   });
   // Airflow lists the latest first.
   rows.reverse().sort((a, b) => a.organization.localeCompare(b.organization));
-  const notes = total > rows.length ? [`The first ${rows.length} of ${total}.`] : [];
+  const notes = cutOf(waits).map((cut) => `The first ${cut}.`);
   return { problem: problemOf("task instances", waits), rows, notes };
 }
 

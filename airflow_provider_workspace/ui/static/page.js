@@ -44,8 +44,8 @@ async function ask(name, read) {
   soon();
 }
 
-const unique = (values) => [...new Set(values)];
 const STATES = [model.ASKS, ...model.GOES_ON];
+const unique = (values) => [...new Set(values)];
 const windows = () => [...model.readWindows(data.variables).windows.values()].map(([lease]) => lease);
 const dagsOf = (leases) => unique(leases.map((lease) => lease.dag_id));
 
@@ -117,9 +117,9 @@ async function askAll() {
 const reasonKey = (task) => [task.id, model.failedTry(task)].join();
 
 function failedTasks() {
-  const campaigns = (data.campaigns.value?.rows ?? []).map(({ task }) => task);
-  const sweep = data.sweeps.value?.rows.slice(0, 1) ?? [];
-  return [...sweep, ...campaigns, ...(data.tasks.value ?? [])].filter(model.failedTry).slice(0, MAX.logs);
+  const [sweeps, campaigns] = [data.sweeps, data.campaigns].map(({ value }) => value?.rows ?? []);
+  const tasks = [...sweeps.slice(0, 1), ...campaigns.map(({ task }) => task), ...(data.tasks.value ?? [])];
+  return tasks.filter(model.failedTry).slice(0, MAX.logs);
 }
 
 // Return why a task failed. What its log said is remembered; what cannot be read now is asked again with the next poll.

@@ -10,7 +10,7 @@ from py_mini_racer import MiniRacer
 DOCS = Path(__file__).resolve().parents[1] / "build" / "docs"
 # The page that must come first, and queries for it.
 EXPECTED = {
-    "connection": "connection, proxy, self-signed, timeout, organization_id, batch_export_ids, where is my project id",
+    "connection": "connection, proxy, self-signed, timeout, organization_id, batch_export_ids, where do I find the project id",
     "cli": "exit code",
     "endpoints": "scope",
     "fit": "does it fit my service",
@@ -25,8 +25,8 @@ EXPECTED = {
     ),
     "guides/mapping": "mapped",
     "guides/offboarding": "offboarding",
-    "guides/organization-file": "drift, multiple organizations, onboarding, txt record",
-    "organization-file-format": "organization file, render_file",
+    "guides/organization-file": "drift, multiple organizations, onboarding, organization file, txt record",
+    "organization-file-format": "render_file",
     "guides/pull-request": "github actions, pull request",
     "index": "license",
     "guides/recipes": "slack",

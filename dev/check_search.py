@@ -10,7 +10,7 @@ from py_mini_racer import MiniRacer
 DOCS = Path(__file__).resolve().parents[1] / "build" / "docs"
 # The page that must come first, and queries for it.
 EXPECTED = {
-    "connection": "connection, proxy, self-signed, timeout, organization_id, batch_export_ids, where do I find the project id",
+    "connection": "connection, proxy, self-signed, timeout, organization_id, batch_export_ids, project id",
     "cli": "exit code",
     "endpoints": "scope",
     "fit": "does it fit my service",

@@ -30,8 +30,8 @@ pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs" / "guides" / "organization-file.md"
-# Guides whose code needs a file or a provider besides; each has tests of its own, or an example Dag.
-OTHERS = {"organization-file", "endpoints", "warehouse"}
+# Guides whose code needs a file, a provider or a person besides; each has tests of its own, or an example Dag.
+OTHERS = {"approve", "organization-file", "endpoints", "warehouse"}
 UV = Path(sys.executable).with_name("uv")
 EXAMPLES = sorted((ROOT / "example_dags").glob("*.py"))
 EVERY_MODULE = """

@@ -20,7 +20,7 @@ const MAX_SWEEPS = 10;
 const MAX_LOGS = 50;
 const LOGS_AT_ONCE = 3;
 const MAX_DAGS = 20;
-const GUIDE = "guides/maintenance-windows.html#an-export-is-still-paused";
+const GUIDE = "still-paused.html";
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const TONES = { success: "good", failed: "bad", running: "warn", deferred: "warn" };
 // Where the reasons of failed tasks are kept when the page is left.

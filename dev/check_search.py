@@ -11,17 +11,19 @@ DOCS = Path(__file__).resolve().parents[1] / "build" / "docs"
 # The page that must come first, and queries for it.
 EXPECTED = {
     "connection": "connection, proxy, self-signed, timeout, organization_id, batch_export_ids, project id",
-    "cli": "exit code",
+    "cli": "exit code, exit status",
     "endpoints": "scope",
     "fit": "does it fit my service",
-    "faults": "backoff, duplicate, idempotent, lost answer, retry",
+    "faults": (
+        "backoff, duplicate, idempotent, lost answer, retry, is it safe to clear a task, worker dies while inviting, "
+        "two runs at once"
+    ),
     "glossary": "glossary",
     "guides/approve": "approve, require_approval, human in the loop",
     "guides/audits": "audit",
     "guides/bulk-invites": "resend invite, bulk invites, rate limit invites, sso",
     "guides/maintenance-windows": (
-        "alert, backfill, maintenance window, on_failure_callback, resume export, sweep, teardown, stuck paused, "
-        "my export is stuck paused"
+        "alert, backfill, maintenance window, on_failure_callback, resume export, sweep, teardown"
     ),
     "guides/mapping": "mapped",
     "guides/offboarding": "offboarding",
@@ -42,9 +44,10 @@ EXPECTED = {
     ),
     "sandbox": "sandbox",
     "scale": "performance",
+    "still-paused": "stuck paused, my export is stuck paused",
     "testing": "pytest, pytest hangs",
     "troubleshooting": ("401, 403, 404, error message, troubleshooting, task deferred forever"),
-    "upgrading": "deprecation, uninstall, upgrade",
+    "upgrading": "compatibility, deprecation, uninstall, upgrade",
 }
 # What Sphinx's search asks of a browser, and the page that it shows first.
 BROWSER = """

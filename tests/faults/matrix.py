@@ -368,6 +368,17 @@ COLUMNS = {
     "a dashboard": ("operator", "CreateDashboard"),
     "bulk invites": ("operator", "CreateInvites"),
 }
+LEGEND = """\
+Each operation under each fault: how the call ended, and how many of the requested changes took effect.
+
+- ok: succeeded at the first attempt
+- again: retried, and succeeded
+- adopted: the response was lost; the record was looked up and returned
+- deferred: to the triggerer until the time the service named, then resumed
+- `OutcomeUnknown` and the like: failed with `WorkspaceOutcomeUnknownError`; Airflow retries it unless it is `permanent`
+- `IncompleteList`: the list stayed shorter than its count, so nothing was decided by what it does not show
+- `NotApplied`: a success whose response shows something else than requested
+- -: not applicable"""
 TABLE = Path(__file__).resolve().parents[2] / "docs" / "faults-table.md"
 
 
@@ -381,6 +392,8 @@ def table(cells: dict[tuple[str, str, str], Cell], kinds: dict[str, Fault]) -> s
     """Return the table of the documentation with the representative operations."""
     lines = [
         "<!-- Written by `make faults ARGS=--write`. -->",
+        "",
+        LEGEND,
         "",
         f"| fault | {' | '.join(COLUMNS)} |",
         f"| --- |{' --- |' * len(COLUMNS)}",

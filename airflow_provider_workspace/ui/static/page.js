@@ -11,7 +11,7 @@ const [POLL, FOLLOW, MINUTE] = [15000, 3000, 60000];
 const [SHOWN, MORE] = [50, 200];
 // Maximum tasks per kind, campaigns that have ended, those of them that are shown, tasks of the sweep, logs, and Dags.
 const MAX = { tasks: 200, ended: 100, recent: 20, sweeps: 10, logs: 50, dags: 20 };
-const GUIDE = "guides/maintenance-windows.html#an-export-is-still-paused";
+const GUIDE = "still-paused.html";
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const TONES = { success: "good", failed: "bad", running: "warn", deferred: "warn" };
 // Where the reasons of failed tasks are kept when the page is left.

@@ -16,19 +16,19 @@ EXPECTED = {
     "fit": "does it fit my service",
     "faults": "backoff, duplicate, idempotent, lost answer, retry",
     "glossary": "glossary",
-    "guides/audits": "audit",
+    "guides/audits": "audit, what changed since last week",
     "guides/bulk-invites": "resend invite, bulk invites, rate limit invites, sso",
     "guides/maintenance-windows": (
         "alert, backfill, maintenance window, on_failure_callback, resume export, sweep, teardown, stuck paused, "
         "my export is stuck paused"
     ),
+    "guides/endpoints": "own endpoint, add another endpoint",
     "guides/mapping": "mapped",
-    "guides/offboarding": "offboarding",
+    "guides/members": "offboarding, slack",
     "guides/onboarding": "onboarding, txt record",
     "guides/organization-file": "drift, multiple organizations",
     "guides/pull-request": "github actions, pull request",
     "index": "license",
-    "guides/recipes": "slack",
     "guides/rosters": "csv, duplicate rows, roster",
     "guides/status-page": "airflow ui",
     "guides/waiting": "deferrable",

@@ -46,7 +46,6 @@ from airflow_provider_workspace.operators.members import WorkspaceListMembersOpe
 )
 def access_audit() -> None:
     """Read, compare, report."""
-    # [START howto_list_members]
     no_second_factor = WorkspaceListMembersOperator(
         task_id="members_without_2fa",
         task_display_name="Members without 2FA",
@@ -71,9 +70,7 @@ def access_audit() -> None:
         where={"is_expired": True},
         fields=["target_email", "created_at"],
     )
-    # [END howto_list_members]
 
-    # [START howto_report_findings]
     @task(task_display_name="Report")
     def report(
         members: list[dict[str, str]],
@@ -115,7 +112,6 @@ def access_audit() -> None:
         invites.output,
         file="{{ params.file or '' }}",
     )
-    # [END howto_report_findings]
 
 
 access_audit()

@@ -108,8 +108,9 @@ class SelectsRows(WorkspaceOperator):
 
     :param where: return rows whose fields have these values. A dot selects a field of a nested object, a list holds
         alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. E-mail addresses are
-        compared regardless of letter case, ids however they are written. Prefix a field that the interface does not
-        name with ``extra.``
+        compared regardless of letter case, ids however they are written. ``{"last_login": {"before": "90d"}}`` selects
+        times more than 90 days ago, and rows without one. Prefix a field that the interface does not name with
+        ``extra.``
     :param fields: fields to return of each row, written as in ``where``; by default all
     :param count_only: return only the number of rows
     :param max_rows: maximum number of rows, because XCom is not made for long lists. The task fails if there are more

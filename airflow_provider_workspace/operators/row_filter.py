@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from types import NoneType
@@ -13,6 +15,7 @@ from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import parse_level, parse_number
 from airflow_provider_workspace.api.models import Id
 from airflow_provider_workspace.api.secrets import is_secret
+from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -20,6 +23,10 @@ from airflow_provider_workspace.version_compat import AirflowFailException
 EXTRA = "extra."
 # Types of single values, and their names for people.
 SCALARS = {str: "str", Id: "str", int: "int", float: "float", bool: "bool", NoneType: "null"}
+
+
+class Before(float):
+    """Seconds since 1970 until which a time is wanted."""
 
 
 def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secrets: bool) -> dict[str, Any]:
@@ -87,7 +94,12 @@ def _paths(model: type[BaseModel]) -> Iterator[str]:
 
 
 def _read_value(path: str, value: Any, field: Any) -> Any:
-    """Parse a wanted value to the type of its field."""
+    """Parse a wanted value to the type of its field, or an age: ``{"before": "90d"}``."""
+    if isinstance(value, Mapping) and "before" in value:
+        days = re.fullmatch(r"(\d{1,5})d", str(value["before"]), re.ASCII)
+        if days is None or len(value) > 1:
+            raise WorkspaceInputError(f"where compares {path} with a wrong age; expected days: {{'before': '90d'}}")
+        return Before(time.time() - int(days[1]) * 86_400)
     if field is None or field.annotation is Any or not set(get_args(field.annotation)) <= SCALARS.keys():
         return value
     types, levels = get_args(field.annotation), [each for each in (parse_level, parse_number) if each in field.metadata]
@@ -140,9 +152,14 @@ def _value_at(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _matches(path: str, value: Any, wanted: Any) -> bool:
-    """Return whether a value is wanted; e-mail addresses are compared regardless of letter case."""
+    """Return whether a value is wanted; case of e-mail addresses does not count, and no time is before any other."""
     if isinstance(wanted, list | tuple | set):
         return any(_matches(path, value, item) for item in wanted)
+    if isinstance(wanted, Before):
+        when = parse_timestamp(value)
+        if when is None and value is not None:
+            raise AirflowFailException(f"Compare only times with 'before': {path} is none in a row of the list.")
+        return when is None or when < wanted
     if path.endswith("email") and isinstance(value, str) and isinstance(wanted, str):
         return address_key(value) == address_key(wanted)
     return bool(value == wanted)

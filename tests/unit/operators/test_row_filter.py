@@ -47,6 +47,9 @@ def run(cls: Any, **arguments: Any) -> Any:
         (MEMBERS, {"where": {"user.id": "seven"}}, "where compares user.id with 'seven'; expected int"),
         (MEMBERS, {"where": {"user.email": 7}}, "where compares user.email with something of type int; expected str"),
         (MEMBERS, {"where": {"id": 7}}, "where compares id with something of type int; expected str"),
+        *((MEMBERS, {"where": {"last_login": age}}, r"where compares last_login with a wrong age; .* \{'before': '90d'")
+          for age in ({"before": 90}, {"before": "90d", "after": "1d"}, {"before": "2026-01-01"})),
+        (MEMBERS, {"where": {"last_login": {"after": "90d"}}}, "where compares last_login with something of type dict"),
         (INVITES, {"where": {"is_expired": "perhaps"}}, "where compares is_expired with 'perhaps'; expected bool"),
     ],
 )  # fmt: skip
@@ -68,6 +71,9 @@ def test_impossible_filters_are_refused_before_sending(
         (MEMBERS, {"level": ["member", "owner"]}, 4),
         (MEMBERS, {"is_2fa_enabled": "false"}, 2),
         (MEMBERS, {"last_login": None}, 0),
+        (MEMBERS, {"last_login": {"before": "0d"}}, 5),
+        (MEMBERS, {"last_login": {"before": "36500d"}}, 0),
+        (MEMBERS, {"extra.never": {"before": "36500d"}}, 5),
         (MEMBERS, {"user.uuid": SEED.member_uuid.replace("-", "").upper()}, 1),
         (MEMBERS, {"user.hedgehog_config.color": "red"}, 0),
         (INVITES, {"is_expired": True}, 1),
@@ -81,6 +87,12 @@ def test_impossible_filters_are_refused_before_sending(
 @pytest.mark.usefixtures("sandbox")
 def test_rows_are_compared_by_the_type_of_the_field(cls: Any, where: Any, count: int) -> None:
     assert run(cls, where=where, count_only=True) == count
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_only_times_have_an_age() -> None:
+    with pytest.raises(AirflowFailException, match=r"Compare only times with 'before': user\.email"):
+        run(MEMBERS, where={"user.email": {"before": "90d"}})
 
 
 @pytest.mark.usefixtures("sandbox")

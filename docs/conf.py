@@ -22,6 +22,7 @@ from typing_extensions import is_typeddict  # noqa: E402
 
 import airflow_provider_workspace  # noqa: E402 - from the path above
 from airflow_provider_workspace.api import bodies  # noqa: E402
+from airflow_provider_workspace.operators.arguments import Arg  # noqa: E402
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -45,11 +46,12 @@ nitpick_ignore_regex = [
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"show-inheritance": True, "exclude-members": "model_config, declared"}
+autodoc_default_options = {"exclude-members": "model_config, declared"}
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 80
+Arg.__class_getitem__ = classmethod(lambda _cls, kind: kind)  # type: ignore[assignment]  # its type is the argument's
 # Classes whose arguments many operators or sensors have: a section shows them once.
 COMMON = {
     *("OfOrganization", "OfProject", "OfUser", "SelectsRows", "WorkspaceApprovalMixin", "WorkspaceCreateOperator"),
@@ -58,6 +60,8 @@ COMMON = {
 }
 # The sections of those that are not on the page of operators.
 SECTIONS = {"WorkspaceOrganizationOperator": "organization-arguments", "WorkspaceSensor": "sensor-arguments"}
+# Operators whose arguments the task group of a window sets.
+INNER = re.compile(r"Workspace(Open|Hold|Guard|Close)MaintenanceWindow|WorkspacePauseWindow|WorkspaceWindow")
 # Modules whose arguments are what people look for.
 REFERENCE = re.compile(r"airflow_provider_workspace\.(operators|sensors|task_groups|triggers)\b")
 
@@ -95,13 +99,15 @@ def link_pictures(_app: Sphinx, doctree: nodes.document) -> None:
             image["width"] = "100%"
 
 
-def list_fields(_app: Sphinx, _what: str, _name: str, obj: Any, _options: object, lines: list[str]) -> None:
-    """Name the fields of a record, an operation, or what a method takes as ``**fields``, in one line."""
+def list_fields(_app: Sphinx, what: str, _name: str, obj: Any, _options: object, lines: list[str]) -> None:
+    """Name the fields of a record in one line, and where those are that a method takes as ``**fields``."""
+    if what == "module":  # of the package's authors
+        lines.clear()
     body = re.fullmatch(r"Unpack\[(?:\w+\.)*(\w+)\]", str(getattr(obj, "__annotations__", {}).get("fields")))
-    fields = getattr(obj, "model_fields", None) or (is_typeddict(obj) and obj.__annotations__)
+    fields = obj.__annotations__ if is_typeddict(obj) else getattr(obj, "model_fields", {})
     if body:
         lines += ["", f"Fields: :class:`~{bodies.__name__}.{body[1]}`."]
-    elif fields:
+    elif fields and not hasattr(obj, "endpoint"):
         lines += ["", "Fields: " + ", ".join(f"``{name}``" for name in fields) + "."]
 
 
@@ -119,6 +125,9 @@ def common(obj: Any) -> list[str]:
 
 def list_arguments(_app: Sphinx, what: str, name: str, obj: Any, _options: object, lines: list[str]) -> None:
     """Show the arguments of an operator or sensor in one table, also those that its base classes declare for few."""
+    if INNER.match(getattr(obj, "__name__", "")):
+        lines[:] = "\n".join(lines).partition("\n:")[0].split("\n")
+        return
     shared = common(obj) if hasattr(obj, "declared") else []
     for base in obj.__mro__[1:] if hasattr(obj, "declared") else ():
         for argument, text in declared_by(base).items():
@@ -129,7 +138,7 @@ def list_arguments(_app: Sphinx, what: str, name: str, obj: Any, _options: objec
     names = [head[1] for line in lines if (head := re.match(r":param (\w+_\w+):", line))]
     if names and what in ("class", "function") and REFERENCE.match(name):
         lines[:0] = [".. index:: " + ", ".join(f"! {each}" for each in names), ""]
-    if shared:
+    if shared and obj.__name__ not in {*COMMON} - {*SECTIONS}:
         bases = [base.__name__ for base in obj.__mro__[1:]]
         where = next((SECTIONS[base] for base in bases if base in SECTIONS), "common-arguments")
         lines += ["", f":ref:`Common arguments <{where}>`: " + ", ".join(f"``{each}``" for each in shared)]
@@ -158,17 +167,8 @@ def index_rows(app: Sphinx, doctree: nodes.document) -> None:
             row[0].insert(0, addnodes.index(entries=[("single", name, target, "main", None)]))
 
 
-def name_bases(_app: Sphinx, _name: str, obj: Any, _options: object, bases: list[Any]) -> None:
-    """Name only the bases that say something: of operators those that are operators, of hooks none."""
-    if hasattr(obj, "declared"):
-        bases[:] = [base for base in bases if hasattr(base, "execute")]
-    elif hasattr(obj, "conn_type"):
-        bases.clear()
-
-
 def setup(app: Sphinx) -> None:
     """Extend Sphinx by the above."""
-    app.connect("autodoc-process-bases", name_bases)
     app.connect("autodoc-process-docstring", list_arguments)
     app.connect("autodoc-process-docstring", list_fields)
     app.connect("autodoc-process-signature", shorten)

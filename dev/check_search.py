@@ -10,10 +10,11 @@ from py_mini_racer import MiniRacer
 DOCS = Path(__file__).resolve().parents[1] / "build" / "docs"
 # The page that must come first, and queries for it.
 EXPECTED = {
-    "connection": "connection, proxy, self-signed, timeout",
+    "api/errors": "WorkspaceNotFoundError",
+    "api/index": "WorkspaceHook, list_members",
+    "connection": "connection, proxy, self-signed, timeout, consistency_time",
     "cli": "exit code",
-    "endpoints": "scope",
-    "fit": "does it fit my service",
+    "endpoints": "scope, does it fit my service",
     "faults": "backoff, duplicate, idempotent, lost answer, retry",
     "glossary": "glossary",
     "guides/audits": "audit",
@@ -31,10 +32,14 @@ EXPECTED = {
     "guides/recipes": "slack",
     "guides/rosters": "csv, duplicate rows, roster",
     "guides/status-page": "airflow ui",
-    "guides/waiting": "deferrable",
+    "guides/waiting": "deferrable, sensor, WorkspaceDomainVerifiedSensor",
     "guides/warehouse": "hr system, okta, scim, sql, warehouse",
     "migrating": "migrate",
-    "operators/index": "dry run",
+    "operators/batch_exports": "max_length",
+    "operators/dashboards": "variable_key",
+    "operators/index": "dry run, if_exists",
+    "operators/members": "WorkspaceSyncMembersOperator, max_removals",
+    "operators/send": "add another endpoint",
     "production": (
         "docker compose, cron, postgres, 429, api key, kubernetes, openlineage, pool, rate limit, rotation, "
         "secrets backend, service account, triggerer"

@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 import sys
+from dataclasses import is_dataclass
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,8 +61,8 @@ COMMON = {
 }
 # The sections of those that are not on the page of operators.
 SECTIONS = {"WorkspaceOrganizationOperator": "organization-arguments", "WorkspaceSensor": "sensor-arguments"}
-# Operators whose arguments the task group of a window sets.
-INNER = re.compile(r"Workspace(Open|Hold|Guard|Close)MaintenanceWindow|WorkspacePauseWindow|WorkspaceWindow")
+# Classes whose arguments this package sets: tasks of a window, and triggers that tasks defer to.
+INNER = re.compile(r"Workspace((Open|Hold|Guard|Close)Maintenance|Pause)?Window|Workspace(Wait|Deadline)Trigger")
 # Modules whose arguments are what people look for.
 REFERENCE = re.compile(r"airflow_provider_workspace\.(operators|sensors|task_groups|triggers)\b")
 
@@ -147,12 +148,14 @@ def list_arguments(_app: Sphinx, what: str, name: str, obj: Any, _options: objec
 def shorten(
     _app: Sphinx, _what: str, _name: str, obj: Any, _options: object, text: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """Leave out of a signature what stands elsewhere: common arguments, and fields of records, operations and errors."""
+    """Leave out of a signature what stands elsewhere: common arguments, and fields of records and errors."""
+    if INNER.match(getattr(obj, "__name__", "")):
+        return "", returned
     if hasattr(obj, "declared"):
         parameters = inspect.signature(obj).parameters.values()
         kept = [one for one in parameters if one.default is one.empty or one.name not in common(obj)]
         return str(inspect.Signature([one.replace(annotation=one.empty) for one in kept])), returned
-    if hasattr(obj, "model_fields") or (isinstance(obj, type) and issubclass(obj, Exception)):
+    if hasattr(obj, "model_fields") or is_dataclass(obj) or (isinstance(obj, type) and issubclass(obj, Exception)):
         return "", returned
     return text, returned
 

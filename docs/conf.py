@@ -155,7 +155,7 @@ def shorten(
         parameters = inspect.signature(obj).parameters.values()
         kept = [one for one in parameters if one.default is one.empty or one.name not in common(obj)]
         return str(inspect.Signature([one.replace(annotation=one.empty) for one in kept])), returned
-    if hasattr(obj, "model_fields") or is_dataclass(obj) or (isinstance(obj, type) and issubclass(obj, Exception)):
+    if isinstance(obj, type) and (hasattr(obj, "model_fields") or is_dataclass(obj) or issubclass(obj, Exception)):
         return "", returned
     return text, returned
 

@@ -10,10 +10,13 @@ from py_mini_racer import MiniRacer
 DOCS = Path(__file__).resolve().parents[1] / "build" / "docs"
 # The page that must come first, and queries for it.
 EXPECTED = {
-    "connection": "connection, proxy, self-signed, timeout, organization_id, batch_export_ids, project id",
+    "api/errors": "WorkspaceNotFoundError",
+    "api/index": "WorkspaceHook, list_members",
+    "connection": (
+        "connection, proxy, self-signed, timeout, organization_id, batch_export_ids, project id, consistency_time"
+    ),
     "cli": "exit code, exit status",
-    "endpoints": "scope",
-    "fit": "does it fit my service",
+    "endpoints": "scope, does it fit my service",
     "faults": (
         "backoff, duplicate, idempotent, lost answer, retry, is it safe to clear a task, worker dies while inviting, "
         "two runs at once"
@@ -34,10 +37,13 @@ EXPECTED = {
     "index": "license",
     "guides/rosters": "csv, duplicate rows, roster",
     "guides/status-page": "airflow ui",
-    "guides/waiting": "deferrable",
+    "guides/waiting": "deferrable, sensor, WorkspaceDomainVerifiedSensor",
     "guides/warehouse": "hr system, okta, scim, sql, warehouse",
     "migrating": "migrate",
-    "operators/index": "dry run",
+    "operators/batch_exports": "max_length",
+    "operators/dashboards": "variable_key",
+    "operators/index": "dry run, if_exists",
+    "operators/members": "WorkspaceSyncMembersOperator, max_removals",
     "production": (
         "docker compose, cron, postgres, 429, api key, kubernetes, openlineage, pool, rate limit, rotation, "
         "secrets backend, service account, triggerer"

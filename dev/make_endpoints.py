@@ -1,4 +1,4 @@
-"""Generate docs/endpoints.md: each operation of the interface with its scope, hook method and operator."""
+"""Generate the table of docs/endpoints.md: each operation of the interface with its scope, hook method and operator."""
 
 from __future__ import annotations
 
@@ -10,21 +10,8 @@ from airflow_provider_workspace.api.operations import OPERATIONS
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "endpoints.md"
-HEAD = """---
-hide-toc: true
----
-
-# Endpoints and scopes
-
-```{index} ! scope, ! endpoint
-```
-
-Each operation of the API, the scope that the key needs, and the hook method and operator that send it. "Not shown"
-means that the interface does not document the scope.
-
-| operation, method and path | scope | hook method, operator |
-| --- | --- | --- |
-"""
+# The table follows the text of the page.
+HEAD = "| operation, method and path | scope | hook method, operator |\n| --- | --- | --- |\n"
 
 
 def method_of(operation: str) -> str | None:
@@ -47,7 +34,7 @@ def page() -> str:
             sent_by = f"`{method}`<br>`{operator}`"
         scope = f"`{row.scope}`" if row.scope else "not shown"
         rows.append(f"| {name}<br>`{row.method} {row.path}` | {scope} | {sent_by} |")
-    return HEAD + "\n".join(rows) + "\n"
+    return TARGET.read_text(encoding="utf-8").partition(HEAD)[0] + HEAD + "\n".join(rows) + "\n"
 
 
 if __name__ == "__main__":

@@ -142,15 +142,6 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     """
     Base of the operators: calls the service and returns plain JSON.
 
-    If the result is a record with an ``id``, the id is also pushed as the XCom ``id``, so that ``task.output["id"]``
-    works. An operator that creates a record pushes the XCom ``created``: whether this task created it or found it.
-
-    If the record differs from what was requested, the XCom ``not_applied`` lists the fields, each with ``field``,
-    ``asked`` and ``got``.
-
-    A permanent error (invalid input, a key without the scope, an unknown id) fails the task without retries; after any
-    other error Airflow retries the task.
-
     :param return_secrets: whether the result includes secret fields, such as a project's ``api_token``. XCom is
         neither masked nor encrypted: use it only where nobody else can read the XCom. Not templated, so that nobody
         who starts a run can set it

@@ -4,7 +4,7 @@ var Scorer = {
   // Of "Error messages" a message is found, by wordsOf() below, and not each word of the page.
   score: ([page, , anchor, , score]) =>
     INTERNALS.test(page) ? score - 30 : page === "messages" && !anchor ? score - 60 : score,
-  objNameMatch: 11,
+  objNameMatch: 45, // a class or method, by its whole name
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },
   objPrioDefault: 0,

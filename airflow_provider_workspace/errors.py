@@ -38,19 +38,37 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# What stands before the name of a problem; once the documentation has an address: that of its page of errors, with "#".
+PROBLEM_AT = "problem: "
+
+
+def with_problem(text: str, problem: str | None) -> str:
+    """Return a message that ends with the name of its problem, and with that of no other error that it quotes."""
+    if problem is None:
+        return text
+    return re.sub(rf" \({re.escape(PROBLEM_AT)}[a-z0-9-]+\)", "", text) + f" ({PROBLEM_AT}{problem})"
+
+
 class WorkspaceError(Exception):
     """
     Base of all exceptions of this package.
 
     :param message: what to do and what went wrong; a space stands for each character that no log shows
+    :param problem: the section of the page of errors that says more, such as ``still-paused``; ``None`` if the message
+        says all of it
     :ivar retry_after: ``Retry-After`` of the response in seconds; ``None`` if it has none
     """
 
     retry_after: float | None = None
     _permanent = True
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, message: str = "", *, problem: str | None = None) -> None:
         super().__init__("\n".join(map(printable, message.split("\n"))))
+        self.problem = problem
+
+    def __str__(self) -> str:
+        """Return the message, with the problem at its end."""
+        return with_problem(super().__str__(), self.problem)
 
     @property
     def permanent(self) -> bool:
@@ -67,17 +85,18 @@ class WorkspaceInputError(WorkspaceError, ValueError):
     An argument, row or field is invalid; nothing was sent, as the end of the message says.
 
     :param message: the argument, row or field, and what is expected
+    :param problem: that of :class:`WorkspaceError`
     """
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, problem: str | None = None) -> None:
         if not message.endswith("Nothing was sent."):
             message = f"{message}{'' if message.endswith(('.', '?')) else '.'} Nothing was sent."
-        super().__init__(message)
+        super().__init__(message, problem=problem)
 
     @property
     def why(self) -> str:
         """The message for callers that had sent something before."""
-        return str(self).removesuffix(" Nothing was sent.")
+        return with_problem(str(self.args[0]).removesuffix(" Nothing was sent."), self.problem)
 
 
 class WorkspaceStorageError(WorkspaceError):
@@ -86,10 +105,11 @@ class WorkspaceStorageError(WorkspaceError):
 
     :param message: which file, and what went wrong
     :param permanent: whether a retry fails in the same way, such as without the permission to write
+    :param problem: that of :class:`WorkspaceError`
     """
 
-    def __init__(self, message: str, *, permanent: bool = False) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, permanent: bool = False, problem: str | None = None) -> None:
+        super().__init__(message, problem=problem)
         self._permanent = permanent
 
 
@@ -103,6 +123,7 @@ class WorkspaceRequestError(WorkspaceError):
     :param retryable: whether the same request may succeed later
     :param retry_after: ``Retry-After`` in seconds; ``None`` if the response has none
     :param request_id: request id that the service returned; ``None`` if it returned none
+    :param problem: that of :class:`WorkspaceError`
     """
 
     def __init__(
@@ -114,8 +135,9 @@ class WorkspaceRequestError(WorkspaceError):
         retryable: bool = True,
         retry_after: float | None = None,
         request_id: str | None = None,
+        problem: str | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, problem=problem)
         self.operation = operation
         self.outcome = outcome
         self.retryable = retryable

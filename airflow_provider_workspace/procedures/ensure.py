@@ -137,7 +137,9 @@ def _send_create(
             log.info("Created the %s.", what)
             return answer, True
     msg = f"Look for the {what} in the workspace: it was sent {MAX_SENDS} times, without an answer or an effect."
-    error = errors.WorkspaceOutcomeUnknownError(msg, operation=type(operation).__name__, retryable=False)
+    error = errors.WorkspaceOutcomeUnknownError(
+        msg, operation=type(operation).__name__, retryable=False, problem="outcome-unknown"
+    )
     error.caller_looks_up = True
     raise error from lost
 
@@ -227,6 +229,7 @@ def check_gone(error: errors.WorkspaceNotFoundError, find: Callable[[], object] 
     """
     if find is None and not error.from_service:
         error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
+        error.problem = "not-found-by-proxy"
         raise error
     if find is not None and find():
         error.retryable = True
@@ -258,4 +261,5 @@ def _not_seen(what: str, operation: Operation[Any], seconds: float, note: str = 
         f"Check it in the workspace: the service says that {what}, but did not show it within {seconds:g} s.{note}",
         operation=type(operation).__name__,
         outcome=Outcome.UNKNOWN.value,
+        problem="effect-not-shown",
     )

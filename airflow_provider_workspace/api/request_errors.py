@@ -61,21 +61,15 @@ HINTS = (
         "/collaborators/",
     ),
     Hint(400, r"\blevel\b", "Pass level=37, which allows editing at known services.", "/collaborators/"),
-    Hint(400, "", "Correct the request; a retry fails the same way.", problem="request-refused"),
+    Hint(400, "", "Correct the request; a retry fails the same way."),
     Hint(
         401,
         "",
         "Check the API key in the password of {source}. If it is right, let its owner open a project in the workspace: "
         "known services refuse this while the owner has no current project.",
         "/batch_exports/",
-        "api-key-refused",
     ),
-    Hint(
-        401,
-        "",
-        "The API key in the password of {source} is missing, wrong or revoked. Replace it.",
-        problem="api-key-refused",
-    ),
+    Hint(401, "", "The API key in the password of {source} is missing, wrong or revoked. Replace it."),
     Hint(
         403,
         r"does not support",
@@ -122,12 +116,7 @@ HINTS = (
     ),
     Hint(403, r"\w", "The owner of the API key of {source} is not allowed to do this.", problem="level-too-low"),
     Hint(403, "", LACKS_SCOPE, problem="scope-missing"),
-    Hint(
-        404,
-        "",
-        "Check the ids: the resource does not exist, or the API key of {source} may not see it.",
-        problem="not-found",
-    ),
+    Hint(404, "", "Check the ids: the resource does not exist, or the API key of {source} may not see it."),
     Hint(405, "", "Check that the host of {source} is the address of the workspace service."),
     Hint(407, "", "Put the user and password of the proxy into 'proxy' in the extra of {source}."),
 )
@@ -182,9 +171,7 @@ def not_applied_error(
         f"{type(op).__name__} was not applied: {context.redacted(other)}."
     )
     what = f"returned {response.status}"
-    return request_error(
-        WorkspaceNotAppliedError, op, what, cure=cure, request_id=response.request_id, problem="not-applied"
-    )
+    return request_error(WorkspaceNotAppliedError, op, what, cure=cure, request_id=response.request_id)
 
 
 def incomplete_list_error(op: Operation[Any], what: str, cure: str, **details: Any) -> WorkspaceIncompleteListError:
@@ -218,7 +205,7 @@ def status_error(
         op,
         f"returned {status}{about}{said}",
         cure="This may be temporary: try again." if passing else cure,
-        problem=None if passing else problem,
+        problem="" if passing else problem,
         outcome=outcome_of_status(status),
         status=status,
         code=code,
@@ -276,14 +263,14 @@ def _hint(
             return hint.cure.format(source=context.source, scope=scope), hint.problem
     if status == 429:
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
-        return f"Rate limit exceeded: retry {when}, or limit concurrent tasks by an Airflow pool.", "rate-limited"
+        return f"Rate limit exceeded: retry {when}, or limit concurrent tasks by an Airflow pool.", None
     if 300 <= status < 400:
         where = context.redacted(_redirect_target(response.headers.get("location")))
-        cure = f"The redirect to {where} was not followed. If that is the service, set it as host of {context.source}."
-        return cure, None
+        cure = "The redirect to {} was not followed. If that is the service, set it as host of {}."
+        return cure.format(where, context.source), None
     if status >= 500 or status == 408:
-        return "The service or a proxy failed. If it keeps failing, check its status.", "service-failed"
-    return "The service refused the request.", "request-refused"
+        return "The service or a proxy failed. If it keeps failing, check its status.", None
+    return "The service refused the request.", None
 
 
 def _redirect_target(location: str | None) -> str:
@@ -329,7 +316,6 @@ def final_error(
     unknown = WorkspaceOutcomeUnknownError(
         f"{op.endpoint.look_for} {type(op).__name__} may or may not have been applied. It was not sent again, because "
         f"that could apply it twice. {error}",
-        problem="outcome-unknown",
         operation=error.operation,
         outcome=error.outcome,
         retryable=False,

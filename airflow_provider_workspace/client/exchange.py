@@ -193,32 +193,24 @@ def attempt_error(
         what = f"returned more than {settings.max_response_bytes:,} bytes"
         return request_error(WorkspaceResponseError, op, what, cure=cure, retryable=False)
     if not sent:
-        cure, problem = f"Check the host, port and proxy of {context.source}.", "not-reached"
-        retryable = not isinstance(error, ValueError | http.client.InvalidURL)  # such a host name or URL is permanent
+        cure = f"Check the host, port and proxy of {context.source}."
+        # Such a host name or URL is permanent.
+        details: dict[str, Any] = {"retryable": not isinstance(error, ValueError | http.client.InvalidURL)}
         tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
         if timeout:
             why = f"no connection within {settings.total_timeout if overdue else settings.connect_timeout:g} s"
         elif tls is not None and not isinstance(tls, TRANSIENT_TLS_ERRORS):
-            why, retryable, problem = f"TLS failed, {type(tls).__name__}: {tls}", False, "tls-failed"
+            why, details = f"TLS failed, {type(tls).__name__}: {tls}", {"retryable": False, "problem": "tls-failed"}
             if isinstance(tls, ssl.SSLCertVerificationError):
                 cure = f"Correct the host or proxy of {context.source}, or set 'verify' in its extra to your CA file."
         what = f"was not sent: {redacted(why).rstrip('.: ')}"
-        return request_error(
-            WorkspaceConnectionError,
-            op,
-            what,
-            cure=cure,
-            outcome=Outcome.NOT_SENT,
-            retryable=retryable,
-            problem=problem,
-        )
+        return request_error(WorkspaceConnectionError, op, what, cure=cure, outcome=Outcome.NOT_SENT, **details)
     if timeout:
         setting = "total_timeout" if overdue else "read_timeout"
         why = f"{'not within' if overdue else 'nothing for'} {getattr(settings, setting):g} s"
         cure = f"Raise {setting} in the extra of {context.source} if the service needs longer."
     what = f"was sent, but no complete response arrived: {redacted(why).rstrip('.: ')}"
-    kind, problem = (WorkspaceTimeoutError, "no-answer") if timeout else (WorkspaceTransportError, "connection-broken")
-    return request_error(kind, op, what, cure=cure, problem=problem)
+    return request_error(WorkspaceTimeoutError if timeout else WorkspaceTransportError, op, what, cure=cure)
 
 
 def _causes(error: BaseException) -> list[BaseException]:

@@ -76,7 +76,6 @@ class WorkspaceSendOperator(SelectsRows, WorkspaceWriteOperator):
                 "task; before Airflow 3.3, start a new run.",
                 operation=name,
                 retryable=False,
-                problem="outcome-unknown",
             )
         state.begin(what)
         try:

@@ -137,9 +137,7 @@ def _send_create(
             log.info("Created the %s.", what)
             return answer, True
     msg = f"Look for the {what} in the workspace: it was sent {MAX_SENDS} times, without an answer or an effect."
-    error = errors.WorkspaceOutcomeUnknownError(
-        msg, operation=type(operation).__name__, retryable=False, problem="outcome-unknown"
-    )
+    error = errors.WorkspaceOutcomeUnknownError(msg, operation=type(operation).__name__, retryable=False)
     error.caller_looks_up = True
     raise error from lost
 

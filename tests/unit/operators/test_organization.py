@@ -625,7 +625,7 @@ def test_what_the_service_does_not_show_is_sent_and_never_taken_as_equal(sandbox
         rows = [row.to_dict() for row in hook.list_domains()]
     say(sandbox, "list_domains", *({key: row[key] for key in ("id", "domain")} for row in rows))
     applied = run.apply("verification", approved=approved)["verification"]
-    assert applied["table"].startswith("0 created, 0 changed, 0 removed, 1 cannot be known\n  ! domain northwind.")
+    assert applied["table"].startswith("0 created, 0 changed, 0 removed, 1 cannot be known\n    domain northwind.")
     assert "sso_enforcement: saml, sent each time: the service does not show sso_enforcement" in applied["table"]
     assert [row["status"] for row in applied["changes"]] == ["done"]
     assert effects(sandbox) == ["create_domain", "update_domain"]
@@ -652,7 +652,7 @@ def test_a_collaborator_who_cannot_be_known_is_drift(sandbox: SandboxServer, var
     # A collaborator who is no member, and whose address is not shown.
     rows.append({**rows[0], "id": "x", "user": None, "user_uuid": SEED.research_uuid})
     sandbox.inject("say", "list_dashboard_collaborators", body=rows, times=None)
-    drifts(run, rf"1 differences, of which 1 cannot be known\..*\n  ! collaborator {SEED.research_uuid} of Default")
+    drifts(run, rf"1 differences, of which 1 cannot be known\..*\n    collaborator {SEED.research_uuid} of Default")
     entry["collaborators"] += ["guest@example.com"]  # type: ignore[operator]
     del run.file["complete"]
     drifts(run, r"! collaborator guest@example\.com .*, unless one of 1")

@@ -38,19 +38,38 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+# What stands before the name of a problem; once the documentation has an address: that of its page of errors, with "#".
+PROBLEM_AT = "problem: "
+
+
+def with_problem(text: str, problem: str | None) -> str:
+    """Return a message that ends with the name of its problem, and with that of no other error that it quotes."""
+    if not problem:
+        return text
+    return re.sub(rf" \({re.escape(PROBLEM_AT)}[a-z0-9-]+\)", "", text) + f" ({PROBLEM_AT}{problem})"
+
+
 class WorkspaceError(Exception):
     """
     Base of all exceptions of this package.
 
     :param message: what to do and what went wrong; a space stands for each character that no log shows
+    :param problem: the section of the page of errors that says more, such as ``still-paused``; by default that of the
+        class; an empty text if the message says all of it
     :ivar retry_after: ``Retry-After`` of the response in seconds; ``None`` if it has none
     """
 
     retry_after: float | None = None
+    problem: str | None = None
     _permanent = True
 
-    def __init__(self, message: str = "") -> None:
+    def __init__(self, message: str = "", *, problem: str | None = None) -> None:
         super().__init__("\n".join(map(printable, message.split("\n"))))
+        self.problem = self.problem if problem is None else problem
+
+    def __str__(self) -> str:
+        """Return the message, with the problem at its end."""
+        return with_problem(super().__str__(), self.problem)
 
     @property
     def permanent(self) -> bool:
@@ -67,17 +86,18 @@ class WorkspaceInputError(WorkspaceError, ValueError):
     An argument, row or field is invalid; nothing was sent, as the end of the message says.
 
     :param message: the argument, row or field, and what is expected
+    :param problem: that of :class:`WorkspaceError`
     """
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, problem: str | None = None) -> None:
         if not message.endswith("Nothing was sent."):
             message = f"{message}{'' if message.endswith(('.', '?')) else '.'} Nothing was sent."
-        super().__init__(message)
+        super().__init__(message, problem=problem)
 
     @property
     def why(self) -> str:
         """The message for callers that had sent something before."""
-        return str(self).removesuffix(" Nothing was sent.")
+        return with_problem(str(self.args[0]).removesuffix(" Nothing was sent."), self.problem)
 
 
 class WorkspaceStorageError(WorkspaceError):
@@ -86,10 +106,11 @@ class WorkspaceStorageError(WorkspaceError):
 
     :param message: which file, and what went wrong
     :param permanent: whether a retry fails in the same way, such as without the permission to write
+    :param problem: that of :class:`WorkspaceError`
     """
 
-    def __init__(self, message: str, *, permanent: bool = False) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, permanent: bool = False, problem: str | None = None) -> None:
+        super().__init__(message, problem=problem)
         self._permanent = permanent
 
 
@@ -103,6 +124,7 @@ class WorkspaceRequestError(WorkspaceError):
     :param retryable: whether the same request may succeed later
     :param retry_after: ``Retry-After`` in seconds; ``None`` if the response has none
     :param request_id: request id that the service returned; ``None`` if it returned none
+    :param problem: that of :class:`WorkspaceError`
     """
 
     def __init__(
@@ -114,8 +136,9 @@ class WorkspaceRequestError(WorkspaceError):
         retryable: bool = True,
         retry_after: float | None = None,
         request_id: str | None = None,
+        problem: str | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, problem=problem)
         self.operation = operation
         self.outcome = outcome
         self.retryable = retryable
@@ -132,13 +155,19 @@ class WorkspaceRequestError(WorkspaceError):
 class WorkspaceConnectionError(WorkspaceRequestError):
     """The request was not sent."""
 
+    problem = "not-reached"
+
 
 class WorkspaceTransportError(WorkspaceRequestError):
     """The connection broke after the request was sent, so the request may have been applied."""
 
+    problem = "connection-broken"
+
 
 class WorkspaceTimeoutError(WorkspaceTransportError):
     """No response arrived in time; the request may have been applied."""
+
+    problem = "no-answer"
 
 
 class WorkspaceResponseError(WorkspaceRequestError):
@@ -147,6 +176,8 @@ class WorkspaceResponseError(WorkspaceRequestError):
 
 class WorkspaceNotAppliedError(WorkspaceRequestError):
     """The service reported success, but its response shows another value than was sent."""
+
+    problem = "not-applied"
 
 
 class WorkspaceDuplicateError(WorkspaceRequestError):
@@ -168,6 +199,7 @@ class WorkspaceOutcomeUnknownError(WorkspaceRequestError):
     :ivar caller_looks_up: whether the caller looks for the effect before it sends the write again
     """
 
+    problem = "outcome-unknown"
     caller_looks_up: bool = False
 
     @property
@@ -213,9 +245,13 @@ class WorkspaceStatusError(WorkspaceRequestError):
 class WorkspaceBadRequestError(WorkspaceStatusError):
     """400: the service refused the content of the request."""
 
+    problem = "request-refused"
+
 
 class WorkspaceAuthenticationError(WorkspaceStatusError):
     """401: the API key is missing, wrong or revoked."""
+
+    problem = "api-key-refused"
 
 
 class WorkspacePermissionError(WorkspaceStatusError):
@@ -225,6 +261,8 @@ class WorkspacePermissionError(WorkspaceStatusError):
 class WorkspaceNotFoundError(WorkspaceStatusError):
     """404: no such resource, or not visible to this API key."""
 
+    problem = "not-found"
+
 
 class WorkspaceMethodNotAllowedError(WorkspaceStatusError):
     """405: the service does not offer this, such as the hard delete of a dashboard."""
@@ -233,6 +271,8 @@ class WorkspaceMethodNotAllowedError(WorkspaceStatusError):
 class WorkspaceRateLimitError(WorkspaceStatusError):
     """429: too many requests; see ``retry_after``."""
 
+    problem = "rate-limited"
+
 
 class WorkspaceRedirectError(WorkspaceStatusError):
     """3xx: a redirect that was not followed."""
@@ -240,6 +280,8 @@ class WorkspaceRedirectError(WorkspaceStatusError):
 
 class WorkspaceServerError(WorkspaceStatusError):
     """5xx: the service or a proxy failed; a write may have been applied."""
+
+    problem = "service-failed"
 
 
 # The classes of further statuses are WorkspaceRedirectError, WorkspaceServerError and WorkspaceStatusError.

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from itertools import chain, cycle
 from pathlib import Path
 
 from py_mini_racer import MiniRacer
 
-DOCS = Path(__file__).resolve().parents[1] / "build" / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs" / "_ext"))
+from messages import TOPICS, messages  # noqa: E402 - from the path above
+
+DOCS = ROOT / "build" / "docs"
 # The page that must come first, and queries for it.
 EXPECTED = {
     "api/errors": "WorkspaceNotFoundError",
@@ -16,6 +22,7 @@ EXPECTED = {
         "connection, proxy, self-signed, timeout, organization_id, batch_export_ids, project id, consistency_time"
     ),
     "cli": "exit code, exit status",
+    "errors": "401, 403, 404, error message, troubleshooting, task deferred forever",
     "endpoints": "scope, does it fit my service",
     "faults": (
         "backoff, duplicate, idempotent, lost answer, retry, is it safe to clear a task, worker dies while inviting, "
@@ -52,7 +59,6 @@ EXPECTED = {
     "scale": "performance",
     "still-paused": "stuck paused, my export is stuck paused",
     "testing": "pytest, pytest hangs",
-    "troubleshooting": ("401, 403, 404, error message, troubleshooting, task deferred forever"),
     "upgrading": "compatibility, deprecation, uninstall, upgrade",
 }
 # What Sphinx's search asks of a browser, and the page that it shows first.
@@ -62,7 +68,7 @@ var _ready = () => {}, _ = (text) => text;
 """
 # What a message is pasted with: where it stands in the log, and names and figures in place of "…".
 LINE = "[2026-01-01T06:00:00.123Z] {{taskinstance.py:1234}} ERROR - Task failed with exception {} northwind-4711"
-FIRST = "(query) => Search._performSearch(...Search._parseQuery(query)).at(-1)?.[0] ?? 'nothing'"
+FIRST = "(query) => Search._performSearch(...Search._parseQuery(query)).at(-1) ?? ['nothing']"
 
 
 def main() -> int:
@@ -71,23 +77,25 @@ def main() -> int:
     engine.eval(BROWSER)
     for script in ("_static/searchtools.js", "_static/language_data.js", "searchindex.js"):
         engine.eval((DOCS / script).read_text())
-    engine.eval(f"var first = {FIRST};")
+    engine.eval(
+        f"var hit = {FIRST}, first = (query) => hit(query)[0], section = (query) => hit(query)[0] + hit(query)[2];"
+    )
     wrong = [
         f"A search for '{query}' finds {found} first, not {page}: add <!-- index: ! {query} --> to that page."
         for page, queries in EXPECTED.items()
         for query in queries.split(", ")
         if (found := engine.call("first", query)) != page
     ]
-    titles = engine.eval(
-        "Object.keys(Search._index.alltitles).filter((title) => Search._index.alltitles[title].some("
-        "([file]) => wordsOf(title).size > 2 && Search._index.docnames[file] === 'messages')).join('\\n')"
-    ).split("\n")
-    lines = [LINE.format(title.replace("…", "4711")) for title in titles]
-    wrong += [
-        f"The line '{line}' finds {found} first."
-        for line in lines
-        if (found := engine.call("first", line)) != "messages"
-    ]
+    for topic, texts in messages().items():
+        for text in (text for text in texts if len(re.findall(r"\w{4,}", text)) > 3):
+            line = LINE.format(text.replace("…", "4711"))
+            if (found := engine.call("first", line)) not in ("errors", TOPICS[topic][1].removesuffix(".md")):
+                wrong.append(f"The line '{line}' finds {found} first.")
+    # Behind whatever message it stands.
+    sections = re.findall(r"^### (.+)", (ROOT / "docs" / "errors.md").read_text(), re.MULTILINE)
+    for problem, text in zip(sections, cycle(chain(*messages().values()))):
+        if engine.call("section", f"{LINE.format(text)} (problem: {problem})") != f"errors#{problem}":
+            wrong.append(f"A line that ends with (problem: {problem}) does not find its section first.")
     print(*wrong, sep="\n", end="\n" if wrong else "")
     return 1 if wrong else 0
 

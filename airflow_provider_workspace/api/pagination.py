@@ -145,7 +145,7 @@ class Pages(Generic[T]):
                 "counts wrong, set trust_counts to false in the extra of the connection."
             )
             what = f"counts {most} rows, and {self.start + self.distinct} came in {self.reads} readings"
-            raise incomplete_list_error(self.first, what, cure)
+            raise incomplete_list_error(self.first, what, cure, problem="list-too-short")
         limit = getattr(self.current, "limit", None)
         self._begin(self.first.model_copy(update={"limit": max(1, limit - 1)}) if limit else self.first)
         return self.current

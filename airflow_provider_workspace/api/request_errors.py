@@ -41,12 +41,14 @@ class Hint(NamedTuple):
     :param words: case-insensitive pattern for the error detail, the only thing that distinguishes errors of one status
     :param cure: what to do; ``{source}`` is the connection, ``{scope}`` the missing scope
     :param path: part of the paths of the operations that it applies to
+    :param problem: that of :class:`~airflow_provider_workspace.errors.WorkspaceError`
     """
 
     status: int
     words: str
     cure: str
     path: str = ""
+    problem: str | None = None
 
 
 # The first match is used.
@@ -73,6 +75,7 @@ HINTS = (
         r"does not support",
         "Use a key of another kind, or do this in the workspace while logged in: the service refuses this request for "
         "API keys such as that of {source}, whatever their scopes.",
+        problem="key-kind-refused",
     ),
     Hint(
         403,
@@ -83,8 +86,9 @@ HINTS = (
         403,
         r"(access|belong) to the organi[sz]ation|member of the organi[sz]ation",
         "Check organization_id: the owner of the API key of {source} has no access to it.",
+        problem="no-access-to-organization",
     ),
-    Hint(403, r"\bscope", LACKS_SCOPE),
+    Hint(403, r"\bscope", LACKS_SCOPE, problem="scope-missing"),
     Hint(
         403,
         r"\bplan\b|upgrade|subscription|billing|maximum (limit|number)",
@@ -108,9 +112,10 @@ HINTS = (
         403,
         r"level|permission|admin|owner|not allowed|insufficient",
         "Use the API key of somebody with a higher access level: that of the owner of the key of {source} is too low.",
+        problem="level-too-low",
     ),
-    Hint(403, r"\w", "The owner of the API key of {source} is not allowed to do this."),
-    Hint(403, "", LACKS_SCOPE),
+    Hint(403, r"\w", "The owner of the API key of {source} is not allowed to do this.", problem="level-too-low"),
+    Hint(403, "", LACKS_SCOPE, problem="scope-missing"),
     Hint(404, "", "Check the ids: the resource does not exist, or the API key of {source} may not see it."),
     Hint(405, "", "Check that the host of {source} is the address of the workspace service."),
     Hint(407, "", "Put the user and password of the proxy into 'proxy' in the extra of {source}."),
@@ -152,7 +157,9 @@ def unreadable_error(
         "responds in its place."
     )
     what = f"returned {response.status} with {found}, {content_type[:80]}"
-    return request_error(WorkspaceResponseError, op, what, cure=cure, request_id=response.request_id)
+    return request_error(
+        WorkspaceResponseError, op, what, cure=cure, request_id=response.request_id, problem="not-the-service"
+    )
 
 
 def not_applied_error(
@@ -190,13 +197,15 @@ def status_error(
     others = (WorkspaceRedirectError, WorkspaceStatusError, WorkspaceServerError)
     about = f" (field '{attr}')" if attr else ""
     words = f"{attr or ''} {detail or ''}".strip()
+    cure, problem = _hint(op, response, context, words, retry_after)
     passing = status in op.endpoint.passing_statuses and attr is None
     said = f": {detail.rstrip('.')}" if detail else " without details"
     error = request_error(
         ERRORS_BY_STATUS.get(status, others[min(status, 500) // 100 - 3]),
         op,
         f"returned {status}{about}{said}",
-        cure="This may be temporary: try again." if passing else _hint(op, response, context, words, retry_after),
+        cure="This may be temporary: try again." if passing else cure,
+        problem="" if passing else problem,
         outcome=outcome_of_status(status),
         status=status,
         code=code,
@@ -236,29 +245,32 @@ def _parse_error_body(body: bytes) -> tuple[tuple[str | None, str | None, str | 
     return (detail, code, attr), from_service
 
 
-def _hint(op: Operation[Any], response: Response, context: RequestContext, said: str, retry_after: float | None) -> str:
+def _hint(
+    op: Operation[Any], response: Response, context: RequestContext, said: str, retry_after: float | None
+) -> tuple[str, str | None]:
     """
-    Return what to do about a status.
+    Return what to do about a status, and the problem.
 
     :param said: field and detail of the error
     """
     status = response.status
     if status == 405 and op.endpoint.instead:
-        return op.endpoint.instead
+        return op.endpoint.instead, None
     named = re.search(r"scope\W+([a-z_]+:[a-z]+)", said)
     scope = (named[1] if named else op.endpoint.scope) or "that it lacks"
     for hint in HINTS:
         if hint.status == status and hint.path in op.endpoint.path and re.search(hint.words, said, re.IGNORECASE):
-            return hint.cure.format(source=context.source, scope=scope)
+            return hint.cure.format(source=context.source, scope=scope), hint.problem
     if status == 429:
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
-        return f"Rate limit exceeded: retry {when}, or limit concurrent tasks by an Airflow pool."
+        return f"Rate limit exceeded: retry {when}, or limit concurrent tasks by an Airflow pool.", None
     if 300 <= status < 400:
         where = context.redacted(_redirect_target(response.headers.get("location")))
-        return f"The redirect to {where} was not followed. If that is the service, set it as host of {context.source}."
+        cure = "The redirect to {} was not followed. If that is the service, set it as host of {}."
+        return cure.format(where, context.source), None
     if status >= 500 or status == 408:
-        return "The service or a proxy failed. If it keeps failing, check its status."
-    return "The service refused the request."
+        return "The service or a proxy failed. If it keeps failing, check its status.", None
+    return "The service refused the request.", None
 
 
 def _redirect_target(location: str | None) -> str:

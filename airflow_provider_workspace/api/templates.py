@@ -48,4 +48,4 @@ def no_value_error(name: str, value: Any = None) -> WorkspaceInputError:
     from airflow_provider_workspace.errors import WorkspaceInputError
 
     found = "it returned no value" if value is None else f"its template found no value and rendered to '{value}'"
-    return WorkspaceInputError(f"Check the task that {name} comes from: {found}")
+    return WorkspaceInputError(f"Check the task that {name} comes from: {found}", problem="template-without-value")

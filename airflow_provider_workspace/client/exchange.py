@@ -194,18 +194,17 @@ def attempt_error(
         return request_error(WorkspaceResponseError, op, what, cure=cure, retryable=False)
     if not sent:
         cure = f"Check the host, port and proxy of {context.source}."
-        retryable = not isinstance(error, ValueError | http.client.InvalidURL)  # such a host name or URL is permanent
+        # Such a host name or URL is permanent.
+        details: dict[str, Any] = {"retryable": not isinstance(error, ValueError | http.client.InvalidURL)}
         tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
         if timeout:
             why = f"no connection within {settings.total_timeout if overdue else settings.connect_timeout:g} s"
         elif tls is not None and not isinstance(tls, TRANSIENT_TLS_ERRORS):
-            why, retryable = f"TLS failed, {type(tls).__name__}: {tls}", False
+            why, details = f"TLS failed, {type(tls).__name__}: {tls}", {"retryable": False, "problem": "tls-failed"}
             if isinstance(tls, ssl.SSLCertVerificationError):
                 cure = f"Correct the host or proxy of {context.source}, or set 'verify' in its extra to your CA file."
         what = f"was not sent: {redacted(why).rstrip('.: ')}"
-        return request_error(
-            WorkspaceConnectionError, op, what, cure=cure, outcome=Outcome.NOT_SENT, retryable=retryable
-        )
+        return request_error(WorkspaceConnectionError, op, what, cure=cure, outcome=Outcome.NOT_SENT, **details)
     if timeout:
         setting = "total_timeout" if overdue else "read_timeout"
         why = f"{'not within' if overdue else 'nothing for'} {getattr(settings, setting):g} s"

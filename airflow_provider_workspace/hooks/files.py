@@ -148,19 +148,20 @@ class StoredFile(_File):
             raise
         except FileNotFoundError:
             if done == "read":
-                raise WorkspaceInputError(f"There is no file {self}") from None
+                raise WorkspaceInputError(f"There is no file {self}", problem="file-missing") from None
             raise WorkspaceStorageError(f"There is no bucket or folder for the file {self}", permanent=True) from None
         except PermissionError as error:
             key = f"connection '{self.conn_id}'" if self.conn_id else "the credentials of this worker"
             msg = f"Permission denied: {self} cannot be {done} with {key} ({error})"
             if done == "read":
-                raise WorkspaceInputError(msg) from error
-            raise WorkspaceStorageError(msg, permanent=True) from error
+                raise WorkspaceInputError(msg, problem="file-forbidden") from error
+            raise WorkspaceStorageError(msg, permanent=True, problem="file-forbidden") from error
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EBUSY:  # s3fs: replaced while it was read
                 raise WorkspaceInputError(f"Wait until {self} is complete: it changed while it was read") from None
             raise WorkspaceStorageError(
-                f"The object store failed: {self} cannot be {done} ({type(error).__name__}: {error})"
+                f"The object store failed: {self} cannot be {done} ({type(error).__name__}: {error})",
+                problem="object-store-failed",
             ) from error
 
 
@@ -181,7 +182,7 @@ class LocalFile(_File):
         try:
             mode = self.path.stat().st_mode
         except FileNotFoundError:
-            raise WorkspaceInputError(f"There is no file {self} on this worker") from None
+            raise WorkspaceInputError(f"There is no file {self} on this worker", problem="file-missing") from None
         except ValueError as error:  # such as a null byte
             raise WorkspaceInputError(f"{self} is not a path: {error}") from None
         if not stat.S_ISREG(mode):  # reading a pipe or a device may never end

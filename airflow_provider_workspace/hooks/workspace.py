@@ -208,7 +208,8 @@ class WorkspaceHook(WorkspaceConnectionHook):
         settings = self.client.settings
         default: str | None = getattr(settings, name)
         if default is None:
-            raise WorkspaceConfigError(f"No {name}: pass {name}=…, or set it in the extra of {settings.source}.")
+            msg = f"No {name}: pass {name}=…, or set it in the extra of {settings.source}."
+            raise WorkspaceConfigError(msg, problem="no-default-id")
         return default
 
     def _in_organization(self, operation: Callable[..., Operation[T]], organization_id: str | None, **fields: Any) -> T:

@@ -141,7 +141,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         if asked != options:
             raise WorkspaceInputError(
                 f"Start a new run to have plan {name} approved: Airflow still shows the question of an earlier try "
-                f"({asked[0]})"
+                f"({asked[0]})",
+                problem="question-of-earlier-try",
             )
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
         for notify in [self.notifiers] if callable(self.notifiers) else self.notifiers:

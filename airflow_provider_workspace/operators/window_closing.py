@@ -98,6 +98,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
         """Resume; fail if the run was marked as failed, because Airflow would report success after this task."""
+        from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.state.task_state import TaskState
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
         from airflow_provider_workspace.windows.resuming import marked_as_failed, raise_still_paused
@@ -125,17 +126,17 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         refused = {export_id: why for export_id, why in state["never_paused"].items() if why}
         if refused:
             named = "; ".join(f"{export_id}: {why}" for export_id, why in refused.items())
-            raise AirflowFailException(
-                f"NEVER PAUSED, and so not resumed: {named} The exports that were paused are resumed: {resumed}."
-            )
+            msg = f"NEVER PAUSED, and so not resumed: {named} The exports that were paused are resumed: {resumed}."
+            raise AirflowFailException(with_problem(msg, "never-paused"))
         if state["never_paused"]:
             self.log.warning("Never paused by this window, and so not resumed: %s.", ", ".join(state["never_paused"]))
         if state["fields_refused"]:
             named = "; ".join(f"{export_id}: {why}" for export_id, why in state["fields_refused"].items())
-            raise AirflowFailException(
+            msg = (
                 "Correct resume_fields, and fill what the exports have missed by hand: they are resumed, but the "
                 f"service refused these fields. {named}"
             )
+            raise AirflowFailException(with_problem(msg, "resume-fields-refused"))
         setups = self.setup_task_ids
         if self.outcome_task_id and marked_as_failed(ti, self.outcome_task_id, setups, self.upstream_task_ids - setups):
             raise AirflowFailException(f"The run was marked as failed. Its exports are resumed: {resumed}.")
@@ -164,6 +165,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> None:
+        from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.windows.resuming import raise_still_paused
         from airflow_provider_workspace.windows.state import has_closed
 
@@ -180,11 +182,12 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
         done = resume_exports(self, self._context["ti"], self.open_task_id)
         if done.failed:
             raise_still_paused(done.failed)
-        raise AirflowFailException(
+        msg = (
             "The window is overdue: its work was not done within the maximum length. Check its tasks, which were not "
             f"stopped. Resumed: {', '.join(done.resumed) or 'none'}; "
             f"held by other windows: {', '.join(done.held) or 'none'}."
         )
+        raise AirflowFailException(with_problem(msg, "window-overdue"))
 
 
 class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):

@@ -239,7 +239,8 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
         if state.name not in ("opening", "open") and state.why != WORK_ENDED:
             raise WindowClosedError(
                 f"Clear the first task of the work that shall run, {CLEARED}, which clears the tasks that open the "
-                f"window too: the window is {state}. Nothing was sent ({window})."
+                f"window too: the window is {state}. Nothing was sent ({window}).",
+                problem="window-not-open",
             )
         last = leases[-1]
         self.workspace_url = url_for(hook.client.settings, "batch_export", dict(last))
@@ -308,6 +309,7 @@ class RequireOpenWindow:
         :raises WindowClosedError: the same before Airflow 3.3, where a lease may only seem to be missing: the task's
             ``retries`` check again
         """
+        from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.windows.leases import Window, WindowClosedError
         from airflow_provider_workspace.windows.state import window_state
 
@@ -321,7 +323,8 @@ class RequireOpenWindow:
         state = window_state(registry, registry.all(window=window), time.time())
         if state.name != "open":
             error = AirflowFailException if lists_variables() else WindowClosedError
-            raise error(
+            msg = (
                 f"Clear this task {CLEARED}, to pause the exports for this task too: the window is {state}. The task "
                 f"was not run ({window})."
             )
+            raise error(with_problem(msg, "window-not-open"))

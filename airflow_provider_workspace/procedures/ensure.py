@@ -227,6 +227,7 @@ def check_gone(error: errors.WorkspaceNotFoundError, find: Callable[[], object] 
     """
     if find is None and not error.from_service:
         error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
+        error.problem = "not-found-by-proxy"
         raise error
     if find is not None and find():
         error.retryable = True
@@ -258,4 +259,5 @@ def _not_seen(what: str, operation: Operation[Any], seconds: float, note: str = 
         f"Check it in the workspace: the service says that {what}, but did not show it within {seconds:g} s.{note}",
         operation=type(operation).__name__,
         outcome=Outcome.UNKNOWN.value,
+        problem="effect-not-shown",
     )

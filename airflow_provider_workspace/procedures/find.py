@@ -197,6 +197,7 @@ def find_project(name: str | None, rows: Collection[ProjectItem]) -> ProjectItem
             f"Rename all but one of the projects named '{name}': ids {', '.join(map(str, found))}. If tasks created "
             "them, set max_active_runs=1, or give them a pool with one slot, so that they do not run at the same time.",
             operation="CreateProject",
+            problem="duplicate-projects",
             retryable=False,
         )
     longest = max((project_key(row.name) for row in rows), key=len, default="")

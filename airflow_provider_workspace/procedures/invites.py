@@ -115,7 +115,8 @@ def invite_all(
     if roster.invalid and on_invalid == "fail":
         raise WorkspaceInputError(
             f"Correct the invalid rows ({len(roster.invalid)}), or leave them out with on_invalid='skip': "
-            f"{name_entries(roster.invalid)}"
+            f"{name_entries(roster.invalid)}",
+            problem="rows-invalid",
         )
     if not roster.rows:
         return report

@@ -103,7 +103,7 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
         cause: WorkspaceRequestError | None = None,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(message)
+        super().__init__(message, problem="invites-incomplete")
         self.report = report
         self.cause = cause
         self.retry_after = retry_after

@@ -124,7 +124,9 @@ def plan_members(
         changes += [_person("skip", email, "is neither a member nor invited") for email in gone]
     else:
         changes += [_plan_row(organization_id, row, invited.get(row.key, []), guards.owner_level) for row in new]
-    changes += [_person("skip", one.email, f"row {one.row}: {one.reason}") for one in roster.duplicates]
+    changes += [
+        _person("skip", one.email, f"row {one.row}: {one.reason}", mark="duplicate") for one in roster.duplicates
+    ]
     for one in roster.invalid:
         name = f"row {one.row} {one.email}".rstrip()
         changes.append(Change("differs", "members", name, why=f"left out: {one.reason}"))
@@ -139,7 +141,8 @@ def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str) -
     roster = check_roster(rows, only_addresses=name == "leavers")
     if roster.invalid and on_invalid == "fail":
         raise WorkspaceInputError(
-            f"Correct the invalid rows of {name} ({len(roster.invalid)}): {name_entries(roster.invalid)}"
+            f"Correct the invalid rows of {name} ({len(roster.invalid)}): {name_entries(roster.invalid)}",
+            problem="rows-invalid",
         )
     if not (roster.rows or roster.invalid):
         raise WorkspaceInputError(
@@ -152,16 +155,19 @@ def _level(level: int | None) -> dict[str, Any]:
     return {} if level is None else {"level": level}
 
 
-def _person(action: str, email: str, why: str, before: int | None = None, after: int | None = None) -> Change:
+def _person(
+    action: str, email: str, why: str, before: int | None = None, after: int | None = None, mark: str = ""
+) -> Change:
     """Return what is not sent, about a person."""
-    return Change(action, "members", f"person {email or '-'}", _level(after), _level(before), why)
+    return Change(action, "members", f"person {email or '-'}", _level(after), _level(before), why, mark=mark)
 
 
 def _hold(email: str, why: str, hold: str, before: int | None, after: int | None) -> Change:
     """Leave a person alone, because of ``hold``; another level, and an owner who should go, are left to people."""
-    kept = "unknown" if hold.startswith(HIDDEN) else "skip" if hold == PROTECTED else "differs"
-    differs = None not in (before, after) and before != after
-    return _person("differs" if differs else kept, email, f"{why}, but {hold}", before, after)
+    action = "unknown" if hold.startswith(HIDDEN) else "skip" if hold == PROTECTED else "differs"
+    if None not in (before, after) and before != after:
+        action = "differs"
+    return _person(action, email, f"{why}, but {hold}", before, after, "kept" if action == "skip" else "")
 
 
 def _plan_invite(organization_id: str, invite: Invite, guards: Guards, why: str) -> Change:
@@ -270,5 +276,6 @@ def check_owner_stays(members: Iterable[Member], changes: Iterable[Change], cure
         last = ", ".join(name for uuid, name in names.items() if before.get(uuid) == highest)
         raise WorkspaceInputError(
             f"Make somebody else an owner first{cure}: without {last}, nobody has the highest level of the "
-            f"organization, {highest}"
+            f"organization, {highest}",
+            problem="no-owner-left",
         )

@@ -29,11 +29,14 @@ log = logging.getLogger(__name__)
 
 # Actions of which an organization that matches its file has none.
 PENDING = ("create", "change", "remove")
-# By action, in the order of the counts.
-SYMBOLS = {
+# By action, in the order of the counts: a symbol for what is pending, else what stands before the reason.
+MARKS = {
     **dict(zip(PENDING, "+~-", strict=True)),
-    **dict.fromkeys(("set", "differs", "wait", "unknown"), "!"),
-    "skip": "=",
+    "set": "cannot be known",
+    "differs": "by hand",
+    "wait": "later",
+    "unknown": "cannot be known",
+    "skip": "skipped",
 }
 # The fields of a change in a result or report, and the statuses that need attention.
 CHANGE_FIELDS = ("action", "part", "name", "before", "after", "why")
@@ -66,6 +69,7 @@ class Change:
         if the record is not as new
     :param apply: applies it, with a client and what the task remembers; by default the operation is sent
         as :mod:`~airflow_provider_workspace.procedures.ensure` does
+    :param mark: a word for people, where that of the action does not say enough
     """
 
     action: str
@@ -77,6 +81,7 @@ class Change:
     operation: Operation[Any] | None = None
     intended: Mapping[str, Any] | None = None
     apply: Callable[[WorkspaceClient, Any], Any] | None = None
+    mark: str = ""
 
     @property
     def sends(self) -> bool:
@@ -108,7 +113,10 @@ class Change:
 
     def line(self) -> str:
         """Return the change as a line of a table."""
-        return f"  {SYMBOLS[self.action]} {errors.visible(self.name):<44} {self.notes}"
+        sign, word = (
+            (MARKS[self.action], "") if self.action in PENDING else (" ", f"{self.mark or MARKS[self.action]}: ")
+        )
+        return f"  {sign} {errors.visible(self.name):<44} {word}{self.notes}".removesuffix(": ")
 
     @property
     def notes(self) -> str:
@@ -151,7 +159,7 @@ class Plan:
     def counts(self) -> dict[str, int]:
         """Number of changes by action."""
         counted = Counter(change.action for change in self.changes)
-        return {action: counted[action] for action in SYMBOLS}
+        return {action: counted[action] for action in MARKS}
 
     @property
     def pending(self) -> int:
@@ -223,7 +231,8 @@ class Plan:
                 where = f"{self.planned_for}, of {self.members} members" if self.members else self.planned_for
                 raise errors.WorkspaceInputError(
                     f"Check that the lists are complete; if so, set max_removals={total}, not {maximum!r}, which "
-                    f"allows {allowed} here: {len(removed)} would be removed and {lower} get a lower level in {where}"
+                    f"allows {allowed} here: {len(removed)} would be removed and {lower} get a lower level in {where}",
+                    problem="too-many-removals",
                 )
 
     def check_approved(self, approved: Collection[Any], cure: str) -> None:
@@ -237,11 +246,13 @@ class Plan:
         sent, covered = [change for change in self.changes if change.sends], set(approved)
         stale = [change.line() for change in sent if not change.is_approved(self.planned_for, covered - {None})]
         if stale and not all(one.startswith(f"{RECIPE}:") for one in covered - {None}):
-            raise errors.WorkspaceInputError(f"{cure}: another release of this package made that plan")
+            msg = f"{cure}: another release of this package made that plan"
+            raise errors.WorkspaceInputError(msg, problem="approval-stale")
         if stale:
             what = f"{len(stale)} of {len(sent)} changes are not in the approved plan, or start from other values"
             rest = [f"  … and {len(stale) - MAX_LINES} more"] if len(stale) > MAX_LINES else []
-            raise errors.WorkspaceInputError("\n".join([f"{cure}: {what}:", *stale[:MAX_LINES], *rest]))
+            msg = "\n".join([f"{cure}: {what}:", *stale[:MAX_LINES], *rest])
+            raise errors.WorkspaceInputError(msg, problem="approval-stale")
 
     def check_approved_plan(self, approved: Any, task: str) -> None:
         """
@@ -266,7 +277,8 @@ class Plan:
         cure = "Plan again, and have it approved"
         if then != self.planned_for:  # the connection or the file led elsewhere
             raise errors.WorkspaceInputError(
-                f"{cure}: the approved plan is for {then}, and this task is for {self.planned_for}"
+                f"{cure}: the approved plan is for {then}, and this task is for {self.planned_for}",
+                problem="approval-stale",
             )
         self.check_approved(digests, cure)
 
@@ -279,7 +291,7 @@ class WorkspaceSyncIncompleteError(errors.WorkspaceError):
     """
 
     def __init__(self, message: str, causes: Collection[errors.WorkspaceError]) -> None:
-        super().__init__(message)
+        super().__init__(message, problem="changes-refused")
         self.causes = causes
 
     @property

@@ -136,7 +136,9 @@ class DashboardRegistry:
                 f"Keep one of two dashboards: this task created {dashboard.id} in project {self.identity.project_id}, "
                 f"but the Airflow Variable '{self.key}' has changed meanwhile to {json.dumps(self._read())}"
             )
-            raise WorkspaceDuplicateError(msg, operation="CreateDashboard", outcome="applied", retryable=False)
+            raise WorkspaceDuplicateError(
+                msg, operation="CreateDashboard", outcome="applied", retryable=False, problem="two-dashboards"
+            )
         self._end(dashboard.id)
         return dashboard, True
 
@@ -183,7 +185,8 @@ class DashboardRegistry:
             raise WorkspaceInputError(
                 f"Use another variable_key; or, if dashboard {dashboard_id} is the one that is meant, put "
                 f"{self._json(dashboard_id)} into the Airflow Variable '{self.key}'. It remembers a dashboard "
-                f"with {', '.join(differences)}"
+                f"with {', '.join(differences)}",
+                problem="another-dashboard",
             )
         if differences:
             raise WorkspaceInputError(
@@ -208,7 +211,9 @@ class DashboardRegistry:
                 "if not, set if_unknown='create'."
             )
         msg = f"Look for {self.what}. {cure} Then clear this task. {why}"
-        return WorkspaceOutcomeUnknownError(msg, operation="CreateDashboard", retryable=False)
+        return WorkspaceOutcomeUnknownError(
+            msg, operation="CreateDashboard", retryable=False, problem="dashboard-interrupted"
+        )
 
     def _read(self) -> Any:
         """Return the remembered value; ``None`` if there is none."""

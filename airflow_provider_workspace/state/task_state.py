@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 from uuid import uuid4
 
+from airflow_provider_workspace.errors import with_problem
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 KEY = "airflow_provider_workspace"
@@ -90,9 +91,10 @@ class TaskState:
                     return
                 # Airflow shows a try that was replaced nothing at all.
                 if store.get(LATEST_TRY) != token:
-                    raise AirflowFailException(
+                    msg = (
                         "See the log of the latest try: another try of this task has taken over. Nothing more was sent"
                     )
+                    raise AirflowFailException(with_problem(msg, "newer-try"))
                 checked = clocks
 
         return check

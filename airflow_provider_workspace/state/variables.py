@@ -76,7 +76,8 @@ class VariableStore:
                 return None
         if not lists_variables():
             return None
-        raise WorkspaceError(f"See the log of Airflow's API server: the Variable '{key}' cannot be read.")
+        msg = f"See the log of Airflow's API server: the Variable '{key}' cannot be read."
+        raise WorkspaceError(msg, problem="variable-unreadable")
 
     def add(self, key: str, value: str) -> None:
         """Write a value whose key may be new."""

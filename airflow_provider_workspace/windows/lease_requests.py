@@ -46,7 +46,8 @@ class HookService:
                 f"Set the host of connection '{lease.workspace_conn_id}' back to {lease.service}, where batch export "
                 f"{lease.batch_export_id} was paused. Or delete the Variable '{lease.key}', and run '{COMMAND} "
                 f"resume {lease.batch_export_id}' with a connection to that host. The connection now leads to "
-                f"{base_url}. Nothing was sent."
+                f"{base_url}. Nothing was sent.",
+                problem="paused-elsewhere",
             )
         ids: dict[str, Any] = {"organization_id": lease.organization_id, "batch_export_id": lease.batch_export_id}
         pause_or_resume = (
@@ -80,7 +81,8 @@ class LeaseServices(ExitStack):
                 self._services[conn_id] = HookService(self.enter_context(WorkspaceHook(conn_id)))
             except AirflowNotFoundException as error:
                 raise WorkspaceConfigError(
-                    f"Add connection '{conn_id}' again: it paused batch export {lease.batch_export_id}. {error}"
+                    f"Add connection '{conn_id}' again: it paused batch export {lease.batch_export_id}. {error}",
+                    problem="paused-elsewhere",
                 ) from error
         return self._services[conn_id]
 
@@ -180,4 +182,5 @@ class NotedRequests:
             f"but {lease.state_of} showed it {lease.seen} for {self.service_for(lease).consistency_time:g} s.",
             operation=operation,
             outcome=Outcome.UNKNOWN.value,
+            problem="export-differs",
         )

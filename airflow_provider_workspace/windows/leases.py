@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.timestamps import parse_timestamp
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceError, with_problem
 from airflow_provider_workspace.state.variables import NoteStore, digest, iso
 from airflow_provider_workspace.version_compat import COMMAND
 
@@ -318,7 +318,8 @@ class LeaseRegistry:
         current = self.read(lease.key)
         if current is None or current.closer != lease.closer:
             raise WindowClosedError(
-                f"The window {lease.window} was closed meanwhile: batch export {lease.batch_export_id} is not held."
+                f"The window {lease.window} was closed meanwhile: batch export {lease.batch_export_id} is not held.",
+                problem="window-not-open",
             )
         return self.change(lease, **changes)
 
@@ -382,7 +383,8 @@ def window_of(key: str) -> str:
 def describe_unreadable(key: str, why: str) -> str:
     """Return what to do about a Variable that is not a lease."""
     export_id = key.removeprefix(LEASE_PREFIX).partition(".")[2].rpartition(".")[0] or "EXPORT_ID"
-    return (
+    msg = (
         f"If no closing task of its window is left to repair the Variable '{key}', run '{COMMAND} resume {export_id}' "
         f"first, then delete it: {why.rstrip('.')}."
     )
+    return with_problem(msg, "lease-unreadable")

@@ -270,7 +270,7 @@ def raise_still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn
         f"{', '.join(failed)}. Without state_of this goes by the failed requests, because the interface cannot tell "
         f"whether an export is paused. {named} {said}"
     )
-    raise WorkspaceRequestError(msg.strip(), operation="UnpauseBatchExport", outcome="unknown")
+    raise WorkspaceRequestError(msg.strip(), operation="UnpauseBatchExport", problem="still-paused")
 
 
 def marked_as_failed(

@@ -1,16 +1,17 @@
-"""Lists the messages of the package on the page "Error messages", each as a title that the search finds."""
+"""Adds the messages of the package to the search."""
 
 from __future__ import annotations
 
 import ast
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+    from sphinx.builders.html import StandaloneHTMLBuilder
 
 DOCS = Path(__file__).resolve().parents[1]
 PACKAGE = DOCS.parent / "airflow_provider_workspace"
@@ -70,31 +71,14 @@ def messages() -> dict[str, list[str]]:
     return {topic: sorted(texts, key=str.casefold) for topic, texts in found.items()}
 
 
-def cures() -> list[tuple[re.Pattern[str], str]]:
-    """Return the quotes on the page Troubleshooting, as patterns, and what to do."""
-    rows = re.findall(
-        r"^\| (`.*?) \| (.*) \|$", (DOCS / "troubleshooting.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    return [
-        (re.compile(".*".join(re.escape(part.strip()) for part in quote.split("…"))), cure)
-        for cell, cure in rows
-        for quote in re.findall(r"`(.*?)`", cell)
-    ]
-
-
-def list_messages(_app: Sphinx, page: str, source: list[str]) -> None:
-    """Write the messages below the text of the page."""
-    if page != "messages":
-        return
-    known = cures()
+def index_messages(app: Sphinx) -> Iterable[tuple[str, dict[str, Any], str]]:
+    """Let the search find each message of the package, at the page of its topic; no page lists them."""
+    titles = cast("StandaloneHTMLBuilder", app.builder).indexer._all_titles  # noqa: SLF001 - Sphinx has no other way
     for topic, texts in messages().items():
-        source[0] += f"\n## {topic}\n\nSee [](" + TOPICS[topic][1] + ").\n"
-        for text in texts:
-            cure = next((cure for pattern, cure in known if pattern.search(text)), "")
-            quoted = text.replace("`", "'")
-            source[0] += f"\n### `{quoted}`\n\n{cure[:1].upper()}{cure[1:]}\n"
+        titles[TOPICS[topic][1].removesuffix(".md")] += [(text.replace("`", "'"), None) for text in texts]
+    return ()
 
 
 def setup(app: Sphinx) -> None:
     """Connect this to Sphinx."""
-    app.connect("source-read", list_messages)
+    app.connect("html-collect-pages", index_messages)

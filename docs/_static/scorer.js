@@ -1,9 +1,7 @@
 // What people do comes before how it is built: pages below guides in the search, by the name of their folder or page.
 var INTERNALS = /^(adr|api)\/|^(architecture|changelog|contributing|releasing)$/;
 var Scorer = {
-  // Of "Error messages" a message is found, by wordsOf() below, and not each word of the page.
-  score: ([page, , anchor, , score]) =>
-    INTERNALS.test(page) ? score - 30 : page === "messages" && !anchor ? score - 60 : score,
+  score: ([page, , , , score]) => (INTERNALS.test(page) ? score - 30 : score),
   objNameMatch: 45, // a class or method, by its whole name
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },
@@ -34,7 +32,7 @@ var wordsOf = (text) => {
       const there = [...words].filter((word) => query.has(word)).length;
       if (there < 2 || there < words.size * (there > 2 ? 0.7 : 1)) continue;
       for (const [file, id] of places) {
-        const score = 50 + 4 * there - words.size + (docnames[file] === "messages" ? 3 : 0);
+        const score = 50 + 4 * there - words.size;
         found.push([docnames[file], title, id ? "#" + id : "", null, score, filenames[file], "title"]);
       }
     }
@@ -46,6 +44,15 @@ var wordsOf = (text) => {
     }
     for (const [file, weight] of weights)
       found.push([docnames[file], titles[file], "", null, 10 * weight, filenames[file], "text"]);
+    return found;
+  };
+  // An error ends with its problem, the title of a section.
+  const perform = Search._performSearch;
+  Search._performSearch = (query, ...parsed) => {
+    const found = perform(query, ...parsed), { alltitles, docnames, filenames } = Search._index;
+    const title = /problem: ([a-z-]+)/.exec(query.toLowerCase())?.[1];
+    for (const [file, id] of Object.hasOwn(alltitles, title ?? "") ? alltitles[title] : [])
+      found.push([docnames[file], title, "#" + id, null, 1000, filenames[file], "title"]);
     return found;
   };
 }

@@ -105,7 +105,7 @@ def test_an_update_without_a_result_succeeds() -> None:
 def test_an_unreadable_2xx_is_a_response_error() -> None:
     with pytest.raises(errors.WorkspaceResponseError) as error:
         answer(GET, 200, b"<html>", content_type=f"text/html; {KEY}", x_request_id="r-1")
-    assert str(error.value) == (
+    assert error.value.args[0] == (
         "Check that the host of connection 'workspace_default' is the address of the service itself and that no login "
         "page or proxy responds in its place. "
         f"GetDashboard returned 200 with an HTML or XML page (6 bytes), text/html; *** {GET_PATH}."
@@ -164,7 +164,7 @@ def test_each_status_maps_to_its_error(status: int, kind: str, outcome: str, ret
     assert (error.status, error.outcome, error.retryable) == (status, outcome, retryable)
     assert (error.operation, error.request_id, error.retry_after) == ("GetDashboard", "r-2", None)
     assert str(error).startswith(hint)
-    assert str(error).endswith(f" GetDashboard returned {status} without details {GET_PATH}.")
+    assert error.args[0].endswith(f" GetDashboard returned {status} without details {GET_PATH}.")
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_error_details_are_read_from_each_body_shape(
 
 def test_field_and_detail_are_one_short_printable_line() -> None:
     error = refused(POST, 400, {"code": "invalid", "detail": "Too long.", "attr": "name"})
-    assert str(error).endswith(" returned 400 (field 'name'): Too long (POST /api/environments/1/dashboards/).")
+    assert error.args[0].endswith(" returned 400 (field 'name'): Too long (POST /api/environments/1/dashboards/).")
     error = refused(POST, 400, b'{"detail": "a\\nb\\u001b[31m\\u200b \\ud800%s"}' % (b"x" * 1000))
     assert str(error).isprintable()
     assert ": a b [31m xxx" in str(error)
@@ -381,7 +381,7 @@ def test_an_update_that_is_never_applied_is_a_permanent_error() -> None:
     op = ops.UpdateMember(organization_id="o", user_uuid=UUID_TEXT, level=8)
     with pytest.raises(errors.WorkspaceNotAppliedError) as error:
         answer(op, 200, b'{"id": "m", "level": 1}')
-    assert str(error.value) == (
+    assert error.value.args[0] == (
         "Check that the service lets this be changed, and that the owner of the API key may: the response shows that "
         "UpdateMember was not applied: level is 1 and not 8. "
         f"UpdateMember returned 200 (PATCH /api/organizations/o/members/{UUID_TEXT}/)."

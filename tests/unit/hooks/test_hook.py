@@ -114,7 +114,7 @@ def test_a_missing_organization_or_project_is_an_error(
     connect(organization_id=None, project_id=None)
     with pytest.raises(WorkspaceConfigError) as error:
         call(method, **arguments)
-    assert str(error.value) == f"No {name}: pass {name}=…, or set it in the extra of connection 'workspace_default'."
+    assert error.value.args[0] == f"No {name}: pass {name}=…, or set it in the extra of connection 'workspace_default'."
     connect()
     with pytest.raises(WorkspaceInputError, match=f"{name}: expected an id, .* not ''"):
         call(method, **arguments, **{name: ""})

@@ -161,7 +161,7 @@ def test_an_export_that_could_not_be_paused_fails_close_without_retry(sandbox: S
     with pytest.raises(AirflowFailException, match="404"):
         window.pause()
     with pytest.raises(
-        AirflowFailException, match=rf"NEVER PAUSED, and so not resumed: {NOBODY}: .*resumed: {FIRST}, {SECOND}\.$"
+        AirflowFailException, match=rf"NEVER PAUSED, and so not resumed: {NOBODY}: .*resumed: {FIRST}, {SECOND}\. "
     ):
         window.close()
     assert history(sandbox, FIRST) == ["pause", "unpause"]

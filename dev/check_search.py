@@ -18,9 +18,7 @@ DOCS = ROOT / "build" / "docs"
 EXPECTED = {
     "api/errors": "WorkspaceNotFoundError",
     "api/index": "WorkspaceHook, list_members",
-    "connection": (
-        "connection, proxy, self-signed, timeout, organization_id, batch_export_ids, project id, consistency_time"
-    ),
+    "connection": ("connection, proxy, self-signed, timeout, project id, where ids come from, consistency_time"),
     "cli": "exit code, exit status",
     "errors": "401, 403, 404, error message, troubleshooting, task deferred forever",
     "endpoints": "scope, does it fit my service",
@@ -35,11 +33,10 @@ EXPECTED = {
     "guides/maintenance-windows": (
         "alert, backfill, maintenance window, on_failure_callback, resume export, sweep, teardown"
     ),
-    "guides/endpoints": "own endpoint, add another endpoint",
+    "guides/endpoints": "own endpoint",
     "guides/mapping": "mapped",
     "guides/members": "offboarding, slack",
     "guides/organization-file": "drift, multiple organizations, onboarding, organization file, txt record",
-    "organization-file-format": "render_file",
     "guides/pull-request": "github actions, pull request",
     "index": "license",
     "guides/rosters": "csv, duplicate rows, roster",
@@ -50,6 +47,7 @@ EXPECTED = {
     "operators/batch_exports": "max_length",
     "operators/dashboards": "variable_key",
     "operators/index": "dry run, if_exists",
+    "operators/send": "add another endpoint",
     "operators/members": "WorkspaceSyncMembersOperator, max_removals",
     "production": (
         "docker compose, cron, postgres, 429, api key, kubernetes, openlineage, pool, rate limit, rotation, "

@@ -18,7 +18,7 @@ DOCS = ROOT / "build" / "docs"
 EXPECTED = {
     "api/errors": "WorkspaceNotFoundError",
     "api/index": "WorkspaceHook, list_members",
-    "connection": ("connection, proxy, self-signed, timeout, project id, where ids come from, consistency_time"),
+    "connection": ("connection, proxy, self-signed, timeout, project id, consistency_time"),
     "cli": "exit code, exit status",
     "errors": "401, 403, 404, error message, troubleshooting, task deferred forever",
     "endpoints": "scope, does it fit my service",

@@ -21,7 +21,6 @@ from airflow.sdk import Asset, AssetWatcher, Variable, dag, task
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
 from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger
 
-# [START howto_asset_watcher]
 new_project = Asset(
     "workspace_projects",
     watchers=[
@@ -31,7 +30,6 @@ new_project = Asset(
         ),
     ],
 )
-# [END howto_asset_watcher]
 # The Variable with the id of the last event that a run has finished.
 LAST_EVENT = "workspace_welcome_last_event"
 

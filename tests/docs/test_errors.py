@@ -99,7 +99,7 @@ def test_quoted_messages_exist_in_the_code() -> None:
     trees = [ast.parse(file.read_text()) for file in (ROOT / "airflow_provider_workspace").rglob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     texts = "\n".join(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    firsts = [re.match(r"(?:\s*```.*?```)?\s*((?:`[^`]*`(?:, )?)+)\. ", text, re.DOTALL) for text in SECTIONS.values()]
+    firsts = [re.match(r"(?:\s*<!--.*?-->)?\s*((?:`[^`]*`(?:, )?)+)\. ", text, re.DOTALL) for text in SECTIONS.values()]
     assert all(firsts)
     quotes = [
         quote for cell in [*(first[1] for first in firsts if first), *CELLS] for quote in re.findall(r"`(.*?)`", cell)

@@ -387,8 +387,9 @@ async function refresh() {
   askReasons();
 }
 
-// Follow the theme of Airflow, around this frame.
+// Follow the theme of Airflow, around this frame; at the address of the page itself, the one that Airflow remembers.
 const airflow = window.parent.document.documentElement;
+if (window.parent === window) airflow.classList.toggle("dark", localStorage.getItem("theme") === "dark");
 const followTheme = () => document.documentElement.classList.toggle("dark", airflow.classList.contains("dark"));
 new MutationObserver(followTheme).observe(airflow, { attributeFilter: ["class"] });
 followTheme();

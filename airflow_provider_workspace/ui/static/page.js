@@ -260,7 +260,7 @@ async function followRun(dag_id) {
   if (run.state === "success") return say((view) => [about, ` has run. Now: ${left(view)}.`]);
   const [task] = await api.tasksOf({ dag_ids: [dag_id], dag_run_ids: [dag_run_id], state: ["failed"] }, 1);
   const why = task ? await askReason(task) : "Airflow began none of its tasks";
-  say(() => [about, ` failed: ${why}`], true);
+  say((view) => [about, ` failed: ${why} Now: ${left(view)}.`], true);
 }
 
 const exportRow = ({ batch_export_id, name, shown: [state, tone], leave_paused, refused, seen }) => html`

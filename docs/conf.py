@@ -33,7 +33,7 @@ version = release = airflow_provider_workspace.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
 extensions += ["index_comments", "messages", "llms"]
-# The table of faults is a part of the page about faults. Decisions are for those who read the code, in the repository.
+# The table of faults and the decisions are for those who read the code, in the repository.
 exclude_patterns = ["faults-table.md", "adr"]
 
 myst_enable_extensions = ["colon_fence"]

@@ -98,7 +98,7 @@ def test_a_create_without_a_clear_response_is_found_or_sent_again(
     assert finish(clock, kind, {})[0].created
     sandbox.advance_clock(3600)
     assert (sent(sandbox, kind), len(sandbox.audit(kind))) == (sends, 1)
-    assert waits[0] <= sum(clock.waited) <= waits[1]
+    assert waits[0] <= sum(clock.waited) <= waits[1] + 1  # a retry waits up to a second
 
 
 def test_look_ups_of_a_lost_create_become_rarer(sandbox: SandboxServer, clock: Clock) -> None:

@@ -233,6 +233,11 @@ def test_an_unknown_extra_is_an_error_that_lists_the_known_ones(refused: Any, ke
         )
 
 
+@pytest.mark.parametrize("extra", ["[1]", '"text"', "5", "{", "[]"])
+def test_an_extra_that_is_no_json_object_is_refused(refused: Any, extra: str) -> None:
+    assert refused(extra=extra).startswith("The extra of C must be a JSON object")
+
+
 def test_all_mistakes_are_reported_together(refused: Any) -> None:
     message = refused(extra={"max_attempts": 0, "verify": 1})
     assert message.startswith("The extra 'max_attempts' of C must be a number from 1 to 20. The extra 'verify' of C")

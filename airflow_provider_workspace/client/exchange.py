@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.errors import WorkspaceRequestError
 
 COMPRESSIONS = ("gzip", "x-gzip", "deflate")
-# Each member of a gzip body is a copy of the rest.
+# Maximum members of a gzip body: to read one copies all that follow.
 MAX_MEMBERS = 100
 # TLS errors that a retry may not meet: the connection broke during the handshake.
 TRANSIENT_TLS_ERRORS = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)

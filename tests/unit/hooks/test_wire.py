@@ -109,6 +109,10 @@ LOST: dict[str, tuple[Scene, str]] = {
         answer(200, gzip.compress(b"{}" * 99)[:-9], Content_Encoding="gzip"),
         "Transport: the compressed body is cut off",
     ),
+    "many gzips": (
+        answer(200, gzip.compress(b"") * 101, Content_Encoding="gzip"),
+        "Transport: the compressed body has too many parts",
+    ),
     "br": (answer(200, b"{}", Content_Encoding="br"), "Transport: unexpected Content-Encoding br"),
     "two encodings": (answer(200, Content_Encoding="gzip, gzip"), "Transport: unexpected Content-Encoding gzip, gzip"),
     "not HTTP": (raw_server.NOT_HTTP, "Transport"),

@@ -1,0 +1,98 @@
+"""Until when somebody has access, and what they have then: decided here alone, for every kind of row."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, time, timezone
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+
+from airflow_provider_workspace.api.levels import parse_level
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+# The fields of an end in a row.
+END_FIELDS = ("until", "then")
+# What people have after their end, if it is no level.
+REMOVED = "removed"
+_TIME = r"[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
+_UNTIL = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})(?:({_TIME})([Zz]|[+-]\d{{2}}:\d{{2}})?)?", re.ASCII)
+EXPECTED = "expected a date such as 2026-12-31, or a time with its zone such as 2026-12-31T18:00:00Z"
+
+
+def parse_until(value: Any) -> str:
+    """
+    Parse an end; return a date as ``2026-12-31``, and a time in UTC as ``2026-12-31T18:00:00Z``.
+
+    :param value: a text in ISO 8601, a ``date``, or a ``datetime`` with its time zone
+    :raises ValueError: if it is anything else, such as a number, a day that does not exist, or a time without its zone
+    """
+    text = value.strip() if isinstance(value, str) else value.isoformat() if isinstance(value, date) else ""
+    found = _UNTIL.fullmatch(text)
+    if found is None:
+        raise ValueError(EXPECTED)
+    day, clock, zone = found.groups()
+    if clock and not zone:
+        raise ValueError(f"{EXPECTED}; this time has no zone. If it is a day, pass a date")
+    try:
+        if not clock:
+            return date.fromisoformat(day).isoformat()
+        seconds = f"{day}T{clock[1:9]}" + ":00" * (len(clock) == len(" 18:00"))
+        moment = datetime.fromisoformat(seconds + ("+00:00" if zone in "Zz" else zone))
+        return moment.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{EXPECTED}, not {text!r}: {error}") from None
+
+
+def _parse_then(value: Any) -> int | str:
+    if isinstance(value, str) and value.strip().lower() == REMOVED:
+        return REMOVED
+    try:
+        return parse_level(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or '{REMOVED}'") from None
+
+
+class End(BaseModel):
+    """
+    The end of a row.
+
+    :param until: when access ends, see :func:`parse_until`: a date counts to its end in UTC; ``None`` for no end
+    :param then: the access level after it, or ``removed``, which is the default
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    until: Annotated[str | None, BeforeValidator(lambda value: None if value is None else parse_until(value))] = None
+    then: Annotated[int | str | None, BeforeValidator(lambda value: None if value is None else _parse_then(value))] = (
+        None
+    )
+
+    @model_validator(mode="after")
+    def then_needs_until(self) -> Self:
+        """Refuse what comes after an end that is not there."""
+        if self.then is not None and self.until is None:
+            raise ValueError("then: give until as well, or leave it out")
+        return self
+
+    @property
+    def then_level(self) -> int | None:
+        """The level after the end; ``None`` if the person is removed."""
+        return self.then if isinstance(self.then, int) else None
+
+    def is_over(self, now: datetime) -> bool:
+        """Return whether the end has passed."""
+        return self.until is not None and now > moment_of(self.until)
+
+    def __str__(self) -> str:
+        """Return the end for people."""
+        return f"until {self.until}, then {self.then or REMOVED}"
+
+
+def moment_of(until: str) -> datetime:
+    """Return the last moment of an end, see :func:`parse_until`."""
+    if "T" not in until:
+        return datetime.combine(date.fromisoformat(until), time.max, timezone.utc)
+    return datetime.fromisoformat(until.replace("Z", "+00:00"))

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.grant_notes import PREFIX as GRANTS
+from tests.grant_notes import grant
 from tests.leases import PREFIX, SWEEP, iso, lease, variable
 from tests.leases import swept as swept_at
 from tests.unit.ui.conftest import NOW, View
@@ -416,14 +418,6 @@ def test_a_lease_that_is_not_usable_says_why(view: View, value: Any, what: str) 
     assert (windows["rows"], windows["urgent"]) == ([], False)
 
 
-GRANT = {
-    **{"user_email": "ada@example.com", "level": 8, "then": 1, "reason": "rollout", "requested_by": "ada"},
-    **{"dag_id": "grant_access", "run_id": "manual__1", "task_id": "grant", "map_index": -1, "approved_by": "ruth"},
-    **{"service": "https://workspace.example.com", "workspace_conn_id": "workspace_default"},
-    **{"organization_id": "organization", "since": iso(NOW - 2 * HOUR)},
-}
-
-
 @pytest.mark.parametrize(
     ("ends", "listed", "headline"),
     [
@@ -434,8 +428,8 @@ GRANT = {
     ],
 )
 def test_grants_are_listed_a_day_before_their_end(view: View, ends: Any, listed: Any, headline: str) -> None:
-    notes = [{**GRANT, "until": end if end is None else iso(NOW + end)} for end in ends]
-    values = {f"workspace_grant.{number}": json.dumps(note) for number, note in enumerate(notes)}
+    notes = [grant(until=end if end is None else iso(NOW + end)) for end in ends]
+    values = {f"{GRANTS}{number}": json.dumps(note) for number, note in enumerate(notes)}
     shown = view(variables=variables(workspace_labels='{"organization": "Northwind"}', **values))
     rows = shown["grants"]["rows"]
     assert [row["urgent"] for row in rows] == listed
@@ -447,7 +441,7 @@ def test_grants_are_listed_a_day_before_their_end(view: View, ends: Any, listed:
     ("value", "what"), [("{", "its JSON"), ({}, "since"), ({"until": iso(NOW), "level": "8"}, "level")]
 )
 def test_a_grant_that_is_not_usable_is_named(view: View, value: Any, what: str) -> None:
-    text = value if isinstance(value, str) else json.dumps(GRANT | {"since": "soon", **value})
+    text = value if isinstance(value, str) else json.dumps(grant(since="soon", **value))
     ((row,),) = [view(variables=variables(**{"workspace_grant.x": text}))["grants"]["rows"]]
     assert row["note"].startswith("Correct the Variable workspace_grant.x, or end that access by hand and delete it: ")
     assert (what in row["note"], row["urgent"]) == (True, True)

@@ -20,7 +20,8 @@ export const COMMAND = "python -m airflow_provider_workspace";
 const TEXTS = ["dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id",
   "batch_export_id", "state"];
 // As written by state/grants.py.
-const OF_GRANT = ["user_email", "dag_id", "run_id", "task_id", "service", "workspace_conn_id", "organization_id"];
+const OF_GRANT = ["user_email", "dag_id", "run_id", "task_id", "service", "workspace_conn_id", "organization_id",
+  "reason"];
 // States of a task that has not ended, as every release knows them.
 export const GOES_ON = ["running", "deferred", "queued", "scheduled", "restarting", "up_for_retry",
   "up_for_reschedule"];
@@ -64,7 +65,7 @@ export function view(data, now) {
   if (LABELS in values && labels !== given) windows.notes.push(`Correct the Variable ${LABELS}: it is no JSON object.`);
   const campaigns = campaignsView(data, labels, health.causes, now);
   const [questions, waits] = [questionsView(data, labels), waitsView(data, labels)];
-  const grants = grantsView(data, labels, health.causes, now);
+  const grants = grantsView(data, labels, now);
   const sections = Object.entries({ "paused exports and grants": windows, approvals: questions, campaigns, waits });
   const problems = sections.filter(([, { problem }]) => problem?.brief);
   // The session is over for all of them at once.
@@ -262,7 +263,7 @@ function askedIn({ value }) {
 const cutOf = ({ value: { rows = [], total = 0 } = {} }) => (total > rows.length ? [`${rows.length} of ${total}`] : []);
 
 // Return the grants that end within a day or should have ended, and the Variables that are no grants.
-function grantsView({ variables }, labels, causes, now) {
+function grantsView({ variables }, labels, now) {
   const all = (variables.value ?? []).filter(({ key }) => key.startsWith(GRANTS)).map(({ key, value }) => {
     const given = parsed(value);
     const times = Object.fromEntries(["since", "until"].map((name) => [name, Date.parse(given?.[name])]));
@@ -279,7 +280,7 @@ function grantsView({ variables }, labels, causes, now) {
   const [wrong, late] = [({ note }) => note, ({ note, urgent }) => urgent && !note].map((of) => rows.filter(of).length);
   const counts = [late && `grants that should have ended: ${late}`, wrong && `unreadable grants: ${wrong}`];
   const problem = problemOf("Variables", variables);
-  return { problem, rows, counts: counts.filter(Boolean), urgent: Boolean(late || wrong), late, causes, notes: [] };
+  return { problem, rows, counts: counts.filter(Boolean), urgent: Boolean(late || wrong), late, notes: [] };
 }
 
 // Return the tasks of this package that wait for a person, the oldest first.

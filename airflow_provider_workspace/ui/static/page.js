@@ -312,10 +312,10 @@ function helpBox({ rows, urgent }, { obstacle, unpause, sweepDag, sweeping }) {
 }
 
 // What ends the grants that should have ended.
-const endBox = ({ late, causes }) => late > 0 && html`
+const endBox = ({ late }) => late > 0 && html`
   <div class="help alarm">
-    <span>${causes.map((cause) => `The ${cause}. `)}Unpause the Dag with WorkspaceEndAccessOperator, or run${" "}
-    <code>${model.COMMAND} grants --end</code> where Airflow is installed. Both say what they could not end.</span>
+    <span>Unpause the Dag with WorkspaceEndAccessOperator; its log says what it could not end. Without a scheduler, run
+    ${" "}<code>${model.COMMAND} grants --end</code> where Airflow is installed.</span>
   </div>`;
 
 function grantRow({ note, user_email: who, level, then, since, until, urgent, organization, ...grant }) {

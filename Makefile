@@ -55,7 +55,7 @@ browser:
 
 .PHONY: test-slow
 test-slow: $(READY) ## Run the tests that take longer: every example Dag, every command, memory, a day in fast-forward
-	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder -m "slow and not e2e" -rP $(ARGS)
+	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder -m "slow and not e2e" -rPfE $(ARGS)
 
 .PHONY: e2e
 e2e: $(READY) browser ## Run the tests that need a whole Airflow; without ARGS those of e2e-celery as well

@@ -371,7 +371,7 @@ class Operation(BaseModel, Generic[T]):
     def secrets(self) -> Iterator[str]:
         """Yield the secrets in the request, as they are and as a path has them, for the log masker."""
         for secret in secrets_under("", self.__dict__ | self._named()):
-            yield from dict.fromkeys((secret, quote(secret, safe="")))
+            yield from dict.fromkeys((secret, quote(secret, safe="", errors="replace")))
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Show the fields that are set, without secrets."""

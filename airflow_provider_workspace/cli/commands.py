@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -100,6 +101,7 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
     from airflow_provider_workspace.procedures.roster_files import read_roster
 
     content: Any = file
+    now = _moment(args.at)
     is_roster = not file.endswith((".yaml", ".yml"))
     if is_roster:
         members = {"roster": file, "protected": args.protected, "owner_level": args.owner_level}
@@ -112,12 +114,22 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
         if is_roster and args.leavers and wanted.members:
             rows = read_roster(None, file_at(file))
-            planned = plan_members(hook.client, organization_id, rows, wanted.members.guards, leaving=True)
+            planned = plan_members(hook.client, organization_id, rows, wanted.members.guards, now=now, leaving=True)
         else:
             store = None if is_roster else _readable_store()
-            reader = AirflowOrganizationReader(hook.client, organization_id, store)
+            reader = AirflowOrganizationReader(hook.client, organization_id, store, now=now)
             planned = plan_organization(wanted, reader)
         yield Planned(file, name or organization_id, wanted, planned)
+
+
+def _moment(text: str | None) -> datetime:
+    """Return the last moment of a day, or a time; the present if there is none."""
+    from airflow_provider_workspace.procedures.ends import moment_of, parse_until
+
+    try:
+        return moment_of(parse_until(text)) if text else datetime.fromtimestamp(time.time(), timezone.utc)
+    except ValueError as error:
+        raise WorkspaceInputError(f"Correct --at: {error}") from None
 
 
 @cache

@@ -44,6 +44,7 @@ def get_workspace_commands() -> list[CLICommand]:
         ),
         Arg(("--max-removals",), metavar="LIMIT", help="With a roster: as the argument of the member sync, such as 25"),
         Arg(("--leavers",), action="store_true", help="Rosters are of people who leave; nobody else is changed"),
+        Arg(("--at",), metavar="DATE", help="Show the plan of that day or time, which decides what access has ended"),
         Arg(("-o", "--output"), choices=("table", "json", "markdown"), default="table", help="Output format"),
     )
     resume = Arg(("--resume",), action="store_true", help="Resume the exports of abandoned windows")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -203,4 +205,5 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         name, rows = ("leavers", self.leavers) if leaving else ("roster", self.roster)
         roster = read_roster(rows, file_at(self.path), self.defaults, argument=name, columns=self.columns)
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
-        return partial(plan_members, hook.client, organization_id, roster, guards, leaving=leaving)
+        now = datetime.fromtimestamp(time.time(), timezone.utc)
+        return partial(plan_members, hook.client, organization_id, roster, guards, now=now, leaving=leaving)

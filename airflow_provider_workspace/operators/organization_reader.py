@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import time
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,12 +25,19 @@ class AirflowOrganizationReader:
 
     :param store: the store of Variables; ``None`` where none can be read
     :param owner: the task and the number of its try
+    :param now: when it is; by default the present
     """
 
     def __init__(
-        self, client: WorkspaceClient, organization_id: str, store: LeaseStore | None, owner: tuple[str, int] = ("", 1)
+        self,
+        client: WorkspaceClient,
+        organization_id: str,
+        store: LeaseStore | None,
+        owner: tuple[str, int] = ("", 1),
+        now: datetime | None = None,
     ) -> None:
         self.client = client
+        self.now = now or datetime.fromtimestamp(time.time(), timezone.utc)
         self.organization_id = organization_id
         self.knows_dashboards = store is not None
         self._store = store

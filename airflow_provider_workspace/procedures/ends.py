@@ -78,17 +78,32 @@ class End(BaseModel):
         return self
 
     @property
+    def fields(self) -> dict[str, Any]:
+        """The end with its default, as plans and approvals have it; empty if there is none."""
+        return {} if self.until is None else {"until": self.until, "then": self.then or REMOVED}
+
+    @property
+    def moment(self) -> datetime:
+        """The last moment before the end, of years that do not come if there is none."""
+        return datetime.max.replace(tzinfo=timezone.utc) if self.until is None else moment_of(self.until)
+
+    @property
+    def over(self) -> str:
+        """Say that it is over."""
+        return f"access ended {self.until}{'' if 'T' in str(self.until) else ' (UTC)'}"
+
+    @property
     def then_level(self) -> int | None:
         """The level after the end; ``None`` if the person is removed."""
         return self.then if isinstance(self.then, int) else None
 
     def is_over(self, now: datetime) -> bool:
         """Return whether the end has passed."""
-        return self.until is not None and now > moment_of(self.until)
+        return self.until is not None and now > self.moment
 
     def __str__(self) -> str:
-        """Return the end for people."""
-        return f"until {self.until}, then {self.then or REMOVED}"
+        """Return the end for people; an empty string if there is none."""
+        return f"until {self.until}, then {self.then or REMOVED}" if self.until else ""
 
 
 def moment_of(until: str) -> datetime:

@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api.comparison import address_key
@@ -107,15 +108,16 @@ def invite_all(
     """
     if on_invalid not in ("fail", "skip"):
         raise WorkspaceInputError(f"on_invalid is {shown(on_invalid)}; expected 'fail' or 'skip'")
-    roster = check_roster(invites)
+    roster = check_roster(invites, datetime.fromtimestamp(clock(), timezone.utc))
+    late = [Entry(row.number, row.invite.target_email, "invalid", row.end.over) for row in roster.ended]
     report = InvitesReport() if report is None else report
-    report.rows = len(roster.rows) + len(roster.invalid) + len(roster.duplicates)
+    report.rows = len(roster.rows) + len(late) + len(roster.invalid) + len(roster.duplicates)
     report.blank = roster.blank
-    report.add(*roster.invalid, *roster.duplicates)
-    if roster.invalid and on_invalid == "fail":
+    report.add(*roster.invalid, *late, *roster.duplicates)
+    wrong = roster.invalid if kept else [*roster.invalid, *late]  # later, a row that ended meanwhile stops nobody
+    if wrong and on_invalid == "fail":
         raise WorkspaceInputError(
-            f"Correct the invalid rows ({len(roster.invalid)}), or leave them out with on_invalid='skip': "
-            f"{name_entries(roster.invalid)}",
+            f"Correct the invalid rows ({len(wrong)}), or leave them out with on_invalid='skip': {name_entries(wrong)}",
             problem="rows-invalid",
         )
     if not roster.rows:

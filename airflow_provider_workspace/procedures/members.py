@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
@@ -29,7 +30,7 @@ ORDER = ("remove", "change", "create")
 # Why a member or an invite is kept.
 PROTECTED = "protected"
 HIDDEN, ADDRESS = "the service does not show ", "their address"
-LEAVING = "is leaving"
+LEAVING, NOT_ON_ROSTER = "is leaving", "not on the roster"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ def plan_members(
     rows: Iterable[Mapping[str, Any]],
     guards: Guards,
     *,
+    now: datetime,
     leaving: bool = False,
     complete: bool = True,
     read_members: Callable[[], list[Member]] | None = None,
@@ -85,31 +87,37 @@ def plan_members(
     Compare a roster with an organization, or plan the removal of its people and of their open invites.
 
     :param rows: rows of the roster, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
-    :param leaving: whether the people of the roster are removed, and nobody else is changed
+    :param now: decides which ends are over: those people are removed, or get their level of then
+    :param leaving: whether the people of the roster are removed, and nobody else is changed; with an end, after it
     :param complete: whether people who are not on the roster are removed
     :param read_members: returns the members
     :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
     """
-    roster = _check_rows(rows, guards.on_invalid, "leavers" if leaving else "the roster")
-    named = {row.key: row for row in roster.rows}
+    roster = _check_rows(rows, guards.on_invalid, "leavers" if leaving else "the roster", now)
+    named = {row.key: row for row in (*roster.rows, *roster.ended)}
     wanted = {} if leaving else named
+    later = {row.key: row for row in roster.rows if leaving and row.end.until}
     # Before the members, so that people who join in between are not missed.
     invites = [
         invite for invite in read_rows(client, ListInvites(organization_id=organization_id)) if not invite.is_expired
     ]
     members = read_members() if read_members else read_rows(client, ListMembers(organization_id=organization_id))
-    why = LEAVING if leaving else "not on the roster"
+    why = LEAVING if leaving else NOT_ON_ROSTER
 
-    def goes(key: str) -> bool:
-        return key in named if leaving else key not in named and complete
+    def goes(key: str, invite: Invite | None = None) -> bool:
+        if leaving:
+            return key in named and key not in later
+        row = named.get(key)
+        return complete if row is None else row.is_over or (invite is not None and row.had(invite.level))
 
     invited: dict[str, list[Invite]] = {}
     for invite in invites:
         invited.setdefault(address_key(invite.target_email or ""), []).append(invite)
     changes: list[Change | None] = [
-        _plan_invite(organization_id, invite, guards, f"invited and {why}")
-        for invite in invites
-        if goes(address_key(invite.target_email or ""))
+        _plan_invite(organization_id, invite, guards, wanted.get(key), why)
+        for key, of_person in invited.items()
+        for invite in of_person
+        if goes(key, invite)
     ]
     joined: set[str] = set()
     for member in members:
@@ -118,12 +126,15 @@ def plan_members(
         row = wanted.get(key)
         if row or goes(key):
             changes.append(_plan_member(organization_id, member, row, guards, why))
-    new = [row for row in roster.rows if row.key not in joined]
+    new = [row for row in roster.rows if not {row.key} & (joined | {*later})]
+    changes += [_later(row, "leaves later: ") for row in later.values()]
     if leaving:
         gone = (row.invite.target_email for row in new if row.key not in invited)
         changes += [_person("skip", email, "is neither a member nor invited") for email in gone]
     else:
-        changes += [_plan_row(organization_id, row, invited.get(row.key, []), guards.owner_level) for row in new]
+        for row in new:
+            staying = [invite for invite in invited.get(row.key, []) if not goes(row.key, invite)]
+            changes.append(_plan_row(organization_id, row, staying, guards.owner_level))
     changes += [
         _person("skip", one.email, f"row {one.row}: {one.reason}", mark="duplicate") for one in roster.duplicates
     ]
@@ -136,15 +147,15 @@ def plan_members(
     return Plan(client.settings.organization_at_service(organization_id), planned, members=len(members))
 
 
-def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str) -> Roster:
+def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str, now: datetime) -> Roster:
     """Check the roster; an invalid row stops everything unless it may be skipped: its person would be removed."""
-    roster = check_roster(rows, only_addresses=name == "leavers")
+    roster = check_roster(rows, now, only_addresses=name == "leavers")
     if roster.invalid and on_invalid == "fail":
         raise WorkspaceInputError(
             f"Correct the invalid rows of {name} ({len(roster.invalid)}): {name_entries(roster.invalid)}",
             problem="rows-invalid",
         )
-    if not (roster.rows or roster.invalid):
+    if not (roster.rows or roster.ended or roster.invalid):
         raise WorkspaceInputError(
             "leavers is empty" if name == "leavers" else "The roster is empty: this would remove everybody"
         )
@@ -170,9 +181,18 @@ def _hold(email: str, why: str, hold: str, before: int | None, after: int | None
     return _person(action, email, f"{why}, but {hold}", before, after, "kept" if action == "skip" else "")
 
 
-def _plan_invite(organization_id: str, invite: Invite, guards: Guards, why: str) -> Change:
-    """Withdraw an open invite."""
+def _later(row: Row, what: str = "") -> Change | None:
+    """Say when access ends; ``None`` if it does not, or has."""
+    ends = row.end.until and not row.is_over
+    return _person("wait", row.invite.target_email, f"{what}{row.end}") if ends else None
+
+
+def _plan_invite(organization_id: str, invite: Invite, guards: Guards, row: Row | None, why: str) -> Change | None:
+    """Withdraw an open invite; ``None`` if it has the level of a row after its end."""
     email = invite.target_email or ""
+    if row and invite.level is not None and invite.level == row.end.then_level:
+        return None
+    why = f"invited and {row.ended[-1].end.over if row else why}"
     hold = (
         PROTECTED
         if address_key(email) in guards.protected
@@ -187,15 +207,15 @@ def _plan_invite(organization_id: str, invite: Invite, guards: Guards, why: str)
 
 
 def _plan_row(organization_id: str, row: Row, invites: list[Invite], owner_level: int | None) -> Change | None:
-    """Invite somebody who is not a member; ``None`` if their open invites have the same level."""
+    """Invite somebody who is not a member; nothing is sent if their open invites have the same level."""
     email, level = row.invite.target_email, row.level
     if not invites:
         create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
-        fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"})
-        return Change("create", "members", f"invite {email}", fields, operation=create)
+        fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"}) | row.end.fields
+        return Change("create", "members", f"invite {email}", fields, why=str(row.end), operation=create)
     others = {invite.level for invite in invites} - {level}
     if not others or (level is None and len(others) == 1):
-        return None
+        return _later(row)
     why, highest = "holds an open invite", max(filter(None, others), default=0)
     if None in others:
         return _person("unknown", email, f"{why}, but {HIDDEN}its level", after=level)
@@ -210,20 +230,33 @@ def _plan_member(organization_id: str, member: Member, row: Row | None, guards: 
     """Plan the change to a member, ``None`` if there is none; ``why`` is the reason to remove one without a row."""
     email, user_uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
     old, level = member.level, row.level if row else None
-    if row and level in (None, old):
-        return None
+    # The end of the period that gave them what they have.
+    end = row.ended[-1].end if row and (row.is_over or row.had(old)) else None
+    if row and end:
+        level = end.then_level if row.is_over or level is None else level
+        why = end.over if level is None else f"{end.over}, back to {level}"
+    elif row:
+        why = "another level on the roster"
+    if row and (level in (None, old) if end is None else level is not None and level == old):
+        return _later(row)
     hold = guards.why_kept(member)
     if not hold and (not email or not user_uuid):
         hold = HIDDEN + "their address or user"
-    elif not hold and row and old is None:
+    elif not hold and row and old is None and not (row.is_over and row.level is None):
         hold = HIDDEN + "their level"
+    elif not hold and row and row.is_over and row.level is not None and not row.had(old):
+        hold = f"it was changed since: it was {row.level}"
+    elif not hold and row and not row.is_over and level is None:
+        hold = "another row keeps them, and names no level"
     if hold:
-        return _hold(email, "another level on the roster" if row else why, hold, old, level)
+        return _hold(email, why, hold, old, level)
     where = dict[str, Any](organization_id=organization_id, user_uuid=user_uuid)
     if level is None:
         return _removal(DeleteMember(**where), email, old, why)
     update = UpdateMember(**where, level=level)
-    return Change("change", "members", f"member {email}", _level(level), _level(old), operation=update)
+    fields, until = (row.end.fields, str(row.end)) if row and not row.is_over else ({}, "")
+    notes = ", ".join(filter(None, [why if end else "", until]))
+    return Change("change", "members", f"member {email}", _level(level) | fields, _level(old), notes, update)
 
 
 def _removal(delete: DeleteMember, who: str, level: int | None, why: str) -> Change:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from airflow_provider_workspace.api import operations as ops
@@ -13,7 +14,7 @@ from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.procedures.conditions import ask_verification
 from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
-from airflow_provider_workspace.procedures.members import HIDDEN, plan_members
+from airflow_provider_workspace.procedures.members import HIDDEN, NOT_ON_ROSTER, plan_members
 from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
@@ -44,6 +45,8 @@ class OrganizationReader(Protocol):
 
     client: WorkspaceClient
     organization_id: str
+    now: datetime
+    """Decides which ends of access are over."""
     knows_dashboards: bool
     """Whether what Airflow remembers of dashboards can be read."""
 
@@ -188,11 +191,16 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
         reader.organization_id,
         read_roster(members.rows, file, defaults, argument="roster", columns=members.columns),
         members.guards,
+        now=reader.now,
         complete="members" in wanted.complete,
         read_members=lambda: reader.members,
     )
-    # A member or an invite; the kind comes before the address.
-    going = {address_key(one.name.partition(" ")[2]) for one in plan.changes if one.action == "remove"}
+    # A member or an invite; the kind comes before the address. An end may come when the file is correct.
+    going = {
+        address_key(one.name.partition(" ")[2])
+        for one in plan.changes
+        if one.action == "remove" and NOT_ON_ROSTER in one.why
+    }
     mistakes: dict[tuple[str | int, ...], str] = {
         ("projects", number, "dashboards", position, "collaborators", row): (
             f"name {person.email} under members too, or not here: 'complete: [members]' would remove them"

@@ -18,6 +18,7 @@ from airflow_provider_workspace.api.operations.invites import CreateInvite
 from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.api.outcome import Outcome, is_refused
 from airflow_provider_workspace.procedures import ensure
+from airflow_provider_workspace.procedures.ends import END_FIELDS
 from airflow_provider_workspace.procedures.invites_report import NEEDS_ATTENTION as INVITES_THAT_NEED_ATTENTION
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 
@@ -457,4 +458,7 @@ def describe_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list
         return value if isinstance(value, str) and value.strip() else json.dumps(value, ensure_ascii=False)
 
     values = {name: f"{text(value)} -> {text(after[name])}" for name, value in before.items() if name in after}
-    return [f"{name}: {values.get(name) or text(value)}" for name, value in {**before, **after}.items()]
+    shown = {
+        name: value for name, value in {**before, **after}.items() if name not in END_FIELDS
+    }  # they are in the reason
+    return [f"{name}: {values.get(name) or text(value)}" for name, value in shown.items()]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from operator import attrgetter
 from typing import Any
 
@@ -17,6 +19,7 @@ from airflow_provider_workspace.api.operation import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.procedures.ends import END_FIELDS, End
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +28,7 @@ MAX_LOCAL_PART_LENGTH = 64
 MAX_LABEL_LENGTH = 63
 # The fields of a row in a report.
 ENTRY_FIELDS = ("row", "email", "status", "reason", "invite_id")
+NO_END = End()
 _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
 
 
@@ -35,11 +39,14 @@ class Row:
 
     :param number: position in the input, as a spreadsheet shows it: the header of a CSV file is row 1
     :param key: the address in the form in which addresses are compared
+    :param ended: rows of the same person whose end is over, the latest last; with itself, if there are no others
     """
 
     number: int
     key: str
     invite: InviteFields
+    end: End = NO_END
+    ended: tuple[Row, ...] = ()
 
     @property
     def level(self) -> int | None:
@@ -47,9 +54,20 @@ class Row:
         return None if self.invite.level is None else int(self.invite.level)
 
     @property
+    def is_over(self) -> bool:
+        """Whether its end is over, and the person has no other row that counts."""
+        return bool(self.ended) and self.ended[-1].number == self.number
+
+    def had(self, level: int | None) -> bool:
+        """Return whether a row of the same person gave a level until an end that is over, and this one does not."""
+        return (
+            level is not None and level in [row.level for row in self.ended] and (self.is_over or level != self.level)
+        )
+
+    @property
     def fields(self) -> dict[str, Any]:
         """What the row says of the person."""
-        return self.invite.model_dump(exclude_unset=True, exclude={"target_email"})
+        return self.invite.model_dump(exclude_unset=True, exclude={"target_email"}) | self.end.fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,27 +95,32 @@ class Entry:
 
 @dataclass(slots=True)
 class Roster:
-    """The people of a roster, its invalid rows and its duplicates, and the number of blank rows."""
+    """The people of a roster, those whose end is over, its invalid rows and duplicates, and how many are blank."""
 
     rows: list[Row] = field(default_factory=list[Row])
+    ended: list[Row] = field(default_factory=list[Row])
     invalid: list[Entry] = field(default_factory=list[Entry])
     duplicates: list[Entry] = field(default_factory=list[Entry])
     blank: int = 0
 
 
-def check_roster(rows: Iterable[Mapping[str, Any]], *, only_addresses: bool = False) -> Roster:
+def check_roster(
+    rows: Iterable[Mapping[str, Any]], now: datetime | None = None, *, only_addresses: bool = False
+) -> Roster:
     """
     Check the fields, types and address of every row, and bring together the rows about one person.
 
-    Rows that say the same of a person are duplicates; if they say different things, none of them is valid. Blank rows,
-    which are empty mappings, are skipped and counted.
+    Rows that say the same of a person are duplicates; if they say different things, none of them is valid. Rows with
+    different ends do not contradict each other: the one with the highest level counts until its end, then the next.
+    Blank rows, which are empty mappings, are skipped and counted.
 
     :param rows: fields of an invite, see :func:`~airflow_provider_workspace.procedures.roster_files.read_roster`; their
         numbers begin with ``rows.first_number``, or 1
+    :param now: decides which ends are over; ``None`` if it does not matter
     :param only_addresses: whether it does not matter what rows say of a person
     """
     roster = Roster()
-    people: dict[str, list[Row]] = {}
+    people: dict[str, dict[str | None, list[Row]]] = {}
     for number, row in enumerate(rows, start=getattr(rows, "first_number", 1)):
         found = _check_row(number, row) if row else None
         if found is None:
@@ -105,21 +128,36 @@ def check_roster(rows: Iterable[Mapping[str, Any]], *, only_addresses: bool = Fa
         elif isinstance(found, Entry):
             roster.invalid.append(found)
         else:
-            people.setdefault(found.key, []).append(found)
-    for first, *others in people.values():
-        other = next((row for row in others if row.fields != first.fields), None)
-        if other is None or only_addresses:
-            roster.rows.append(first)
-            reason = f"same address as row {first.number}"
-            roster.duplicates += [Entry(row.number, row.invite.target_email, "duplicate", reason) for row in others]
-        else:
-            roster.invalid += [
-                _contradicts(row, first if row.fields != first.fields else other) for row in (first, *others)
-            ]
+            people.setdefault(found.key, {}).setdefault(found.end.until if now else None, []).append(found)
+    for periods in people.values():
+        contradictions: list[Entry] = []
+        for first, *others in periods.values():
+            other = next((row for row in others if row.fields != first.fields), None)
+            if other is None or only_addresses:
+                reason = f"same address as row {first.number}"
+                roster.duplicates += [Entry(row.number, row.invite.target_email, "duplicate", reason) for row in others]
+            else:
+                contradictions += [
+                    _contradicts(row, first if row.fields != first.fields else other) for row in (first, *others)
+                ]
+        roster.invalid += contradictions
+        if not contradictions:
+            counts = _row_now([same[0] for same in periods.values()], now)
+            (roster.ended if counts.is_over else roster.rows).append(counts)
     roster.invalid.sort(key=attrgetter("row"))
     if roster.blank:
         log.info("Skipped the blank rows of the roster: %d.", roster.blank)
     return roster
+
+
+def _row_now(periods: list[Row], now: datetime | None) -> Row:
+    """Return the row of a person that counts now: the best one whose end is not over, else the last one that is."""
+    ended = sorted((row for row in periods if now and row.end.is_over(now)), key=lambda row: row.end.moment)
+    active = [row for row in periods if row not in ended]
+    if not ended and len(active) == 1:
+        return active[0]
+    best = max(active or ended[-1:], key=lambda row: (-math.inf if row.level is None else row.level, row.end.moment))
+    return replace(best, ended=tuple(ended))
 
 
 def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
@@ -130,12 +168,17 @@ def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
         given["target_email"] = address = _tidy(address)
     # Half a character cannot be written into a report.
     email = address.encode(errors="replace").decode() if isinstance(address, str) else ""
+    model: type[InviteFields | End] = End
     try:
-        invite = InviteFields.model_validate(given)
+        ends = {name: given.pop(name) for name in END_FIELDS if name in given}
+        end, model = End.model_validate(ends) if ends else NO_END, InviteFields
+        found = Row(number, address_key(email), InviteFields.model_validate(given), end)
     except ValidationError as error:
-        return Entry(number, email, "invalid", explain(InviteFields, error))
+        return Entry(number, email, "invalid", explain(model, error))
     problem = address_problem(email)
-    return Entry(number, email, "invalid", problem) if problem else Row(number, address_key(email), invite)
+    if end.then_level is not None and (found.level is None or end.then_level > found.level):
+        problem = f"then: {end.then_level} must not be above the level, which the row must name"
+    return Entry(number, email, "invalid", problem) if problem else found
 
 
 def _contradicts(row: Row, other: Row) -> Entry:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from airflow_provider_workspace.api.operations.invites import InviteDetails
 from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, shown
+from airflow_provider_workspace.procedures.ends import END_FIELDS
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.roster import check_roster
 
@@ -24,7 +25,7 @@ FIRST_ROW = 2
 MAX_WRONG = 10
 # Names of columns: fields by name, ``None`` to leave a column out; or a list of fields by position.
 Columns = Sequence[str] | Mapping[str, str | None] | None
-COLUMNS = ("email", "target_email", *InviteDetails.model_fields)
+COLUMNS = ("email", "target_email", *InviteDetails.model_fields, *END_FIELDS)
 
 
 class RosterFile(Protocol):

@@ -149,6 +149,7 @@ def test_values_that_are_not_json_serializable_are_refused(value: Any) -> None:
         (ops.CreateDashboard, {"project_id": "1", "tags": [value]}),
         (ops.CreateProject, {"organization_id": "o", "survey_config": value}),
         (ops.CreateInvite, {"organization_id": "o", "target_email": "a@b.de", "private_project_access": [value]}),
+        (ops.CreateProject, {"organization_id": "o", "slack_incoming_webhook": value}),  # a secret
     ):
         with pytest.raises(WorkspaceInputError, match=r"Nothing was sent\.") as error:
             operation(**fields).request()

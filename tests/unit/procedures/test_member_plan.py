@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import date, datetime, timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
@@ -11,6 +12,7 @@ import pytest
 
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
+from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.members import Guards, plan_members
 from airflow_provider_workspace.procedures.plan import Change
 from airflow_provider_workspace.procedures.roster_files import read_roster
@@ -53,13 +55,15 @@ def plan(
     *records: Member | Invite,
     protected: tuple[str, ...] = (),
     owner_level: int | None = 15,
-    leavers: list[str] | None = None,
+    leavers: list[Any] | None = None,
 ) -> Plan:
     client: Any = Lists((*records, OWNER, invite("olga@example.com")))
     rows = read_roster(leavers or [*rows, "olga@example.com"])
-    return plan_members(client, ORGANIZATION, rows, Guards.read(protected, owner_level), leaving=bool(leavers))
+    guards = Guards.read(protected, owner_level)
+    return plan_members(client, ORGANIZATION, rows, guards, now=NOW, leaving=bool(leavers))
 
 
+NOW = datetime(2026, 11, 24, 12, tzinfo=timezone.utc)
 OWNER = member("olga@example.com", 15)
 OTHER = ["lin@example.com"]
 ADA = {"email": "Ada@Example.com", "level": 8}
@@ -100,6 +104,83 @@ def test_plan_for_one_address(
     )
     assert all(why in change.why for change in about)
     assert planned.pending == (action in ("create", "change", "remove")) + (rows != OTHER)
+
+
+def until(end: Any, level: int | None = 8, **fields: Any) -> dict[str, Any]:
+    return {"email": "ada@example.com", "until": end, **({} if level is None else {"level": level}), **fields}
+
+
+OVER, LATER, MONDAY = until("2026-11-23"), until("2026-11-24"), {"level": 8, "until": "2026-11-30", "then": "removed"}
+BACK, STANDING = until("2026-10-31", then="member"), {"email": "ada@example.com", "level": 1}
+ENDS: list[tuple[list[Any], Member | Invite | None, list[tuple[str, dict[str, Any], str]]]] = [
+    # Before the end
+    ([until("2026-11-30")], None, [("create", MONDAY, "until 2026-11-30, then removed")]),
+    ([until(date(2026, 11, 30))], member(), [("change", MONDAY, "level: 1 -> 8, until 2026-11-30, then removed")]),
+    ([LATER], member(level=8), [("wait", {}, "until 2026-11-24, then removed")]),
+    ([LATER], invite(level=8), [("wait", {}, "until 2026-11-24, then removed")]),
+    (
+        [until("2026-11-24T12:00:00+00:00", then=1)],
+        member(level=8),
+        [("wait", {}, "until 2026-11-24T12:00:00Z, then 1")],
+    ),
+    # After it
+    ([OVER], None, []),
+    ([OVER], invite(level=8), [("remove", {}, "access ended 2026-11-23 (UTC)")]),
+    ([OVER], member(level=8), [("remove", {}, "access ended 2026-11-23 (UTC)")]),
+    ([until("2026-11-24T13:59:59+02:00")], member(level=8), [("remove", {}, "access ended 2026-11-24T11:59:59Z")]),
+    ([until("2026-11-23", None)], member(level=5), [("remove", {}, "access ended")]),
+    ([OVER], member(), [("differs", {}, "access ended 2026-11-23 (UTC), but it was changed since: it was 8")]),
+    ([OVER], member(level=None), [("unknown", {}, "does not show")]),
+    ([until("2026-11-23", 15)], member(level=15), [("differs", {}, "owner")]),
+    ([BACK], member(level=8), [("change", {"level": 1}, "level: 8 -> 1, access ended 2026-10-31 (UTC), back to 1")]),
+    ([BACK], member(), []),
+    ([BACK], member(level=12), [("differs", {"level": 1}, "changed since")]),
+    ([BACK], invite(level=8), [("remove", {}, "access ended 2026-10-31 (UTC)")]),
+    ([BACK], invite(level=1), []),
+    # Another row of the same person
+    ([OVER, STANDING], member(level=8), [("change", {"level": 1}, "access ended 2026-11-23 (UTC), back to 1")]),
+    ([until("2026-11-30"), STANDING], member(), [("change", MONDAY, "until 2026-11-30")]),
+    ([OVER, until("2026-11-30")], member(level=8), [("wait", {}, "until 2026-11-30, then removed")]),
+    ([OVER, "ada@example.com"], member(level=8), [("differs", {}, "another row keeps them, and names no level")]),
+    ([BACK, "ada@example.com"], member(level=8), [("change", {"level": 1}, "back to 1")]),
+    ([BACK, "ada@example.com"], member(level=5), []),
+    ([OVER, BACK], member(level=8), [("remove", {}, "access ended 2026-11-23 (UTC)")]),
+    ([OVER, STANDING], invite(level=8), [("remove", {}, "access ended"), ("create", {"level": 1}, "")]),
+    ([OVER, OVER], member(level=8), [("remove", {}, "access ended"), ("skip", {}, "same address as row 1")]),
+]
+
+
+@pytest.mark.parametrize(("rows", "there", "found"), ENDS)
+def test_rows_with_an_end(
+    rows: list[Any], there: Member | Invite | None, found: list[tuple[str, dict[str, Any], str]]
+) -> None:
+    planned = plan(rows, *([there] if there else []))
+    about = [change for change in planned.changes if "ada@" in change.name]
+    assert [(change.action, change.after) for change in about] == [(action, after) for action, after, _ in found]
+    assert all(note in change.notes for change, (_, _, note) in zip(about, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        *((until(end), "row 1 (ada@example.com): field 'until': expected a date such as 2026-12-31")
+          for end in (20270331, "20270331", "2027-W13-3", "2027-02-30", "18:00", datetime(2026, 12, 1), True,  # noqa: DTZ001
+                      "9999-12-31T23:00:00-12:00", "2026-12-31T18:00:00", "31.12.2026")),
+        (until("9999-12-31", then="gone"), "field 'then': expected a whole number, or member (1) or admin (8) or"),
+        (until("9999-12-31", then=15), "then: 15 must not be above the level, which the row must name"),
+        (until("9999-12-31", None, then=1), "then: 1 must not be above the level, which the row must name"),
+        ({**ADA, "then": "removed"}, "then: give until as well, or leave it out"),
+    ],
+)  # fmt: skip
+def test_invalid_ends_are_refused(row: dict[str, Any], why: str) -> None:
+    with pytest.raises(WorkspaceInputError) as error:
+        plan([row])
+    assert why in str(error.value)
+
+
+def test_an_approval_covers_the_end() -> None:
+    first, second = (plan([until(end)], member()).changes[0] for end in ("2026-11-30", "2027-11-30"))
+    assert first.approval_digest("x") != second.approval_digest("x")
 
 
 @pytest.mark.parametrize(
@@ -174,13 +255,21 @@ def test_only_leavers_are_removed() -> None:
         *(invite("kim@example.com"), invite("lin@example.com"), invite("nobody@example.com", is_expired=True)),
         *(member(), member("lin@example.com"), member("olive@example.com", 15), member("pat@example.com")),
         protected=("pat@example.com",),
-        leavers=["Ada@Example.com", "kim@example.com", "olive@example.com", "nobody@example.com", "pat@example.com"],
+        leavers=[
+            *("Ada@Example.com", "kim@example.com", "olive@example.com", "nobody@example.com", "pat@example.com"),
+            *(
+                {"email": "lin@example.com", "until": "2026-11-24"},
+                {"email": "nobody@example.com", "until": "2026-11-01"},
+            ),
+        ],
     )
     assert [(change.action, change.name, change.before) for change in planned.changes] == [
         ("remove", "invite kim@example.com", {"level": 1}),
         ("remove", "member ada@example.com", {"level": 1}),
         ("differs", "person olive@example.com", {"level": 15}),
         ("skip", "person pat@example.com", {"level": 1}),
+        ("wait", "person lin@example.com", {}),
         ("skip", "person nobody@example.com", {}),
     ]
+    assert "leaves later: until 2026-11-24, then removed" in planned.table()
     assert "is leaving, but protected" in planned.table()

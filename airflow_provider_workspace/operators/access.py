@@ -14,6 +14,7 @@ from airflow_provider_workspace.operators.arguments import Arg, arg
 from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.errors import WorkspaceError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.grants import Grant, GrantRegistry
 
@@ -51,28 +52,24 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     reason: Arg[str] = arg(kinds.NAME)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
         from airflow_provider_workspace.procedures.grants import plan_grant
+        from airflow_provider_workspace.state.ending import utc_now
         from airflow_provider_workspace.state.grants import GrantRegistry, grant_variables
 
-        grant, registry = self.draft(hook), GrantRegistry(grant_variables())
-        others = registry.of_person(grant)
-        own = next((other for other in others if other.key == grant.key), None)
-        if own is not None:
-            self.check_own(own)
-            others.remove(own)
+        now, grant, registry = utc_now(), self.draft(hook), GrantRegistry(grant_variables())
+        noted = {other.key: other for other in registry.of_person(grant)}
+        own = noted.pop(grant.key, None)
+        if own and (own.is_over(now) or own.level != grant.level):
+            why = "is over" if own.is_over(now) else f"has level {own.level}"
+            raise WorkspaceInputError(f"Start a new run to give access again: the grant that this run noted {why}")
         terms = {"until": self.until} if self.until else {"length": str(timedelta(seconds=self.length))}
-        plan, before, then = plan_grant(
-            hook.client,
-            grant.organization_id,
-            grant.user_email,
-            grant.level,
-            {other.level: other.then for other in others},
-            {**terms, "reason": grant.reason},
-            is_noted=own is not None,
-        )
+        row = {"target_email": grant.user_email, "level": grant.level}
+        given: dict[int | None, int | None] = {other.level: other.then for other in noted.values()}
+        terms["reason"] = grant.reason
+        plan, before, then = plan_grant(hook.client, grant.organization_id, row, now, given, terms)
         if not plan.changes:
-            self.log.info("%s has level %s already: nothing was sent.", grant.user_email, before)
+            self.log.info("Nothing is to be given: %s has level %s.", grant.user_email, before)
             return {**(own or grant).to_dict(), "granted": own is not None, "before": before}
         self.log.info("%s", plan.table())
         where = describe_organization(hook.client.settings, grant.organization_id)
@@ -80,12 +77,11 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if self.is_dry_run:
             return plan.to_dict()
         if own is None:
-            granted = self._granted()
-            approved_by = str(granted["by"]) if granted and self.require_approval else ""
+            approved_by = str((self._granted() or {}).get("by", ""))
             grant = self.draft(hook).model_copy(update={"then": then, "approved_by": approved_by})
             registry.store.add(grant.key, grant.model_dump_json(exclude_none=True))
         try:
-            self.give(hook, own or grant, registry)
+            self.give(hook, grant, registry)
         except WorkspaceError as error:
             if own is None and _is_refused(error):
                 registry.store.delete(grant.key)
@@ -101,10 +97,14 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
         if (self.length is None) is (self.until is None):
             raise WorkspaceInputError("Give either length=… or until=…")
-        now = time.time()
-        ti = self._context.get("ti")
-        grant = Grant(
-            **{name: str(getattr(ti, name, "-")) for name in ("dag_id", "run_id", "task_id")},
+        now, ti = time.time(), self._context.get("ti")
+        until = now + self.length if self.until is None else moment_of(self.until).timestamp()
+        if until <= now:
+            raise WorkspaceInputError(f"Give a later until: {self.until} is over")
+        return Grant(
+            dag_id=str(getattr(ti, "dag_id", "-")),
+            run_id=str(getattr(ti, "run_id", "-")),
+            task_id=self.task_id,
             map_index=getattr(ti, "map_index", -1),
             service=hook.client.settings.base_url,
             workspace_conn_id=self.workspace_conn_id,
@@ -112,57 +112,37 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             user_email=check_address("user_email", self.user_email),
             level=self.level,
             since=now,
-            until=float(int(now + self.length if self.until is None else moment_of(self.until).timestamp())),
+            until=float(int(until)),
             reason=self.reason,
             requested_by=str(getattr(self._context.get("dag_run"), "triggering_user_name", None) or ""),
         )
-        if grant.until <= now:
-            raise WorkspaceInputError(f"Give a later until: {self.until} is over")
-        return grant
-
-    def check_own(self, own: Grant) -> None:
-        """Refuse to continue a grant that is over, or gave another level."""
-        from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.state.ending import utc_now
-
-        why = "is over" if own.is_over(utc_now()) else f"gave level {own.level}" if own.level != self.level else ""
-        if why:
-            raise WorkspaceInputError(f"Start a new run to give access again: the grant that this run noted {why}")
 
     def give(self, hook: WorkspaceHook, grant: Grant, registry: GrantRegistry) -> None:
-        """Send the highest level of the active grants of the person, or an invite; see that it is there."""
-        from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
+        """Give what the active grants of the person say, and see that it is there."""
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.procedures.ensure import change
-        from airflow_provider_workspace.procedures.find import find_by_uuid
-        from airflow_provider_workspace.procedures.grants import find_member
+        from airflow_provider_workspace.procedures.grants import plan_given
+        from airflow_provider_workspace.procedures.plan import apply
         from airflow_provider_workspace.state.ending import utc_now
 
-        # After the note: what was read before may have ended since. Whoever ends it reads the notes afterwards.
-        now, organization_id, email = utc_now(), grant.organization_id, grant.user_email
-        highest = max([grant.level, *(one.level for one in registry.of_person(grant) if not one.is_over(now))])
-        member = find_member(hook.client, organization_id, email)
-        if member is None:
-            row = {"target_email": email, "level": grant.level}
-            status = self.invite_people([row], hook, organization_id).entries[0].status
-            if status not in ("invited", "already_invited"):
-                raise WorkspaceError(f"Try again: {email} became a member meanwhile")
-        elif (member.level or 0) <= highest:
-            user_uuid = (member.user and member.user.uuid) or ""
-            update = UpdateMember(organization_id=organization_id, user_uuid=user_uuid, level=highest)
-            members = ListMembers(organization_id=organization_id)
-            change(hook.client, update, partial(find_by_uuid, hook.client, members, user_uuid))
+        # Read after the note: another grant may have ended meanwhile, and who ends one reads the notes afterwards.
+        organization_id, now = grant.organization_id, utc_now()
+        rows = [one.row for one in registry.of_person(grant) if not one.is_over(now)]
+        plan_again = partial(plan_given, hook.client, organization_id, rows, now)
+        plan = plan_again()
+        apply(hook.client, plan, lambda people: self.invite_people(people, hook, organization_id), plan_again)
+        if {plan.outcomes.get(one, ("",))[0] for one in plan.changes} - {"done", "invited", "already_invited"}:
+            raise WorkspaceError(f"Try again: {grant.user_email} has joined or left meanwhile")
 
 
-def _is_refused(error: Exception) -> bool:
+def _is_refused(error: WorkspaceError) -> bool:
     """Return whether an error says for certain that no access was given."""
-    from airflow_provider_workspace.api.outcome import Outcome
     from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
 
     if isinstance(error, WorkspaceInvitesIncompleteError):
         return all(entry.status in ("failed", "not_sent") for entry in error.report.entries)
-    refused = getattr(error, "outcome", "") in (Outcome.REJECTED.value, Outcome.NOT_SENT.value)
-    return refused and getattr(error, "operation", "") == "UpdateMember"
+    causes = getattr(error, "causes", [error])
+    found = {(getattr(one, "operation", ""), getattr(one, "outcome", "")) for one in causes}
+    return found <= {("UpdateMember", "rejected"), ("UpdateMember", "not_sent")}
 
 
 class WorkspaceEndAccessOperator(WorkspaceWriteOperator):
@@ -189,8 +169,8 @@ class WorkspaceEndAccessOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.state.ending import end_grants
         from airflow_provider_workspace.state.grants import GrantRegistry, grant_variables
 
-        done = end_grants(GrantRegistry(grant_variables()), self.protected, dry_run=self.is_dry_run)
-        if done.left and not self.is_dry_run:
-            self.push_report(None, done.to_dict())
-            done.raise_left()
-        return done.to_dict() | ({"dry_run": True} if self.is_dry_run else {})
+        done, error = end_grants(GrantRegistry(grant_variables()), self.protected, dry_run=self.is_dry_run)
+        if error and not self.is_dry_run:
+            self.push_report(None, done)
+            raise error
+        return done | ({"dry_run": True} if self.is_dry_run else {})

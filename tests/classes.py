@@ -57,6 +57,7 @@ GOOD: dict[str, Any] = {
     "what": "project",
     "file": {"projects": [{"name": "Sales"}]},
     "part": "projects",
+    "reason": "audit",
     "protected": ["keep@example.com"],
 }
 

@@ -235,10 +235,9 @@ def grants(args: Namespace) -> None:
 
 def _grant_line(grant: dict[str, Any]) -> str:
     who = ", ".join(f"{what} {grant[name]}" for name, what in BY_WHOM.items() if grant[name])
-    return (
-        f"{'OVERDUE  ' if grant['overdue'] else ''}{grant['user_email']}  level {grant['level']}, then {grant['then']}  "
-        f"since {grant['since'][:19]}Z until {grant['until'][:19]}Z  {who or 'asked by nobody'}: {grant['reason']}"
-    )
+    times = f"since {grant['since'][:19]}Z until {grant['until'][:19]}Z, then {grant['then']}"
+    late = "OVERDUE  " if grant["overdue"] else ""
+    return f"{late}{grant['user_email']}  level {grant['level']} {times}  {who or 'asked by nobody'}: {grant['reason']}"
 
 
 def resume(args: Namespace) -> None:

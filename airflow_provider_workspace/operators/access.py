@@ -98,7 +98,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if (self.length is None) is (self.until is None):
             raise WorkspaceInputError("Give either length=… or until=…")
         now, ti = time.time(), self._context.get("ti")
-        until = now + self.length if self.until is None else moment_of(self.until).timestamp()
+        until = now + self.length if self.until is None else moment_of(self.until).replace(microsecond=0).timestamp()
         if until <= now:
             raise WorkspaceInputError(f"Give a later until: {self.until} is over")
         return Grant(

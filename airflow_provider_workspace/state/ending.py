@@ -50,7 +50,7 @@ def end_grants(
 
     :param protected: rows or addresses of people who are never removed or lowered
     :param dry_run: whether to send nothing, and say what would be done
-    :return: what was ``ended``, what is ``left`` and why, the number of ``active`` grants; and the error for what is left
+    :return: what was ``ended``, what is ``left`` and why, how many are ``active``; and the error for what is left
     """
     guards, now, permanent = Guards.read(protected, None), utc_now(), True
     grants = registry.all()

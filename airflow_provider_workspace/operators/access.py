@@ -123,10 +123,11 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.procedures.grants import plan_given
         from airflow_provider_workspace.procedures.plan import apply
         from airflow_provider_workspace.state.ending import utc_now
+        from airflow_provider_workspace.state.grants import rows_of
 
         # Read after the note: another grant may have ended meanwhile, and who ends one reads the notes afterwards.
         organization_id, now = grant.organization_id, utc_now()
-        rows = [one.row for one in registry.of_person(grant) if not one.is_over(now)]
+        rows = rows_of(one for one in registry.of_person(grant) if not one.is_over(now))
         plan_again = partial(plan_given, hook.client, organization_id, rows, now)
         plan = plan_again()
         apply(hook.client, plan, lambda people: self.invite_people(people, hook, organization_id), plan_again)

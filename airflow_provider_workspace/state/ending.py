@@ -15,6 +15,7 @@ from airflow_provider_workspace.procedures.grants import plan_end, plan_given
 from airflow_provider_workspace.procedures.invites import invite_all
 from airflow_provider_workspace.procedures.members import Guards
 from airflow_provider_workspace.procedures.plan import apply
+from airflow_provider_workspace.state.grants import rows_of
 from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _end(
     noted = registry.of_person(last)
     with _open_hook(last) as hook:
         client = hook.client
-        plan_again = partial(plan_end, client, organization_id, [grant.row for grant in noted], guards, now)
+        plan_again = partial(plan_end, client, organization_id, rows_of(noted), guards, now)
         plan = plan_again()
         taken = [change for change in plan.changes if change.sends]
         held = [change for change in plan.changes if change.action in ("differs", "unknown") or change.mark == "kept"]
@@ -102,7 +103,7 @@ def _end(
         # What was noted meanwhile may have been taken with the rest: it is given again.
         active = [grant for grant in registry.of_person(last) if not grant.is_over(utc_now())]
         if not dry_run and (taken or any(grant not in noted for grant in active)) and active:
-            give_again = partial(plan_given, client, organization_id, [grant.row for grant in active], now)
+            give_again = partial(plan_given, client, organization_id, rows_of(active), now)
             apply(client, give_again(), invite, give_again)
     if not dry_run:
         for grant in over:

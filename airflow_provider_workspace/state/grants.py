@@ -7,7 +7,9 @@ its run or its Dag is gone. Its key names the person and the task; its value is 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from pydantic import ConfigDict
@@ -108,6 +110,12 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
             if key.startswith(grant.person):
                 raise WorkspaceError(self.describe_unreadable(key, why), problem="grant-unreadable")
         return found
+
+
+def rows_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
+    """Return the grants of one person as rows of a roster; of those that end together, the one with the highest level."""
+    highest_last = sorted(grants, key=attrgetter("level"))
+    return [grant.row for grant in {int(grant.until): grant for grant in highest_last}.values()]
 
 
 def grant_variables() -> VariableStore:

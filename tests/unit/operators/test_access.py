@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import timedelta
+import time
+from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,7 @@ def test_who_is_no_member_is_invited_and_gone_after_the_end(
     assert give(ADA, 8).get("then") is None
     if joins:
         with WorkspaceHook() as hook:
-            sandbox.accept_invite(next(one.id for one in hook.list_invites() if one.target_email == ADA))
+            sandbox.accept_invite(next(str(one.id) for one in hook.list_invites() if one.target_email == ADA))
         assert level_of(ADA) == 8
     clock.advance(HOUR + 1)
     assert len(end()["ended"]) == 1
@@ -119,6 +120,14 @@ def test_of_two_grants_the_higher_level_counts_until_its_end(sandbox: SandboxSer
         assert len(end()["ended"]) == 1
         assert level_of(MINA) == level
     assert len(effects(sandbox)) == sent + 2
+
+
+def test_grants_of_two_levels_may_end_together(clock: Clock) -> None:
+    until = datetime.fromtimestamp(time.time() + HOUR, timezone.utc)
+    for level in (8, 15):
+        assert give(MINA, level, run_id=str(level), until=until)["granted"] is True
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), level_of(MINA)) == (2, 1)
 
 
 def test_a_level_that_somebody_changed_meanwhile_is_left(notes: Variables, clock: Clock) -> None:

@@ -113,7 +113,7 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
 
 
 def rows_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
-    """Return the grants of one person as rows of a roster; of those that end together, the one with the highest level."""
+    """Return grants of one person as rows of a roster; of those that end together, the one with the highest level."""
     highest_last = sorted(grants, key=attrgetter("level"))
     return [grant.row for grant in {int(grant.until): grant for grant in highest_last}.values()]
 

@@ -231,11 +231,9 @@ NAMES = Kind("names")
 COLUMNS = Kind("columns")
 EXPORTS, SOME_EXPORTS = Kind("exports", at_least=1), Kind("exports", at_least=0)
 INTEGER, MAXIMUM, LEVEL = Kind("integer"), Kind("maximum", none=True), Kind("level", none=True)
-SOME_LEVEL = Kind("level")
+SOME_LEVEL, UNTIL = Kind("level"), Kind("until")
 SECONDS, TIME = Kind("seconds"), Kind("time")
 SECONDS_FROM_ONE = Kind("seconds", least=1.0)
-# Of these two, one is needed.
-LENGTH, UNTIL = Kind("seconds", least=1.0, needed=False), Kind("until", needed=False)
 # What something else reads.
 NEEDED = Kind()
 # A class or function, or its name, as :func:`fixed`.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.windows.leases import LeaseRegistry
 
 
+BY_WHOM = {"requested_by": "asked by", "approved_by": "approved by"}
 # Where a command prints; see run().
 _output: TextIO = sys.stdout
 
@@ -204,6 +205,39 @@ def windows(args: Namespace) -> None:
         _print(*map(printable, [*said, *_lease_lines(leases), f"Last sweep: {age}."]))
     if stuck or any(row["failed"] for row in swept):
         raise SystemExit(1)
+
+
+def grants(args: Namespace) -> None:
+    """List access for a while, and end what is over."""
+    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.state.ending import end_grants, utc_now
+    from airflow_provider_workspace.state.grants import GRANT_PREFIX, GrantRegistry
+
+    _find_connections_in_database()
+    registry, done, error = GrantRegistry(DatabaseStore(GRANT_PREFIX)), dict[str, Any](), None
+    with _errors_without_traceback():
+        if args.end:
+            done, error = end_grants(registry, args.protected)
+        found = [
+            {**one.to_dict(), "then": one.row["then"], "overdue": one.is_over(utc_now())} for one in registry.all()
+        ]
+    unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
+    if args.output == "json":
+        _print(json.dumps({"grants": found, "unreadable": registry.unreadable, **done}, indent=2))
+    else:
+        ended = [f"Ended: {one['user_email']}: {one['done']}" for one in done.get("ended", [])]
+        _print(*map(printable, [*ended, *unreadable, *map(_grant_line, found)] or ["Nobody has access for a while."]))
+    if error or unreadable:
+        raise SystemExit(str(error) if error else 1)
+    if any(one["overdue"] for one in found):
+        raise SystemExit(2)
+
+
+def _grant_line(grant: dict[str, Any]) -> str:
+    who = ", ".join(f"{what} {grant[name]}" for name, what in BY_WHOM.items() if grant[name])
+    times = f"since {grant['since'][:19]}Z until {grant['until'][:19]}Z, then {grant['then']}"
+    late = "OVERDUE  " if grant["overdue"] else ""
+    return f"{late}{grant['user_email']}  level {grant['level']} {times}  {who or 'asked by nobody'}: {grant['reason']}"
 
 
 def resume(args: Namespace) -> None:

@@ -21,6 +21,13 @@ def get_workspace_commands() -> list[CLICommand]:
     conn_id = Arg(("-c", "--conn-id"), default="workspace_default", help="Connection to the service")
     organization_id = Arg(("--organization-id",), help="Organization; by default that of the connection")
     output = Arg(("-o", "--output"), choices=("table", "json"), default="table", help="Output format")
+    protected = Arg(
+        ("--protected",),
+        action="append",
+        default=[],
+        metavar="EMAIL",
+        help="With a roster, or --end: address of a member who is never changed or removed; may be repeated",
+    )
     plan_args = (
         Arg(
             ("files",),
@@ -30,13 +37,7 @@ def get_workspace_commands() -> list[CLICommand]:
         ),
         conn_id,
         organization_id,
-        Arg(
-            ("--protected",),
-            action="append",
-            default=[],
-            metavar="EMAIL",
-            help="With a roster: address of a member who is never changed or removed; may be repeated",
-        ),
+        protected,
         Arg(
             ("--owner-level",),
             default="owner",
@@ -48,6 +49,7 @@ def get_workspace_commands() -> list[CLICommand]:
         Arg(("-o", "--output"), choices=("table", "json", "markdown"), default="table", help="Output format"),
     )
     resume = Arg(("--resume",), action="store_true", help="Resume the exports of abandoned windows")
+    end = Arg(("--end",), action="store_true", help="End the access that is over")
     sandbox_args = (
         Arg(("--port",), default="8765", help="Port; 0 picks a free one"),
         Arg(("--profile",), default="live", help="live or strict"),
@@ -63,6 +65,7 @@ def get_workspace_commands() -> list[CLICommand]:
             "List maintenance windows and the last sweep; resume the exports of abandoned ones",
             (resume, output),
         ),
+        ("grants", "List access for a while; exit status 2: some is overdue, 1: error", (end, protected, output)),
         (
             "resume",
             "Resume one batch export, unless a maintenance window holds it",

@@ -231,6 +231,7 @@ NAMES = Kind("names")
 COLUMNS = Kind("columns")
 EXPORTS, SOME_EXPORTS = Kind("exports", at_least=1), Kind("exports", at_least=0)
 INTEGER, MAXIMUM, LEVEL = Kind("integer"), Kind("maximum", none=True), Kind("level", none=True)
+SOME_LEVEL, UNTIL = Kind("level"), Kind("until")
 SECONDS, TIME = Kind("seconds"), Kind("time")
 SECONDS_FROM_ONE = Kind("seconds", least=1.0)
 # What something else reads.

@@ -259,6 +259,13 @@ def read_level(name: str, value: Any) -> Any:
     return _read_by(parse_level, name, value)
 
 
+def read_until(name: str, value: Any) -> Any:
+    """Read an end of access."""
+    from airflow_provider_workspace.procedures.ends import parse_until
+
+    return _read_by(parse_until, name, value)
+
+
 def _read_by(parse: Callable[[Any], Any], name: str, value: Any) -> Any:
     try:
         return parse(value)

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import logging
 import random
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cache
 from hashlib import sha256
-from typing import Protocol
+from typing import Annotated, Generic, Protocol, TypeVar
 
+from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer, ValidationError
+
+from airflow_provider_workspace.api.operation import explain
+from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.version_compat import lists_variables, variable_keys
+
+log = logging.getLogger(__name__)
 
 # How often a task checks that its entry stays in the index, and the seconds between two checks.
 CHECKS_OF_ENTRY = 2
@@ -131,6 +140,110 @@ class VariableStore:
 def iso(time: float) -> str:
     """Format a time as ISO 8601."""
     return datetime.fromtimestamp(time, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_time(value: object) -> float:
+    """
+    Parse a time in ISO 8601, in UTC if it names no time zone, such as one that a person has edited.
+
+    :param value: the text, or seconds since 1970
+    :raises ValueError: if it is invalid, or not within the years that :func:`iso` can write
+    """
+    # Nobody knows what a text without a hyphen counts, such as 20261123.
+    seconds = value if isinstance(value, float | int) else parse_timestamp(str(value) if "-" in str(value) else None)
+    with suppress(ValueError, OverflowError):
+        if seconds is not None and iso(seconds):
+            return seconds
+    raise ValueError("it is not a time")
+
+
+Text = Annotated[str, Field(min_length=1)]
+Time = Annotated[float, BeforeValidator(parse_time), PlainSerializer(iso)]
+
+
+class Note(BaseModel):
+    """A note, which knows the key of its Variable."""
+
+    @property
+    def key(self) -> str:
+        """The key of its Variable."""
+        raise NotImplementedError
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON, without what is not set."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+N = TypeVar("N", bound=Note)
+S = TypeVar("S", bound=NoteStore)
+
+
+def load_note(model: type[N], key: str, text: str) -> N:
+    """
+    Parse the value of a Variable.
+
+    :raises ValueError: if it is not a note, or that of another key, under which changes would be written
+    """
+    try:
+        note = model.model_validate_json(text)
+    except ValidationError as error:
+        raise ValueError(explain(model, error)) from None
+    if note.key != key:
+        raise ValueError("its fields are those of another key")
+    return note
+
+
+class NoteRegistry(Generic[N, S]):
+    """Reads notes, and names the Variables that are none."""
+
+    def __init__(self, store: S) -> None:
+        self.store = store
+        self.unreadable: dict[str, str] = {}
+        """Keys of Variables that are no note or cannot be read, and why."""
+
+    def load(self, key: str, text: str) -> N:
+        """Parse the value of a Variable; see :func:`load_note`."""
+        raise NotImplementedError
+
+    def describe_unreadable(self, key: str, why: str) -> str:
+        """Return what to do about a Variable that is no note."""
+        raise NotImplementedError
+
+    def find(self, prefix: str, *, skip_failed: bool = False) -> list[N]:
+        """
+        Return the notes whose keys begin with a prefix, without Variables that are none.
+
+        :param skip_failed: whether to skip a Variable that Airflow cannot read, such as one whose Fernet key is gone
+        :raises WorkspaceError: if Airflow cannot read a Variable that it lists
+        """
+        found: list[N | None] = []
+        for key in self.store.list_keys():
+            if not key.startswith(prefix):
+                continue
+            try:
+                found.append(self.read(key))
+            except WorkspaceError as error:
+                if not skip_failed:
+                    raise
+                self.unreadable[key] = str(error)
+                log.warning("%s", error)
+        return [note for note in found if note is not None]
+
+    def read_all(self, keys: Iterable[str]) -> list[N]:
+        """Return the notes of keys, without those that are gone and without Variables that are none."""
+        return [note for note in map(self.read, keys) if note is not None]
+
+    def read(self, key: str) -> N | None:
+        """Return the note of a key; ``None`` if there is none."""
+        text = self.store.read(key)
+        if text is None:
+            return None
+        try:
+            return self.load(key, text)
+        except ValueError as error:
+            self.unreadable[key] = str(error)
+            log.warning("%s", self.describe_unreadable(key, str(error)))
+            return None
 
 
 @cache

@@ -16,12 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from airflow_provider_workspace.api.operation import explain
-from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
-from airflow_provider_workspace.state.variables import NoteStore, digest, iso
+from airflow_provider_workspace.state.variables import Note, NoteRegistry, NoteStore, Text, Time, digest, load_note
 from airflow_provider_workspace.version_compat import COMMAND
 
 log = logging.getLogger(__name__)
@@ -69,21 +67,6 @@ class Window:
         return f"{self.dag_id} / {self.run_id} / {self.close_task_id}{index}"
 
 
-def parse_time(value: object) -> float:
-    """
-    Parse a time in ISO 8601, in UTC if it names no time zone, such as one that a person has edited.
-
-    :param value: the text, or seconds since 1970
-    :raises ValueError: if it is invalid, or not within the years that :func:`iso` can write
-    """
-    # Nobody knows what a text without a hyphen counts, such as 20261123.
-    seconds = value if isinstance(value, float | int) else parse_timestamp(str(value) if "-" in str(value) else None)
-    with suppress(ValueError, OverflowError):
-        if seconds is not None and iso(seconds):
-            return seconds
-    raise ValueError("it is not a time")
-
-
 def _not_far_ahead(late_until: float) -> float:
     if late_until > time.time() + MAX_LATE:
         raise ValueError("it is more than a day ahead")
@@ -92,12 +75,10 @@ def _not_far_ahead(late_until: float) -> float:
 
 # What ``state_of`` shows of an export.
 Seen = Literal["paused", "running", "unknown"]
-Text = Annotated[str, Field(min_length=1)]
-Time = Annotated[float, BeforeValidator(parse_time), PlainSerializer(iso)]
 Late = Annotated[Time, AfterValidator(_not_far_ahead)]
 
 
-class Lease(BaseModel):
+class Lease(Note):
     """
     The hold of a window on an export. Times are seconds since 1970, and ISO 8601 in the Variable.
 
@@ -152,7 +133,7 @@ class Lease(BaseModel):
     refused: str | None = None
     closer: str | None = None
     exports: int = 0
-    work_task_ids: list[str] = []
+    work_task_ids: list[str] = Field(default_factory=list[str])
 
     @property
     def window(self) -> Window:
@@ -177,10 +158,6 @@ class Lease(BaseModel):
     def resuming(self, now: float) -> bool:
         """Return whether a request to resume may be under way."""
         return self.state == "closing" and (self.late_resume_until or 0.0) > now
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON, without what is not set."""
-        return self.model_dump(mode="json", exclude_none=True)
 
 
 class Noted(BaseModel):
@@ -237,34 +214,23 @@ class LeaseStore(NoteStore, Protocol):
         ...
 
 
-class LeaseRegistry:
+class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
     """Reads and writes leases."""
 
-    def __init__(self, store: LeaseStore) -> None:
-        self.store = store
-        self.unreadable: dict[str, str] = {}
-        """Keys of Variables that are not a lease or cannot be read, and why."""
+    def load(self, key: str, text: str) -> Lease:
+        return load(key, text)
+
+    def describe_unreadable(self, key: str, why: str) -> str:
+        return describe_unreadable(key, why)
 
     def all(self, *, window: Window | None = None, skip_failed: bool = False) -> list[Lease]:
         """
-        Return the leases, the oldest first, without Variables that are not a lease.
+        Return the leases, the oldest first, without Variables that are not a lease; see :meth:`find`.
 
         :param window: return only the leases of this window
-        :param skip_failed: whether to skip a Variable that Airflow cannot read, such as one whose Fernet key is gone
-        :raises WorkspaceError: if Airflow cannot read a Variable that it lists
         """
-        found: list[Lease | None] = []
-        for key in self.store.list_keys():
-            if not key.startswith(window.key if window else LEASE_PREFIX):
-                continue
-            try:
-                found.append(self.read(key))
-            except WorkspaceError as error:
-                if not skip_failed:
-                    raise
-                self.unreadable[key] = str(error)
-                log.warning("%s", error)
-        return sorted(filter(None, found), key=lambda lease: (lease.since, lease.key))
+        found = self.find(window.key if window else LEASE_PREFIX, skip_failed=skip_failed)
+        return sorted(found, key=lambda lease: (lease.since, lease.key))
 
     def keys_of(self, export_key: str) -> list[str]:
         """Return the keys of all leases of an export; see :func:`export_key`."""
@@ -281,22 +247,6 @@ class LeaseRegistry:
     def windows_holding(self, export_key: str) -> list[str]:
         """Return the windows that have a lease on an export, or its key if unreadable; see :func:`export_key`."""
         return [str(lease.window) if (lease := self.read(key)) else key for key in self.keys_of(export_key)]
-
-    def read_all(self, keys: Iterable[str]) -> list[Lease]:
-        """Return the leases of keys, without those that are gone and without Variables that are not a lease."""
-        return [lease for lease in map(self.read, keys) if lease is not None]
-
-    def read(self, key: str) -> Lease | None:
-        """Return the lease of a key; ``None`` if there is none."""
-        text = self.store.read(key)
-        if text is None:
-            return None
-        try:
-            return load(key, text)
-        except ValueError as error:
-            self.unreadable[key] = str(error)
-            log.warning("%s", describe_unreadable(key, str(error)))
-            return None
 
     def add(self, lease: Lease) -> None:
         """Write the lease of a window that opens; keep what an earlier try may have left in progress."""
@@ -362,12 +312,7 @@ def load(key: str, text: str) -> Lease:
 
     :raises ValueError: if it is not a lease, or that of another key, under which changes would be written
     """
-    try:
-        lease = Lease.model_validate_json(text)
-    except ValidationError as error:
-        raise ValueError(explain(Lease, error)) from None
-    if lease.key != key:
-        raise ValueError("its fields are those of another key")
+    lease = load_note(Lease, key, text)
     resumed, soon = lease.state == "closing" and lease.closer, time.time() + 60
     if lease.resumed_at is not None and not (resumed and (lease.paused_at or 0.0) <= lease.resumed_at < soon):
         log.warning("The Variable '%s' contradicts itself: its resumed_at is ignored, and the export resumed.", key)

@@ -21,7 +21,7 @@ from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.version_compat import COMMAND
 from tests.audit import effects
-from tests.leases import SWEEP, lease, swept, variable
+from tests.leases import SWEEP, digest, lease, swept, variable
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -310,6 +310,52 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     assert (run.returncode, run.stdout.startswith(NO_WINDOW)) == (0, True), run.stderr
     assert sum(request["path"].endswith("/unpause/") for request in sandbox.requests()) == 2
     assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr
+
+
+def test_grants_lists_access_for_a_while_and_ends_it(
+    airflow: Airflow,
+    airflow_cli: AirflowCli,
+    migrated_database: Path,
+    sandbox: SandboxServer,
+    connect: Connect,
+    tmp_path: Path,
+) -> None:
+    connect()
+    airflow_cli.migrated_home(tmp_path, migrated_database)
+    assert airflow("workspace", "grants").stdout == "Nobody has access for a while.\n"
+    mina, noah = "mina.member@example.com", "noah.newton@example.com"
+    task = {"dag_id": "access", "run_id": "manual__1", "task_id": "grant"}
+    place = {
+        "service": sandbox.url,
+        "organization_id": sandbox.seed.organization_id,
+        "workspace_conn_id": "workspace_default",
+    }
+    terms = {"then": 1, "since": "2026-01-01T00:00:00Z", "reason": "audit", "requested_by": "ruth"}
+    values = {}
+    for email, until in ((mina, "2026-02-01T00:00:00Z"), (noah, "2999-01-01T00:00:00Z")):
+        person = digest(sandbox.url, sandbox.seed.organization_id, email)
+        key = f"workspace_grant.{person}.{digest(*task.values(), '-1')}"
+        values[key] = json.dumps({**task, **place, **terms, "user_email": email, "level": 8, "until": until})
+    airflow_cli.migrated_home(tmp_path, migrated_database, values)
+    with closing(WorkspaceHook()) as hook:
+        hook.update_member(user_uuid=sandbox.seed.member_uuid, level=8)
+    run = airflow("workspace", "grants")
+    since = "level 8 since 2026-01-01T00:00:00Z until"
+    assert run.stdout.splitlines()[-2:] == [
+        f"OVERDUE  {mina}  {since} 2026-02-01T00:00:00Z, then 1  asked by ruth: audit",
+        f"{noah}  {since} 2999-01-01T00:00:00Z, then 1  asked by ruth: audit",
+    ]
+    assert run.returncode == 2, run.stderr
+    run = airflow("workspace", "grants", "--end", "--protected", mina)
+    assert (run.returncode, "Set level 1 by hand, or delete the Variable" in run.stderr) == (1, True)
+    run = airflow("workspace", "grants", "--end", "-o", "json")
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout[run.stdout.index("{\n") :])
+    assert [one["user_email"] for name in ("ended", "grants") for one in found[name]] == [mina, noah]
+    assert effects(sandbox) == ["update_member"] * 2
+    assert airflow("variables", "set", key, "{").returncode == 0
+    run = airflow("workspace", "grants")
+    assert (run.returncode, f"delete it: '{key}', " in run.stdout) == (1, True)
 
 
 @pytest.mark.per_airflow

@@ -1,0 +1,177 @@
+"""Operators for access that ends by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.operators import arguments as kinds
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
+from airflow_provider_workspace.operators.arguments import Arg, arg
+from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.errors import WorkspaceError
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.state.grants import Grant, GrantRegistry
+
+
+class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
+    """
+    Give a person an access level for a while. Scopes ``organization_member:write`` and ``organization_member:read``.
+
+    The grant is noted in a Variable of its own before anything is sent; a task of
+    :class:`WorkspaceEndAccessOperator`, or ``airflow workspace grants --end``, ends it. Then the person gets the level
+    that they had before, or is removed if they were no member. Who is no member is invited.
+
+    An approval covers the level, how long, what comes then, and the reason. A retry continues its grant, whose end
+    stays. If the service certainly refused, nothing stays noted.
+
+    The result is the grant: ``user_email``, ``level``, ``then`` (the level after it; without it the person is removed),
+    ``since``, ``until``, ``reason``, ``requested_by``, ``approved_by``, where it is, and ``before``, the level before.
+    ``granted`` is false if the person has the level already, or a higher one, and by no grant: then nothing is sent.
+
+    :param user_email: address of the person
+    :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
+        1, 8 and 15, which known services use
+    :param length: how long, a timedelta or seconds, from when the grant is noted, which is after an approval
+    :param until: the end instead: a date, which counts to its end in UTC, or a time with its zone, such as
+        ``2026-12-31T18:00:00Z``
+    :param reason: why, for those who approve it and read the list of grants
+    """
+
+    resource_kind = "members"
+    has_own_dry_run = True
+    user_email: Arg[str] = arg(kinds.NAME)
+    level: Arg[int] = arg(kinds.SOME_LEVEL)
+    length: Arg[timedelta | float | None] = arg(kinds.SECONDS_FROM_ONE, default=None)
+    until: Arg[datetime | str | None] = arg(kinds.UNTIL, default=None)
+    reason: Arg[str] = arg(kinds.NAME)
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+        from airflow_provider_workspace.procedures.grants import plan_grant
+        from airflow_provider_workspace.state.ending import utc_now
+        from airflow_provider_workspace.state.grants import GrantRegistry, grant_variables
+
+        now, grant, registry = utc_now(), self.draft(hook), GrantRegistry(grant_variables())
+        noted = {other.key: other for other in registry.of_person(grant)}
+        own = noted.pop(grant.key, None)
+        if own and (own.is_over(now) or own.level != grant.level):
+            why = "is over" if own.is_over(now) else f"has level {own.level}"
+            raise WorkspaceInputError(f"Start a new run to give access again: the grant that this run noted {why}")
+        terms = {"until": self.until} if self.until else {"length": str(timedelta(seconds=self.length))}
+        row = {"target_email": grant.user_email, "level": grant.level}
+        given: dict[int | None, int | None] = {other.level: other.then for other in noted.values()}
+        terms["reason"] = grant.reason
+        plan, before, then = plan_grant(hook.client, grant.organization_id, row, now, given, terms)
+        if not plan.changes:
+            self.log.info("Nothing is to be given: %s has level %s.", grant.user_email, before)
+            return {**(own or grant).to_dict(), "granted": own is not None, "before": before}
+        self.log.info("%s", plan.table())
+        where = describe_organization(hook.client.settings, grant.organization_id)
+        self.await_approval(f"Give {grant.user_email} access for a while to {where}?", plan)
+        if self.is_dry_run:
+            return plan.to_dict()
+        if own is None:
+            approved_by = str((self._granted() or {}).get("by", ""))
+            grant = self.draft(hook).model_copy(update={"then": then, "approved_by": approved_by})
+            registry.store.add(grant.key, grant.model_dump_json(exclude_none=True))
+        try:
+            self.give(hook, grant, registry)
+        except WorkspaceError as error:
+            if own is None and _is_refused(error):
+                registry.store.delete(grant.key)
+            raise
+        return {**(own or grant).to_dict(), "granted": True, "before": before}
+
+    def draft(self, hook: WorkspaceHook) -> Grant:
+        """Return the grant as it would be noted now."""
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.procedures.ends import moment_of
+        from airflow_provider_workspace.procedures.roster import check_address
+        from airflow_provider_workspace.state.grants import Grant
+
+        if (self.length is None) is (self.until is None):
+            raise WorkspaceInputError("Give either length=… or until=…")
+        now, ti = time.time(), self._context.get("ti")
+        until = now + self.length if self.until is None else moment_of(self.until).replace(microsecond=0).timestamp()
+        if until <= now:
+            raise WorkspaceInputError(f"Give a later until: {self.until} is over")
+        return Grant(
+            dag_id=str(getattr(ti, "dag_id", "-")),
+            run_id=str(getattr(ti, "run_id", "-")),
+            task_id=self.task_id,
+            map_index=getattr(ti, "map_index", -1),
+            service=hook.client.settings.base_url,
+            workspace_conn_id=self.workspace_conn_id,
+            organization_id=hook.organization_or_default(self.organization_id),
+            user_email=check_address("user_email", self.user_email),
+            level=self.level,
+            since=now,
+            until=float(int(until)),
+            reason=self.reason,
+            requested_by=str(getattr(self._context.get("dag_run"), "triggering_user_name", None) or ""),
+        )
+
+    def give(self, hook: WorkspaceHook, grant: Grant, registry: GrantRegistry) -> None:
+        """Give what the active grants of the person say, and see that it is there."""
+        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.procedures.grants import plan_given
+        from airflow_provider_workspace.procedures.plan import apply
+        from airflow_provider_workspace.state.ending import utc_now
+        from airflow_provider_workspace.state.grants import rows_of
+
+        # Read after the note: another grant may have ended meanwhile, and who ends one reads the notes afterwards.
+        organization_id, now = grant.organization_id, utc_now()
+        rows = rows_of(one for one in registry.of_person(grant) if not one.is_over(now))
+        plan_again = partial(plan_given, hook.client, organization_id, rows, now)
+        plan = plan_again()
+        apply(hook.client, plan, lambda people: self.invite_people(people, hook, organization_id), plan_again)
+        if {plan.outcomes.get(one, ("",))[0] for one in plan.changes} - {"done", "invited", "already_invited"}:
+            raise WorkspaceError(f"Try again: {grant.user_email} has joined or left meanwhile")
+
+
+def _is_refused(error: WorkspaceError) -> bool:
+    """Return whether an error says for certain that no access was given."""
+    from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
+
+    if isinstance(error, WorkspaceInvitesIncompleteError):
+        return all(entry.status in ("failed", "not_sent") for entry in error.report.entries)
+    causes = getattr(error, "causes", [error])
+    found = {(getattr(one, "operation", ""), getattr(one, "outcome", "")) for one in causes}
+    return found <= {("UpdateMember", "rejected"), ("UpdateMember", "not_sent")}
+
+
+class WorkspaceEndAccessOperator(WorkspaceWriteOperator):
+    """
+    End the grants that are over. Scopes ``organization_member:write`` and ``organization_member:read``.
+
+    One Dag with this task, scheduled every few minutes, serves all grants of an Airflow, each with the connection that
+    gave it. Levels go back to what they were before, who was no member is removed, and open invites are withdrawn; then
+    the lists are read again. A level that somebody changed meanwhile is left. What goes wrong with one person stops no
+    other, and fails the task at its end.
+
+    The result is ``{"ended": [...], "left": [...], "active": number}``: grants with what was ``done``, or ``why`` they
+    are left. A task that fails pushes it as the XCom ``report``.
+
+    :param protected: rows or addresses of members who are never lowered or removed, such as the owner of the
+        connection's API key; if the access of one of them is over, the task fails and says so
+    """
+
+    resource_kind = "member"
+    has_own_dry_run = True
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
+
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each grant names its connection
+        from airflow_provider_workspace.state.ending import end_grants
+        from airflow_provider_workspace.state.grants import GrantRegistry, grant_variables
+
+        done, error = end_grants(GrantRegistry(grant_variables()), self.protected, dry_run=self.is_dry_run)
+        if error and not self.is_dry_run:
+            self.push_report(None, done)
+            raise error
+        return done | ({"dry_run": True} if self.is_dry_run else {})

@@ -1,0 +1,125 @@
+"""End the grants that are over: for the operator and for the command line."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection
+from datetime import datetime, timezone
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.procedures.grants import plan_end, plan_given
+from airflow_provider_workspace.procedures.invites import invite_all
+from airflow_provider_workspace.procedures.members import Guards
+from airflow_provider_workspace.procedures.plan import apply
+from airflow_provider_workspace.state.grants import rows_of
+from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.state.grants import Grant, GrantRegistry
+
+log = logging.getLogger(__name__)
+
+
+class WorkspaceAccessNotEndedError(WorkspaceError):
+    """
+    Grants are over, and the access could not be taken away.
+
+    :param permanent: whether another try would leave the same
+    """
+
+    problem = "access-not-ended"
+
+    def __init__(self, message: str, *, permanent: bool) -> None:
+        super().__init__(message)
+        self._permanent = permanent
+
+
+def utc_now() -> datetime:
+    """Return the time that decides which grants are over."""
+    return datetime.fromtimestamp(time.time(), timezone.utc)
+
+
+def end_grants(
+    registry: GrantRegistry, protected: Collection[Any] = (), *, dry_run: bool = False
+) -> tuple[dict[str, Any], WorkspaceAccessNotEndedError | None]:
+    """
+    End the grants that are over; what goes wrong with one person stops no other.
+
+    :param protected: rows or addresses of people who are never removed or lowered
+    :param dry_run: whether to send nothing, and say what would be done
+    :return: what was ``ended``, what is ``left`` and why, how many are ``active``; and the error for what is left
+    """
+    guards, now, permanent = Guards.read(protected, None), utc_now(), True
+    grants = registry.all()
+    people: dict[str, list[Grant]] = {}
+    for grant in grants:
+        if grant.is_over(now):
+            people.setdefault(grant.person, []).append(grant)
+    ended, left = list[dict[str, Any]](), list[dict[str, Any]]()
+    for over in people.values():
+        said = why = ""
+        try:
+            said, why = _end(registry, over, guards, now, dry_run=dry_run)
+        except Exception as error:  # noqa: BLE001 - of one person; the others are ended all the same
+            why, permanent = str(error), permanent and getattr(error, "permanent", False)
+        log.log(logging.ERROR if why else logging.INFO, "%s: %s", over[-1].user_email, why or said)
+        found = left if why else ended
+        found += [{**grant.to_dict(), "variable": grant.key, "why" if why else "done": why or said} for grant in over]
+    left += [
+        {"user_email": "unknown", "variable": key, "why": registry.describe_unreadable(key, why)}
+        for key, why in registry.unreadable.items()
+    ]
+    result = {"ended": ended, "left": left, "active": len(grants) - sum(map(len, people.values()))}
+    if not left:
+        return result, None
+    named = "; ".join(f"{one['user_email']}: {one['why']}" for one in left)
+    msg = f"Do what is said of each, then run this or '{COMMAND} grants --end' again: {len(left)} not ended. {named}"
+    return result, WorkspaceAccessNotEndedError(msg, permanent=permanent)
+
+
+def _end(
+    registry: GrantRegistry, over: list[Grant], guards: Guards, now: datetime, *, dry_run: bool
+) -> tuple[str, str]:
+    """End the grants of one person; return what was done, or why they are left."""
+    last, organization_id = over[-1], over[-1].organization_id
+    noted = registry.of_person(last)
+    with _open_hook(last) as hook:
+        client = hook.client
+        plan_again = partial(plan_end, client, organization_id, rows_of(noted), guards, now)
+        plan = plan_again()
+        taken = [change for change in plan.changes if change.sends]
+        held = [change for change in plan.changes if change.action in ("differs", "unknown") or change.mark == "kept"]
+        invite = partial(invite_all, client, organization_id=organization_id, clock=time.time, monotonic=time.monotonic)
+        if not dry_run:
+            apply(client, plan, invite, plan_again)
+        if held:
+            cure = "Remove them" if last.then is None else f"Set level {last.then}"
+            named = "; ".join(f"{change.name}: {change.notes}" for change in held)
+            return "", f"{cure} by hand, or delete the Variable '{last.key}' if they may keep what they have: {named}"
+        # What was noted meanwhile may have been taken with the rest: it is given again.
+        active = [grant for grant in registry.of_person(last) if not grant.is_over(utc_now())]
+        if not dry_run and (taken or any(grant not in noted for grant in active)) and active:
+            give_again = partial(plan_given, client, organization_id, rows_of(active), now)
+            apply(client, give_again(), invite, give_again)
+    if not dry_run:
+        for grant in over:
+            registry.store.delete(grant.key)
+    return "; ".join(f"{change.name}: {change.notes}" for change in taken) or "they did not have it any more", ""
+
+
+def _open_hook(grant: Grant) -> WorkspaceHook:
+    """Return the hook of a grant, whose connection leads where it led."""
+    hook, conn_id = WorkspaceHook(grant.workspace_conn_id), grant.workspace_conn_id
+    otherwise = f"or take the access away by hand and delete the Variable '{grant.key}'"
+    try:
+        base_url = hook.client.settings.base_url
+    except AirflowNotFoundException as error:
+        raise WorkspaceConfigError(f"Add connection '{conn_id}' again, {otherwise}. {error}") from None
+    if base_url != grant.service:
+        msg = f"Set the host of connection '{conn_id}' back to {grant.service}, {otherwise}. It now leads to {base_url}"
+        raise WorkspaceConfigError(msg)
+    return hook

@@ -1,0 +1,287 @@
+"""Access for a while against the sandbox: given, ended, and what happens in between."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk.execution_time import task_runner
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.access import WorkspaceEndAccessOperator, WorkspaceGrantAccessOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import effects, say, writes
+from tests.interruptions import Interruptions
+from tests.task_instance import Killed, Question, Task
+from tests.variables import Variables, install
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Clock, Connect
+
+pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+
+MINA, ADA, OLIVE = "mina.member@example.com", "ada@example.com", "olive.owner@example.com"
+HOUR = 3600.0
+
+
+@pytest.fixture(autouse=True)
+def notes(monkeypatch: pytest.MonkeyPatch, connect: Connect) -> Variables:
+    connect(consistency_time=1, max_attempts=1)
+    return install(monkeypatch)
+
+
+def operator(email: str = MINA, level: Any = 8, **arguments: Any) -> WorkspaceGrantAccessOperator:
+    arguments = {
+        "task_id": "grant",
+        "reason": "audit",
+        **({} if "until" in arguments else {"length": HOUR}),
+        **arguments,
+    }
+    return WorkspaceGrantAccessOperator(user_email=email, level=level, **arguments)
+
+
+def give(*arguments: Any, run_id: str = "run", try_number: int = 1, **others: Any) -> Any:
+    ti = SimpleNamespace(dag_id="dag", run_id=run_id, task_id="grant", map_index=-1, xcom_push=lambda **_: None)
+    ti.try_number = try_number
+    context: Any = {"ti": ti, "dag_run": SimpleNamespace(triggering_user_name="ruth")}
+    return operator(*arguments, **others).execute(context)
+
+
+def end(**arguments: Any) -> Any:
+    return WorkspaceEndAccessOperator(task_id="end", **arguments).execute({})
+
+
+def keys(notes: Variables) -> list[str]:
+    return [key for key in notes.values if key.startswith("workspace_grant.")]
+
+
+def level_of(email: str) -> int | None:
+    with WorkspaceHook() as hook:
+        found = [member.level for member in hook.list_members() if member.user and member.user.email == email]
+    return found[0] if found else None
+
+
+def set_level(level: int, user_uuid: str = SEED.member_uuid) -> None:
+    with WorkspaceHook() as hook:
+        hook.update_member(user_uuid=user_uuid, level=level)
+
+
+def test_a_member_gets_a_level_until_the_end(sandbox: SandboxServer, notes: Variables, clock: Clock) -> None:
+    plan = give(dry_run=True)
+    assert (keys(notes), writes(sandbox), plan["pending"]) == ([], [], 1)
+    done = give("Mina.Member@example.com")
+    assert {name: done[name] for name in ("granted", "before", "then", "level", "requested_by", "reason")} == {
+        "granted": True, "before": 1, "then": 1, "level": 8, "requested_by": "ruth", "reason": "audit",
+    }  # fmt: skip
+    assert (level_of(MINA), end()["active"]) == (8, 1)
+    clock.advance(HOUR + 1)
+    assert end(dry_run=True)["ended"][0]["done"].startswith(f"member {MINA}: level: 8 -> 1, access ended 20")
+    assert level_of(MINA) == 8
+    (ended,) = end()["ended"]
+    assert (ended["user_email"], ended["done"][:40]) == ("Mina.Member@example.com", f"member {MINA}: level: 8 ->"[:40])
+    assert (level_of(MINA), keys(notes)) == (1, [])
+    assert end() == {"ended": [], "left": [], "active": 0}
+    assert effects(sandbox) == ["update_member"] * 2
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_who_is_no_member_is_invited_and_gone_after_the_end(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, *, joins: bool
+) -> None:
+    assert give(ADA, "admin", until="2999-01-01")["until"] == "2999-01-01T23:59:59.000Z"
+    notes.values.clear()
+    assert give(ADA, 8)["granted"] is False, "an open invite that no grant made"
+    sandbox.reset()
+    assert give(ADA, 8).get("then") is None
+    if joins:
+        with WorkspaceHook() as hook:
+            sandbox.accept_invite(next(str(one.id) for one in hook.list_invites() if one.target_email == ADA))
+        assert level_of(ADA) == 8
+    clock.advance(HOUR + 1)
+    assert len(end()["ended"]) == 1
+    assert (level_of(ADA), keys(notes)) == (None, [])
+    assert effects(sandbox)[-1] == ("delete_member" if joins else "delete_invite")
+
+
+def test_of_two_grants_the_higher_level_counts_until_its_end(sandbox: SandboxServer, clock: Clock) -> None:
+    give(MINA, 8, length=2 * HOUR)
+    assert give(MINA, 15, run_id="higher")["then"] == 1
+    assert give(MINA, 8, run_id="longer", length=timedelta(hours=3))["granted"] is True
+    sent = len(effects(sandbox))
+    for hours, level in ((1, 8), (1, 8), (1, 1)):
+        clock.advance(hours * HOUR + 1)
+        assert len(end()["ended"]) == 1
+        assert level_of(MINA) == level
+    assert len(effects(sandbox)) == sent + 2
+
+
+def test_grants_of_two_levels_may_end_together(clock: Clock) -> None:
+    until = datetime.fromtimestamp(time.time() + HOUR, timezone.utc)
+    for level in (8, 15):
+        assert give(MINA, level, run_id=str(level), until=until)["granted"] is True
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), level_of(MINA)) == (2, 1)
+
+
+def test_a_level_that_somebody_changed_meanwhile_is_left(notes: Variables, clock: Clock) -> None:
+    give()
+    give("grace.analyst@example.com", run_id="other")
+    set_level(15)
+    clock.advance(HOUR + 1)
+    for _ in range(2):
+        with pytest.raises(
+            AirflowFailException, match=rf"{MINA}: Set level 1 by hand, or delete .*changed since"
+        ) as red:
+            end()
+        assert str(red.value).endswith("(problem: access-not-ended)")
+        assert (level_of(MINA), level_of("grace.analyst@example.com"), len(keys(notes))) == (15, 1, 1)
+    set_level(1)
+    assert end()["ended"][0]["done"] == "they did not have it any more"
+
+
+@pytest.mark.parametrize(
+    ("why", "protected"),
+    [("Make somebody else an owner first", []), ("Set level 1 by hand, or delete the .*protected", [MINA])],
+)
+def test_the_last_owner_and_protected_people_are_not_lowered(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, why: str, protected: list[str]
+) -> None:
+    give(MINA, "owner")
+    if not protected:
+        say(sandbox, "list_members", {"id": "1", "level": 15, "user": {"uuid": SEED.member_uuid, "email": MINA}})
+    clock.advance(HOUR + 1)
+    with pytest.raises(AirflowFailException, match=why):
+        end(protected=protected)
+    assert (len(keys(notes)), effects(sandbox)) == (1, ["update_member"])
+
+
+def test_a_killed_task_is_ended_and_a_retry_keeps_its_end(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupt = Interruptions(monkeypatch)
+    interrupt.before("PATCH")
+    with pytest.raises(Killed):
+        give()
+    (key,) = keys(notes)
+    until = json.loads(notes.values[key])["until"]
+    clock.advance(60)
+    interrupt.after("PATCH")
+    with pytest.raises(Killed):
+        give(try_number=2)
+    again = give(try_number=3)
+    assert (again["until"], again["granted"], level_of(MINA)) == (until, True, 8)
+    with pytest.raises(AirflowFailException, match=r"Start a new run .*has level 8"):
+        give(MINA, 9)
+    clock.advance(HOUR)
+    with pytest.raises(AirflowFailException, match=r"Start a new run .*is over"):
+        give(try_number=4)
+    assert len(end()["ended"]) == 1
+    assert (level_of(MINA), effects(sandbox)) == (1, ["update_member"] * 2)
+
+
+@pytest.mark.parametrize(("fault", "noted"), [("rejected", 0), ("lost_response", 1)])
+def test_only_a_certain_refusal_takes_the_note_back(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, fault: str, noted: int
+) -> None:
+    if fault == "rejected":
+        with pytest.raises(AirflowFailException, match=r"403|refused"):
+            give(OLIVE, 16)
+        with pytest.raises(AirflowFailException, match="refused"):
+            give(ADA, 99)
+    else:
+        sandbox.inject("reset_after", "update_member")
+        with pytest.raises(Exception, match="UpdateMember"):
+            give()
+    assert len(keys(notes)) == noted
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), level_of(MINA)) == (noted, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"until": "2020-01-01"}, "Give a later until: 2020-01-01 is over"),
+        ({"until": "2999-01-01T10:00"}, "until: expected a date"),
+        ({"until": "2999-01-01", "length": 5}, "Give either length=… or until=…"),
+        ({"level": "boss"}, "level: expected a whole number"),
+        ({"reason": ""}, "reason"),
+        ({"email": "mina"}, "Correct user_email"),
+        ({"email": "liv.invited@example.com"}, "Correct this by hand first, such as the open invite"),
+    ],
+)
+def test_wrong_arguments_send_nothing(
+    sandbox: SandboxServer, notes: Variables, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=re.escape(message)):
+        give(**arguments)
+    assert (writes(sandbox), keys(notes)) == ([], [])
+
+
+def test_nobody_is_lowered_by_a_grant(sandbox: SandboxServer, notes: Variables) -> None:
+    assert [give(email, 8)["granted"] for email in (OLIVE, "adam.admin@example.com")] == [False, False]
+    assert (writes(sandbox), keys(notes)) == ([], [])
+
+
+def test_edited_variables_and_other_hosts_are_named_and_stop_nobody_else(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, connect: Connect
+) -> None:
+    give()
+    give("grace.analyst@example.com", run_id="other")
+    give(ADA, run_id="unreadable")
+    *_, key = keys(notes)
+    notes.values[key] = notes.values[key].replace("20", "x0")
+    with pytest.raises(AirflowFailException, match="grant-unreadable"):
+        give(ADA, run_id="again")
+    mina, grace, _ = keys(notes)
+    clock.advance(HOUR + 1)
+    connect(host=sandbox.url.replace("127.0.0.1", "localhost"))
+    with pytest.raises(
+        AirflowFailException, match=f"Set the host of connection .* back to {sandbox.url}.*, or .*{mina}"
+    ):
+        end()
+    connect()
+    with pytest.raises(AirflowFailException, match=f"1 not ended. unknown: Correct the Variable .*'{key}', .*since"):
+        end()
+    assert (keys(notes), level_of(MINA), grace in notes.values) == ([key], 1, False)
+
+
+def test_what_is_given_while_another_grant_ends_stays(
+    sandbox: SandboxServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give()
+    clock.advance(HOUR + 1)
+    interrupt = Interruptions(monkeypatch)
+    interrupt.before("PATCH", lambda: give(run_id="meanwhile"))
+    assert len(end()["ended"]) == 1
+    assert (level_of(MINA), effects(sandbox)[-1]) == (8, "update_member")
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), level_of(MINA)) == (1, 1)
+
+
+@pytest.mark.parametrize("change", [{"length": 2 * HOUR}, {"reason": "holiday"}, {"level": 9}, {}])
+def test_an_approval_covers_how_long_and_why(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    question = Question(refreshes=False)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
+    task = Task(question)
+    approve = task.ask(operator(require_approval=True))
+    assert question.now.subject.startswith(f"Give {MINA} access for a while to organization ")
+    assert "level: 1 -> 8, length: 1:00:00, reason: audit, then 1" in question.now.body
+    if change:
+        with pytest.raises(AirflowFailException, match="approval-stale"):
+            task.answer(operator(require_approval=True, **change), approve)
+        assert effects(sandbox) == []
+        return
+    assert task.answer(operator(require_approval=True), approve)["approved_by"] == "ruth"
+    task = Task(Question(refreshes=False))
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
+    task.ti.run_id = "longer"
+    task.ask(operator(require_approval=True, length=3 * HOUR))

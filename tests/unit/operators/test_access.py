@@ -271,8 +271,19 @@ def test_what_another_grant_gave_meanwhile_does_not_stay(clock: Clock, monkeypat
     interrupt.before("/members/", lambda: give(run_id="other"))
     assert give(MINA, 15)["then"] == 1
     clock.advance(HOUR + 1)
-    interrupt.before("/members/", end)
-    assert (len(end()["ended"]), level_of(MINA)) == (2, 1)
+    interrupt.after("/members/", end)
+    assert (give(MINA, 15, run_id="late")["then"], level_of(MINA)) == (1, 15)
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), level_of(MINA)) == (1, 1)
+
+
+def test_an_end_raises_nobody(sandbox: SandboxServer, clock: Clock) -> None:
+    give()
+    give(MINA, 15, run_id="longer", length=2 * HOUR)
+    set_level(1)
+    clock.advance(HOUR + 1)
+    assert len(end()["ended"]) == 1
+    assert (level_of(MINA), len(effects(sandbox))) == (1, 3)
 
 
 def test_who_has_left_meanwhile_is_invited_by_the_retry(notes: Variables, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,10 +289,11 @@ projects:
           - grace.analyst@example.com
           - olive.owner@example.com
           - Liv.Invited@example.com
+          - {email: noah.newton@example.com, until: 2020-12-31}
 complete: [members]
 """
 CORRECT = (
-    r"(?s)Correct northwind\.yaml:\n"
+    r"(?s)Correct (?!.*noah)northwind\.yaml:\n"
     r"  line 7: projects\.0\.dashboards\.0\.collaborators\.1: name grace\.analyst@example\.com under members.*\n"
     r"  line 9: projects\.0\.dashboards\.0\.collaborators\.3: name Liv\.Invited@example\.com under members"
 )

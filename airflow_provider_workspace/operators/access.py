@@ -28,7 +28,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     that they had before, or is removed if they were no member. Who is no member is invited.
 
     An approval covers the level, how long, what comes then, and the reason. A retry continues its grant, whose end
-    stays. If the service certainly refused, nothing stays noted.
+    stays. If the service certainly refused, nothing stays noted. People are known by their address.
 
     The result is the grant: ``user_email``, ``level``, ``then`` (the level after it; without it the person is removed),
     ``since``, ``until``, ``reason``, ``requested_by``, ``approved_by``, where it is, and ``before``, the level before.
@@ -58,15 +58,19 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.state.grants import GrantRegistry, grant_variables
 
         now, grant, registry = utc_now(), self.draft(hook), GrantRegistry(grant_variables())
-        noted = {other.key: other for other in registry.of_person(grant)}
-        own = noted.pop(grant.key, None)
+        noted = registry.of_person(grant)
+        own = next((other for other in noted if other.key == grant.key), None)
         if own and (own.is_over(now) or own.level != grant.level):
             why = "is over" if own.is_over(now) else f"has level {own.level}"
             raise WorkspaceInputError(f"Start a new run to give access again: the grant that this run noted {why}")
         terms = {"until": self.until} if self.until else {"length": str(timedelta(seconds=self.length))}
         row = {"target_email": grant.user_email, "level": grant.level}
-        given: dict[int | None, int | None] = {other.level: other.then for other in noted.values()}
         terms["reason"] = grant.reason
+
+        def given() -> dict[int | None, int | None]:
+            others = [*noted, *registry.of_person(grant)]  # one may end, or begin, while the members are read
+            return {other.level: other.then for other in others if other.key != grant.key}
+
         plan, before, then = plan_grant(hook.client, grant.organization_id, row, now, given, terms)
         if not plan.changes:
             self.log.info("Nothing is to be given: %s has level %s.", grant.user_email, before)
@@ -119,7 +123,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def give(self, hook: WorkspaceHook, grant: Grant, registry: GrantRegistry) -> None:
         """Give what the active grants of the person say, and see that it is there."""
-        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.errors import WorkspaceRequestError
         from airflow_provider_workspace.procedures.grants import plan_given
         from airflow_provider_workspace.procedures.plan import apply
         from airflow_provider_workspace.state.ending import utc_now
@@ -132,7 +136,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         plan = plan_again()
         apply(hook.client, plan, lambda people: self.invite_people(people, hook, organization_id), plan_again)
         if {plan.outcomes.get(one, ("",))[0] for one in plan.changes} - {"done", "invited", "already_invited"}:
-            raise WorkspaceError(f"Try again: {grant.user_email} has joined or left meanwhile")
+            msg = f"Try again: {grant.user_email} has joined or left meanwhile"
+            raise WorkspaceRequestError(msg, operation="UpdateMember")
 
 
 def _is_refused(error: WorkspaceError) -> bool:

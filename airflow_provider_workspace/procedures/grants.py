@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -24,14 +24,14 @@ def plan_grant(
     organization_id: str,
     row: Mapping[str, Any],
     now: datetime,
-    given: Mapping[int | None, int | None],
+    given: Callable[[], Mapping[int | None, int | None]],
     terms: Mapping[str, Any],
 ) -> tuple[Plan, int | None, int | None]:
     """
     Plan access for a while; the plan is empty if the person has it already without an end.
 
     :param row: the person and the level
-    :param given: levels that other grants gave the person, and what they have after those
+    :param given: returns levels that other grants gave the person, and what they have after those
     :param terms: what an approval covers besides the levels: how long, and why
     :return: the plan, the level before, and the level after the end; ``None`` if the person is no member
     :raises WorkspaceInputError: if their level cannot be known, or they hold an open invite with a lower one
@@ -43,7 +43,7 @@ def plan_grant(
     before = change.before.get("level") if change else level
     if change and not change.sends and (before is None or before < level):
         raise WorkspaceInputError(f"Correct this by hand first, such as the open invite: {change.name}: {change.notes}")
-    then, plan.changes = given.get(before, before), []
+    then, plan.changes = given().get(before, before), []
     if then is None or then < level:
         if change is None or not change.sends:  # another grant gave it: it is noted, and nothing is sent
             read = ListMembers(organization_id=organization_id)

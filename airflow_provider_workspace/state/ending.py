@@ -87,6 +87,8 @@ def _end(
     """End the grants of one person; return what was done, or why they are left."""
     last, organization_id = over[-1], over[-1].organization_id
     noted = registry.of_person(last)
+    if last not in noted:
+        return "it was ended or changed meanwhile", ""
     with _open_hook(last) as hook:
         client = hook.client
         plan_again = partial(plan_end, client, organization_id, rows_of(noted), guards, now)

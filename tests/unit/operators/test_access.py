@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.execution_time import task_runner
 
+from airflow_provider_workspace.errors import WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceEndAccessOperator, WorkspaceGrantAccessOperator
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -263,6 +264,40 @@ def test_what_is_given_while_another_grant_ends_stays(
     assert (level_of(MINA), effects(sandbox)[-1]) == (8, "update_member")
     clock.advance(HOUR + 1)
     assert (len(end()["ended"]), level_of(MINA)) == (1, 1)
+
+
+def test_what_another_grant_gave_meanwhile_does_not_stay(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupt = Interruptions(monkeypatch)
+    interrupt.before("/members/", lambda: give(run_id="other"))
+    assert give(MINA, 15)["then"] == 1
+    clock.advance(HOUR + 1)
+    interrupt.after("/members/", end)
+    assert (give(MINA, 15, run_id="late")["then"], level_of(MINA)) == (1, 15)
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), level_of(MINA)) == (1, 1)
+
+
+def test_an_end_raises_nobody(sandbox: SandboxServer, clock: Clock) -> None:
+    give()
+    give(MINA, 15, run_id="longer", length=2 * HOUR)
+    set_level(1)
+    clock.advance(HOUR + 1)
+    assert len(end()["ended"]) == 1
+    assert (level_of(MINA), len(effects(sandbox))) == (1, 3)
+
+
+def test_who_has_left_meanwhile_is_invited_by_the_retry(notes: Variables, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave() -> None:
+        with WorkspaceHook() as hook:
+            hook.delete_member(user_uuid=SEED.member_uuid)
+
+    Interruptions(monkeypatch).before("PATCH", leave)
+    with pytest.raises(WorkspaceRequestError, match=f"Try again: {MINA} has joined or left meanwhile") as lost:
+        give()
+    assert (lost.value.permanent, len(keys(notes))) == (False, 1)
+    assert give(try_number=2)["granted"] is True
+    with WorkspaceHook() as hook:
+        assert MINA in [one.target_email for one in hook.list_invites()]
 
 
 @pytest.mark.parametrize("change", [{"length": 2 * HOUR}, {"reason": "holiday"}, {"level": 9}, {}])

@@ -27,6 +27,8 @@ EFFECTS: dict[str, dict[str, int]] = {
     "resume_abandoned_exports": {},
     "offboard_members": {"delete_member": 1},
     "sync_members": {"delete_member": 1, "update_member": 1, "create_invite": 1},
+    "grant_access": {"update_member": 1},
+    "end_access": {},
     "people_from_warehouse": {"delete_member": 1, "update_member": 1, "create_invite": 1, "delete_invite": 1},
 }
 

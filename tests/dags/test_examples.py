@@ -25,7 +25,7 @@ from tests.windows import Airflow, Window
 if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
 
-WITH_APPROVAL = ("offboard_members", "sync_members")
+WITH_APPROVAL = ("offboard_members", "sync_members", "grant_access")
 # A window, an approval, an organization and invites; the others, and the Dags below but one, are slow.
 ALWAYS = ("maintenance_window", "offboard_members", "onboard_organizations", "people_from_warehouse")
 # The example that `make test-all` runs on every Python version.

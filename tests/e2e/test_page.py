@@ -17,7 +17,9 @@ from selenium.webdriver.common.by import By
 
 from tests.e2e.chromium import HEIGHT, TAKES_PICTURES, WIDTH, Browser, needs_chromium
 from tests.e2e.processes import find_child, kill_tree
-from tests.leases import PREFIX, SWEEP, lease, swept, variable
+from tests.grant_notes import PREFIX as GRANTS
+from tests.grant_notes import grant
+from tests.leases import PREFIX, SWEEP, iso, lease, swept, variable
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -271,6 +273,32 @@ def test_what_waits_for_a_person_leads_to_the_answer(page: Page) -> None:
     page.browser.click("//*[@id='questions']//a[contains(@href, '/required_actions')]")
     page.browser.driver.switch_to.default_content()
     page.browser.read("Approve plan")
+
+
+def test_grants_that_should_have_ended_are_red(page: Page) -> None:
+    now = time.time()
+    until = iso(now - 7200)
+    notes = [grant(reason="rollout <b>", until=until), grant(then=None, until=iso(now + 7260)), {}]
+    keys = [f"{GRANTS}{number}" for number in range(3)]
+    for key, note in zip(keys, notes, strict=True):
+        page.airflow.call("POST", "variables", {"key": key, "value": json.dumps(note)})
+    page.open()
+    page.until(lambda: "should have ended 2 h 0 min ago" in page.section("grants"), "the overdue grant")
+    shown = page.section("grants")
+    for said in (
+        f"Correct the Variable {keys[2]}, or end that access by hand",
+        "level 8, then 1",
+        "level 8, then removed",
+        "ends in 2 h",
+        "rollout <b> · asked for by ada · approved by ruth",
+        "grants --end",
+    ):
+        assert said in shown
+    red = page.browser.driver.find_elements(By.CSS_SELECTOR, "#grants .rows .bad, #grants .rows .error")
+    assert len(red) == 2
+    assert "grants that should have ended: 1 · unreadable grants: 1" in page.browser.text("#summary.error")
+    for key in keys:
+        page.airflow.call("PATCH", "variables", {"actions": [{"action": "delete", "entities": [key]}]})
 
 
 @pytest.mark.skipif(TAKES_PICTURES, reason="the pictures show plain names")

@@ -6,16 +6,22 @@
 
 export const VARIABLES = "workspace_";
 const LEASES = "workspace_lease.";
+const GRANTS = "workspace_grant.";
 const SWEEP = "workspace_window_sweep";
 // Names of exports and organizations by id, as a JSON object; written by people.
 const LABELS = "workspace_labels";
 // How old the last sweep may be if its schedule is not known, and how much later than announced a campaign may go on.
 const [HOUR, GRACE] = [3600000, 120000];
+// How early a grant is listed.
+const DAY = 24 * HOUR;
 // What runs a command on every release of Airflow.
 export const COMMAND = "python -m airflow_provider_workspace";
 // As written by windows/leases.py.
 const TEXTS = ["dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id",
   "batch_export_id", "state"];
+// As written by state/grants.py.
+const OF_GRANT = ["user_email", "dag_id", "run_id", "task_id", "service", "workspace_conn_id", "organization_id",
+  "reason"];
 // States of a task that has not ended, as every release knows them.
 export const GOES_ON = ["running", "deferred", "queued", "scheduled", "restarting", "up_for_retry",
   "up_for_reschedule"];
@@ -59,18 +65,21 @@ export function view(data, now) {
   if (LABELS in values && labels !== given) windows.notes.push(`Correct the Variable ${LABELS}: it is no JSON object.`);
   const campaigns = campaignsView(data, labels, health.causes, now);
   const [questions, waits] = [questionsView(data, labels), waitsView(data, labels)];
-  const sections = Object.entries({ "paused exports": windows, approvals: questions, campaigns, waits });
+  const grants = grantsView(data, labels, now);
+  const sections = Object.entries({ "paused exports and grants": windows, approvals: questions, campaigns, waits });
   const problems = sections.filter(([, { problem }]) => problem?.brief);
   // The session is over for all of them at once.
   const login = Object.values(data).some((answer) => answer?.reason?.status === 401);
-  const parts = [...windows.counts, ...problems.map(([name, { problem }]) => `${problem.brief}: ${name}`)];
+  const parts = problems.map(([name, { problem }]) => `${problem.brief}: ${name}`);
+  parts.unshift(...windows.counts, ...grants.counts);
   if (login) parts.unshift("Log in again: the session is over");
   if (!parts.length) parts.push("No window holds an export, as far as your role sees");
   if (questions.rows.length) parts.push(`waiting for a person: ${questions.rows.length}`);
   if (campaigns.running) parts.push(`campaigns running: ${campaigns.running}`);
   if (waits.rows.length) parts.push(`tasks waiting: ${waits.rows.length}`);
-  const bad = login || windows.urgent || problems.some(([, { problem }]) => problem.brief === NO_ANSWER);
-  return { summary: { text: parts.join(" · "), bad, login }, health, windows, questions, campaigns, waits };
+  const urgent = windows.urgent || grants.urgent;
+  const bad = login || urgent || problems.some(([, { problem }]) => problem.brief === NO_ANSWER);
+  return { summary: { text: parts.join(" · "), bad, login }, health, windows, grants, questions, campaigns, waits };
 }
 
 // Return the Dag that sweeps: the one that did, or that of the example.
@@ -252,6 +261,27 @@ function askedIn({ value }) {
 
 // Return how much of a list was read, if not all of it.
 const cutOf = ({ value: { rows = [], total = 0 } = {} }) => (total > rows.length ? [`${rows.length} of ${total}`] : []);
+
+// Return the grants that end within a day or should have ended, and the Variables that are no grants.
+function grantsView({ variables }, labels, now) {
+  const all = (variables.value ?? []).filter(({ key }) => key.startsWith(GRANTS)).map(({ key, value }) => {
+    const given = parsed(value);
+    const times = Object.fromEntries(["since", "until"].map((name) => [name, Date.parse(given?.[name])]));
+    const wrong = OF_GRANT.filter((name) => typeof given?.[name] !== "string" || !given[name]);
+    wrong.push(...Object.keys(times).filter((name) => Number.isNaN(times[name])));
+    if (!Number.isInteger(given?.level)) wrong.push("level");
+    const what = `${given ? wrong.join(", ") : "its JSON"} is unusable`;
+    const note = `Correct the Variable ${key}, or end that access by hand and delete it: ${what}.`;
+    if (wrong.length) return { key, note, until: 0, urgent: true };
+    const organization = labels[given.organization_id] ?? given.organization_id;
+    return { ...given, ...times, key, organization, urgent: times.until <= now, note: "" };
+  });
+  const rows = all.filter(({ until }) => until <= now + DAY).sort((a, b) => a.until - b.until);
+  const [wrong, late] = [({ note }) => note, ({ note, urgent }) => urgent && !note].map((of) => rows.filter(of).length);
+  const counts = [late && `grants that should have ended: ${late}`, wrong && `unreadable grants: ${wrong}`];
+  const problem = problemOf("Variables", variables);
+  return { problem, rows, counts: counts.filter(Boolean), urgent: Boolean(late || wrong), late, notes: [] };
+}
 
 // Return the tasks of this package that wait for a person, the oldest first.
 function questionsView({ questions }, labels) {

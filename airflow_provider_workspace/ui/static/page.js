@@ -19,7 +19,7 @@ const REASONS = "workspace reasons";
 // The answers that each section shows. It waits for the first one only.
 const NEEDS = {
   health: ["health", "sweeps"], windows: ["variables", "tasks", "runs", "dags"], questions: ["questions"],
-  invites: ["campaigns"], waits: ["waits"],
+  grants: ["variables"], invites: ["campaigns"], waits: ["waits"],
 };
 const $ = (id) => document.getElementById(id);
 const html = htm.bind(h);
@@ -311,6 +311,25 @@ function helpBox({ rows, urgent }, { obstacle, unpause, sweepDag, sweeping }) {
     </div>`;
 }
 
+// What ends the grants that should have ended.
+const endBox = ({ late }) => late > 0 && html`
+  <div class="help alarm">
+    <span>Unpause the Dag with WorkspaceEndAccessOperator; its log says what it could not end. Without a scheduler, run
+    ${" "}<code>${model.COMMAND} grants --end</code> where Airflow is installed.</span>
+  </div>`;
+
+function grantRow({ note, user_email: who, level, then, since, until, urgent, organization, ...grant }) {
+  if (note) return html`<p class="error">${note}</p>`;
+  const by = [["asked for", grant.requested_by], ["approved", grant.approved_by]].filter(([, person]) => person);
+  return html`
+    <div class="line">
+      <b>${who}</b> level ${level}, then ${then ?? "removed"} ${small("organization ", organization)}
+      <small class="end ${urgent && "bad"}">${urgent ? "should have ended" : "ends"} ${time(until)}</small>
+    </div>
+    ${small([grant.reason, ...by.map((one) => one.join(" by "))].filter(Boolean).join(" · "))}
+    ${small("since ", time(since), ", by ", link({ dag_id: grant.dag_id, dag_run_id: grant.run_id }, grant.dag_id))}`;
+}
+
 const healthPart = ({ text, bad, last, failure, unpause }) => html`
   <span class=${bad ? "error" : ""}>${text}</span>
   ${unpause && html`<small class="bad">${link({ dag_id: unpause }, `${unpause} is paused: unpause it`)}</small>`}
@@ -366,6 +385,7 @@ function draw() {
   if (Number.isFinite(oldest)) $("updated").textContent = `Updated ${new Date(oldest).toLocaleTimeString()}`;
   show("windows", windows, windowRow, helpBox(windows, health));
   show("questions", view.questions, taskRow);
+  show("grants", view.grants, grantRow, endBox(view.grants));
   show("invites", view.campaigns, campaignRow);
   show("waits", view.waits, taskRow);
   render(state.said(view), $("said"));

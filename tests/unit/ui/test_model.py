@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.grant_notes import PREFIX as GRANTS
+from tests.grant_notes import grant
 from tests.leases import PREFIX, SWEEP, iso, lease, variable
 from tests.leases import swept as swept_at
 from tests.unit.ui.conftest import NOW, View
@@ -78,9 +80,9 @@ ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
         ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, PAUSED, False),
         ({"variables": variables(LEASE), **seen(task("window.close", "skipped"))}, PAUSED, False),
         # Viewer and User
-        ({"variables": FORBIDDEN}, "Not visible to your role: paused exports", False),
+        ({"variables": FORBIDDEN}, "Not visible to your role: paused exports and grants", False),
         ({"variables": DOWN, "waits": FORBIDDEN},
-         "Airflow did not answer: paused exports · Not visible to your role: waits", True),
+         "Airflow did not answer: paused exports and grants · Not visible to your role: waits", True),
         ({"waits": EXPIRED, "variables": EXPIRED, "health": EXPIRED}, "Log in again: the session is over", True),
     ],
 )  # fmt: skip
@@ -414,3 +416,32 @@ def test_a_lease_that_is_not_usable_says_why(view: View, value: Any, what: str) 
         f"If no closing task of its window is left to repair the Variable workspace_lease.x, {cure}: {what}"
     )
     assert (windows["rows"], windows["urgent"]) == ([], False)
+
+
+@pytest.mark.parametrize(
+    ("ends", "listed", "headline"),
+    [
+        ((HOUR, 25 * HOUR), [False], NOTHING),
+        ((HOUR, -2 * HOUR), [True, False], "grants that should have ended: 1"),
+        ((0, None), [True, True], "grants that should have ended: 1 · unreadable grants: 1"),
+        ((), [], NOTHING),
+    ],
+)
+def test_grants_are_listed_a_day_before_their_end(view: View, ends: Any, listed: Any, headline: str) -> None:
+    notes = [grant(until=end if end is None else iso(NOW + end)) for end in ends]
+    values = {f"{GRANTS}{number}": json.dumps(note) for number, note in enumerate(notes)}
+    shown = view(variables=variables(workspace_labels='{"organization": "Northwind"}', **values))
+    rows = shown["grants"]["rows"]
+    assert [row["urgent"] for row in rows] == listed
+    assert {row["organization"] for row in rows if not row["note"]} <= {"Northwind"}
+    assert (shown["summary"]["text"], shown["summary"]["bad"]) == (headline, any(listed))
+
+
+@pytest.mark.parametrize(
+    ("value", "what"), [("{", "its JSON"), ({}, "since"), ({"until": iso(NOW), "level": "8"}, "level")]
+)
+def test_a_grant_that_is_not_usable_is_named(view: View, value: Any, what: str) -> None:
+    text = value if isinstance(value, str) else json.dumps(grant(since="soon", **value))
+    ((row,),) = [view(variables=variables(**{"workspace_grant.x": text}))["grants"]["rows"]]
+    assert row["note"].startswith("Correct the Variable workspace_grant.x, or end that access by hand and delete it: ")
+    assert (what in row["note"], row["urgent"]) == (True, True)

@@ -15,7 +15,9 @@ import httpx
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+from airflow_provider_workspace.state.grants import GRANT_PREFIX, Grant
 from airflow_provider_workspace.ui import plugin
+from tests.grant_notes import grant
 from tests.leases import PREFIX, SWEEP, lease
 
 if TYPE_CHECKING:
@@ -100,6 +102,11 @@ def test_the_page_uses_the_keys_that_the_package_writes() -> None:
     assert f'SWEEP = "{SWEEP}"' in model
     (required,) = re.findall(r"TEXTS = (\[[^\]]*\])", model)
     assert {*json.loads(required), "map_index"} == {*lease()}
+    assert f'GRANTS = "{GRANT_PREFIX}"' in model
+    (required,) = re.findall(r"OF_GRANT = (\[[^\]]*\])", model)
+    fields = {name for name, field in Grant.model_fields.items() if field.is_required()}
+    assert {*json.loads(required), "since", "until", "level"} == fields
+    assert {*Grant.model_fields} == {*grant(), "until"}
 
 
 def test_the_page_names_existing_sensors_and_operators() -> None:

@@ -1,0 +1,28 @@
+"""Dags for `test_access.py`: grants of some seconds, with and without an approval, and the one that ends them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import DAG, Param
+from airflow_provider_workspace.operators.access import WorkspaceEndAccessOperator, WorkspaceGrantAccessOperator
+
+GRANT: dict[str, Any] = {
+    "task_id": "grant",
+    "user_email": "{{ params.who }}",
+    "level": "{{ params.level }}",
+    "length": "{{ params.seconds }}",
+    "reason": "rollout",
+    "retries": 0,
+}
+PARAMS = {"who": "mina.member@example.com", "level": Param("admin", type="string"), "seconds": 120}
+
+with DAG("grant", schedule=None, params=PARAMS):
+    WorkspaceGrantAccessOperator(**GRANT)
+
+with DAG("grant_approved", schedule=None, params=PARAMS):
+    WorkspaceGrantAccessOperator(**GRANT, require_approval=True)
+
+with DAG("end_access", schedule=timedelta(seconds=10), catchup=False, max_active_runs=1):
+    WorkspaceEndAccessOperator(task_id="end", protected=["olive.owner@example.com"], retries=0)

@@ -1,0 +1,28 @@
+"""The Variables of grants, written as a release writes them: what stands in Airflow's database, the next must read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+PREFIX = "workspace_grant."
+
+
+def grant(**fields: Any) -> dict[str, Any]:
+    """Return the note of a grant, without its end."""
+    usual = {
+        "dag_id": "grant_access",
+        "run_id": "manual__1",
+        "task_id": "grant",
+        "map_index": -1,
+        "service": "https://workspace.example.com",
+        "workspace_conn_id": "workspace_default",
+        "organization_id": "organization",
+        "user_email": "ada@example.com",
+        "level": 8,
+        "then": 1,
+        "since": "2026-09-01T08:00:00Z",
+        "reason": "rollout",
+        "requested_by": "ada",
+        "approved_by": "ruth",
+    }
+    return usual | fields

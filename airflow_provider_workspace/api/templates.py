@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def is_no_value(value: Any, words: Collection[str] = ("None",)) -> bool:
 
 
 def is_empty(cell: Any) -> bool:
-    """Return whether a cell of a row has no value: nothing, or only blanks of any kind, invisible ones among them."""
+    """Return whether a cell of a row has no value: nothing, only blanks of any kind, or NaT, a date unlike itself."""
+    if isinstance(cell, date):
+        return cell != cell  # noqa: PLR0124
     return cell is None or (
         isinstance(cell, str) and all(char.isspace() or unicodedata.category(char) == "Cf" for char in cell)
     )

@@ -91,7 +91,8 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
     task fails and pushes this report as the XCom ``report``.
 
     :param invites: rows (mappings with the fields of an invite; ``email`` is accepted for ``target_email``) or
-        addresses: a list, or the XCom of another task
+        addresses: a list, or the XCom of another task. An invite carries no end: a row whose ``until`` is over is
+        invalid, and a member sync with the same rows removes the others afterwards
     :param columns: names of columns, a list by position or a mapping by name such as
         ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;

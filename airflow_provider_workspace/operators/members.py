@@ -121,13 +121,14 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     the ``table``, and ``planned_for``: service and organization.
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
-        XCom of another task
+        XCom of another task. After ``until`` of a row (a date, which counts to its end in UTC, or a time with its zone)
+        its person is removed, or gets the level of ``then``
     :param columns: names of columns, a list by position or a mapping by name such as
         ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
     :param leavers: instead of a roster, rows or addresses of people who leave: they are removed and their open invites
-        withdrawn, and nobody else is changed
+        withdrawn, and nobody else is changed; a row with ``until`` is of somebody who leaves after it
     :param protected: rows or addresses of members who are never removed or changed. Include the owner of the
         connection's API key: the interface does not show whose key it is, and without its owner the key stops working
     :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows; only for

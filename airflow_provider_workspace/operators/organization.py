@@ -194,9 +194,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                          XCom ``unverified`` has the ``domain`` and the
                          ``verification_challenge`` of each one to be published
     ``verification``     asks for verification and waits for it, then sets settings  ``organization:write``
-    ``members``          invites people, changes levels; removes if complete         ``organization_member:write``
+    ``members``          invites, changes levels; removes if complete, or at an end  ``organization_member:write``
     ``dashboards``       creates and changes dashboards; a Variable remembers each   ``dashboard:write``
-    ``collaborators``    adds members to dashboards; removes others if complete      ``dashboard:write``
+    ``collaborators``    adds to dashboards; removes if complete, or at an end       ``dashboard:write``
     ``exports``          pauses and resumes; skips exports that a window holds       ``batch_export:write``
     ==================== =========================================================== ================================
 

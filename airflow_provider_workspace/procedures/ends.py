@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime, time, timezone
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 from airflow_provider_workspace.api.levels import parse_level
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 # The fields of an end in a row.
 END_FIELDS = ("until", "then")
@@ -70,12 +67,13 @@ class End(BaseModel):
         None
     )
 
-    @model_validator(mode="after")
-    def then_needs_until(self) -> Self:
-        """Refuse what comes after an end that is not there."""
+    def problem(self, level: int | None) -> str:
+        """Return what is wrong with what comes after it, in a row with this level; an empty string if nothing is."""
         if self.then is not None and self.until is None:
-            raise ValueError("then: give until as well, or leave it out")
-        return self
+            return "then: give until as well, or leave it out"
+        if self.then_level is not None and (level is None or self.then_level > level):
+            return f"then: {self.then_level} must not be above the level, which the row must name"
+        return ""
 
     @property
     def fields(self) -> dict[str, Any]:

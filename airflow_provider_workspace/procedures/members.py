@@ -159,6 +159,9 @@ def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str, n
         raise WorkspaceInputError(
             "leavers is empty" if name == "leavers" else "The roster is empty: this would remove everybody"
         )
+    # An invalid row may be the one that keeps somebody.
+    broken = {address_key(one.email) for one in roster.invalid}
+    roster.ended = [row for row in roster.ended if row.key not in broken]
     return roster
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from airflow_provider_workspace.api import operations as ops
@@ -208,7 +209,7 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
         for number, project in enumerate(wanted.projects)
         for position, entry in enumerate(project.dashboards)
         for row, person in enumerate(entry.collaborators or ())
-        if address_key(person.email) in going
+        if address_key(person.email) in going and not person.is_over(reader.now)
     }
     if mistakes:
         raise wanted.refusal(mistakes)
@@ -257,6 +258,22 @@ def _plan_dashboard(
     return changes
 
 
+def _collaborators(
+    reader: OrganizationReader, ids: dict[str, Any] | None, users: Mapping[str, str]
+) -> tuple[dict[str, DashboardCollaborator], list[DashboardCollaborator]]:
+    """Read the collaborators of a dashboard: by address, and those without one."""
+    keys = {uuid: key for key, uuid in users.items()}
+    rows: dict[str, DashboardCollaborator] = {}
+    nameless: list[DashboardCollaborator] = []
+    for row in read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**ids)) if ids else []:
+        key = keys.get(row.label or "") or address_key((row.user and row.user.email) or "")
+        if key:
+            rows[key] = row
+        else:
+            nameless.append(row)
+    return rows, nameless
+
+
 def _plan_collaborators(
     wanted: Organization,
     project: ProjectEntry,
@@ -265,50 +282,50 @@ def _plan_collaborators(
     reader: OrganizationReader,
 ) -> list[Change]:
     """Compare the collaborators of a dashboard; ``ids`` is ``None`` if it does not exist yet."""
-    listed = read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**ids)) if ids else []
     users = {address_key(one.user.email or ""): one.user.uuid for one in reader.members if one.user and one.user.uuid}
-    keys = {uuid: key for key, uuid in users.items()}
-    rows: dict[str, DashboardCollaborator] = {}
-    nameless: list[DashboardCollaborator] = []
-    for row in listed:
-        key = keys.get(row.label or "") or address_key((row.user and row.user.email) or "")
-        if key:
-            rows[key] = row
-        else:
-            nameless.append(row)
+    rows, nameless = _collaborators(reader, ids, users)
     changes: list[Change] = []
 
     def add(action: str, who: str, *fields: Any, **options: Any) -> None:
         name = f"collaborator {who} of {project.name} / {entry.name}"
         changes.append(Change(action, "collaborators", name, *fields, **options))
 
-    for person in entry.collaborators or ():
-        level: dict[str, Any] = {} if person.level is None else {"level": person.level}
-        key = address_key(person.email)
-        intended = {"project": project.name, "dashboard": entry.name, "email": key, **level}
-        found = rows.pop(key, None)
-        if found is not None:
-            if level and found.level != person.level:
-                why = "remove the collaborator by hand and run this again: the interface cannot change a level"
-                add("differs", person.email, level, {"level": found.level}, why)
-        elif key not in users:
-            why = "not a member yet; added after joining"
-            if nameless:
-                why += f", unless one of {len(nameless)} collaborators without an e-mail address is this person"
-            add("unknown" if nameless else "wait", person.email, level, why=why, intended=intended)
-        elif ids is None:
-            add("create", person.email, level, intended=intended)
-        else:
-            operation = ops.dashboards.AddDashboardCollaborator(**ids, user_uuid=users[key], **level)
-            add("create", person.email, level, operation=operation, intended=intended)
-    for key, row in [*rows.items(), *(("", row) for row in nameless)] if "collaborators" in wanted.complete else ():
+    def remove(key: str, row: DashboardCollaborator, why: str) -> None:
         before = {"level": row.level}
         if key and row.label and ids:
-            remove = ops.dashboards.RemoveDashboardCollaborator(**ids, user_uuid=row.user_uuid or row.label)
-            add("remove", key, before=before, why="not in the file", operation=remove)
+            operation = ops.dashboards.RemoveDashboardCollaborator(**ids, user_uuid=row.user_uuid or row.label)
+            add("remove", key, before=before, why=why, operation=operation)
         else:
             why = "no member, and the service does not show who it is: remove them by hand if they should go"
             add("unknown", key or row.label or "-", before=before, why=why)
+
+    # Of the rows of one person, the one without an end, or with the last.
+    people = {address_key(one.email): one for one in sorted(entry.collaborators or (), key=attrgetter("moment"))}
+    for key, person in people.items():
+        level: dict[str, Any] = {} if person.level is None else {"level": person.level}
+        over = person.over if person.is_over(reader.now) else ""
+        until, after = ("", {}) if over else (str(person), {**level, **person.fields})
+        intended = {"project": project.name, "dashboard": entry.name, "email": key, **after}
+        found = rows.pop(key, None)
+        if found is not None and level and found.level != person.level:
+            why = "remove the collaborator by hand and run this again: the interface cannot change a level"
+            why = f"{over}, but it was changed since: it was {person.level}" if over else why
+            add("differs", person.email, {} if over else level, {"level": found.level}, why)
+        elif found is not None and over:
+            remove(key, found, over)
+        elif found is not None and until:
+            add("wait", person.email, why=until)
+        elif found is None and key not in users and (nameless or not over):
+            why = over or "not a member yet; added after joining"
+            if nameless:
+                why += f", unless one of {len(nameless)} collaborators without an e-mail address is this person"
+            why = ", ".join(filter(None, [why, until]))
+            add("unknown" if nameless else "wait", person.email, after, why=why, intended=intended)
+        elif found is None and not over:
+            new = ops.dashboards.AddDashboardCollaborator(**ids, user_uuid=users[key], **level) if ids else None
+            add("create", person.email, after, why=until, operation=new, intended=intended)
+    for key, row in [*rows.items(), *(("", row) for row in nameless)] if "collaborators" in wanted.complete else ():
+        remove(key, row, "not in the file")
     return changes
 
 

@@ -6,7 +6,8 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -20,6 +21,7 @@ from airflow_provider_workspace.api.operations.invites import InviteDetails
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
+from airflow_provider_workspace.procedures.ends import End
 from airflow_provider_workspace.procedures.find import project_key
 from airflow_provider_workspace.procedures.members import Guards
 from airflow_provider_workspace.procedures.plan import checked_limit
@@ -38,6 +40,7 @@ MAX_CHARACTERS = 2_000_000
 MAX_FINDINGS = 100
 # A number as JSON writes it. YAML also reads 010 as 8, 1_5 as 15 and 1:30 as 90.
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+TIMESTAMP = "tag:yaml.org,2002:timestamp"
 DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]*)?([eE][-+]?[0-9]+)?")
 
 
@@ -59,10 +62,14 @@ class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
-class Person(InviteDetails, _Entry):
+class Person(InviteDetails, End, _Entry):
     """A person who is to be a member; may be written as an address alone."""
 
     email: Address
+
+
+class Defaults(InviteDetails, End, _Entry):
+    """Fields of people who do not have them."""
 
 
 class Members(_Entry):
@@ -71,7 +78,7 @@ class Members(_Entry):
     roster: str | None = Field(default=None, description="CSV, JSON or JSON lines file, relative to this one")
     columns: list[str] | dict[str, str | None] | None = Field(default=None, description="By position, or by name")
     people: list[Annotated[Person, BeforeValidator(_person)]] | None = None
-    defaults: InviteDetails | None = Field(default=None, description="Fields for all people who do not have them")
+    defaults: Defaults | None = Field(default=None, description="Fields for all people who do not have them")
     on_invalid: Literal["fail", "skip"] = Field(
         default="fail",
         description="Whether an invalid row of the roster is an error, or is left out; not with complete: [members], "
@@ -100,15 +107,27 @@ class Members(_Entry):
         """Refuse both a roster and a list."""
         if self.roster is not None and self.people is not None:
             raise ValueError("give either roster or people")
-        _refuse_repeated("people", [address_key(person.email) for person in self.people or ()], "people")
+        _refuse_repeated("people", [_period(person) for person in self.people or ()], "people")
+        common = self.defaults.model_dump(exclude_none=True) if self.defaults else {}
+        for number, person in enumerate(self.people or ()):
+            if {person.then, common.get("then")} != {None}:
+                _refuse_end(Person(**{**common, **person.model_dump(exclude_none=True)}), "people", number)
         return self
 
 
-class Collaborator(_Entry):
+class Collaborator(End, _Entry):
     """A collaborator of a dashboard; may be written as an address alone."""
 
     email: Address
     level: OptionalNumber = None
+
+    @model_validator(mode="after")
+    def end_is_removal(self) -> Self:
+        """Refuse a level after the end, and what comes after an end that is not there."""
+        if self.then_level is not None:
+            _refuse("then: expected 'removed': the interface cannot change the level of a collaborator", "then")
+        _refuse_end(self)
+        return self
 
 
 class DashboardEntry(_Entry):
@@ -206,11 +225,11 @@ class Organization(_Entry):
             names = [project_key(entry.name) for entry in project.dashboards]
             _refuse_repeated(f"dashboards of {project.name}", names, *path)
             for position, dashboard in enumerate(project.dashboards):
-                people = [address_key(entry.email) for entry in dashboard.collaborators or ()]
+                people = [_period(entry) for entry in dashboard.collaborators or ()]
                 _refuse_repeated(f"collaborators of {dashboard.name}", people, *path, position, "collaborators")
         if "members" in self.complete and self.members and self.members.on_invalid == "skip":
             why = "members.on_invalid: leave it out: 'complete: [members]' would remove the people of the rows it skips"
-            raise PydanticCustomError("skip", why, {"path": ("members", "on_invalid")})
+            _refuse(why, "members", "on_invalid")
         there = {"members": self.members, "domains": self.domains}
         for name in self.complete:
             if name in there and not there[name]:
@@ -223,9 +242,24 @@ def _refuse_repeated(what: str, names: list[str], *path: str | int) -> None:
     seen: set[str] = set()
     for number, name in enumerate(names):
         if name in seen:
-            context = {"what": what, "name": name, "path": (*path, number) if path else ()}
-            raise PydanticCustomError("repeated", "{what}: {name} is repeated", context)
+            _refuse(f"{what}: {name} is repeated", *path, *([number] if path else []))
         seen.add(name)
+
+
+def _refuse(why: str, *path: str | int) -> NoReturn:
+    """Refuse something; the path leads from the model to it, for the line of the mistake."""
+    raise PydanticCustomError("refused", "{why}", {"why": why, "path": path})
+
+
+def _refuse_end(person: Person | Collaborator, *path: str | int) -> None:
+    problem = person.problem(None if person.level is None else int(person.level))
+    if problem:
+        _refuse(problem, *path, "then")
+
+
+def _period(person: Person | Collaborator) -> str:
+    """Return what nobody may have two rows of: an address, with the end."""
+    return " until ".join(filter(None, [address_key(person.email), person.until]))
 
 
 # The model of each section of the file, for suggestions.
@@ -236,9 +270,16 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "domains": DomainEntry,
     "members": Members,
     "people": Person,
-    "defaults": InviteDetails,
+    "defaults": Defaults,
     "exports": ExportEntry,
 }
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc] # it is not typed
+    """Takes subclasses of dates and times too, such as those of pendulum."""
+
+
+_Dumper.add_multi_representer(date, lambda dumper, day: dumper.represent_scalar(TIMESTAMP, day.isoformat()))
 
 
 def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, Organization]:
@@ -253,7 +294,7 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
     if len(source) > MAX_CHARACTERS:
         raise _wrong(name, [(1, f"more than {MAX_CHARACTERS:,} characters: put the people into a roster")])
     try:
-        text = source if isinstance(source, str) else yaml.safe_dump(dict(source), sort_keys=False)
+        text = source if isinstance(source, str) else yaml.dump(dict(source), Dumper=_Dumper, sort_keys=False)
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         mistakes = list(_mistakes_of_yaml(node))
@@ -351,7 +392,13 @@ def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
         node = pending.pop()
         if isinstance(node, yaml.ScalarNode):
             if node.tag in NUMBERS and not DECIMAL.fullmatch(node.value):
-                yield (_line(node), f"write {node.value} as a decimal number, or in quotes if it is a text")
+                hint = "; a time needs its day, as in 2026-12-31T18:00:00Z" if ":" in node.value else ""
+                yield (_line(node), f"write {node.value} as a decimal number, or in quotes if it is a text{hint}")
+            elif node.tag == TIMESTAMP:
+                try:
+                    yaml.safe_load(node.value)
+                except ValueError as error:
+                    yield (_line(node), f"{node.value} does not exist: {error}")
         elif isinstance(node, yaml.SequenceNode):
             pending += node.value
         else:

@@ -175,9 +175,7 @@ def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
         found = Row(number, address_key(email), InviteFields.model_validate(given), end)
     except ValidationError as error:
         return Entry(number, email, "invalid", explain(model, error))
-    problem = address_problem(email)
-    if end.then_level is not None and (found.level is None or end.then_level > found.level):
-        problem = f"then: {end.then_level} must not be above the level, which the row must name"
+    problem = address_problem(email) or end.problem(found.level)
     return Entry(number, email, "invalid", problem) if problem else found
 
 

@@ -109,6 +109,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people = ["adam.admin", "mina.member", "grace.analyst", "noah.newton", "liv.invited"]
     Path("owner.csv").write_text("\n".join(["email", *(f"{name}@example.com" for name in people)]))
     Path("cut.csv").write_text("email\nadam.admin@example.com\nmina.member@example.com\nliv.invited@example.com\n")
+    people = Path("owner.csv").read_text().replace("\n", ",\n").replace("email,", "email,until")
+    Path("ended.csv").write_text(people.replace("noah.newton@example.com,", "noah.newton@example.com,2020-12-31") + ",")
+    Path("ended.yaml").write_text("members: {people: [{email: noah.newton@example.com, until: 2020-12-31}]}")
     Path("gone.csv").write_text("email\n\nnoah.newton@example.com\n")
 
 
@@ -136,6 +139,12 @@ def test_the_exit_status_is_0_only_if_nothing_differs(
         (["owner.csv", "--max-removals", "9"], 2),
         (["owner.csv", "--max-removals", "9", "--protected", "olive.owner@example.com"], 0),
         (["same.yaml", "gone.csv", "--leavers"], 2),
+        *(
+            ([*file, *at], code)
+            for file in (["ended.csv", "--protected", "olive.owner@example.com"], ["ended.yaml"])
+            for at, code in (([], 2), (["--at", "2020-12-31"], 0), (["--at", "2021-01-01T00:00:00Z"], 2))
+        ),
+        (["same.yaml", "--at", "tomorrow"], 1),
         (["cut.csv", "same.yaml"], 1),
         (["cut.csv", "--max-removals", "50%"], 2),
         (["a,%.yaml", "same.yaml", "-o", "json"], 2),
@@ -144,7 +153,12 @@ def test_the_exit_status_is_0_only_if_nothing_differs(
     assert "exit status 0: equal, 2: may differ, 1: error" in str(COMMANDS["plan"].help)
     said, errors = capfd.readouterr()
     assert errors.count("cut.csv: Check that the lists are complete; if so, set max_removals=2, not") == 1
+    assert (
+        errors.count("Correct --at: expected a date such as 2026-12-31, or a time with its zone such as 2026-12-") == 1
+    )
     assert "skipped: a task passes them" in said
+    assert "access ended 2020-12-31 (UTC)" in said
+    assert "later: until 2020-12-31, then removed" in said
     assert "- member noah.newton@example.com" in said
     assert f'"{sandbox.seed.organization_id} (same.yaml)": {{' in said
     assert {entry["method"] for entry in sandbox.requests()} == {"GET"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from datetime import date, datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ ROSTER: list[Any] = [
     "grace.analyst@example.com",
     {"email": "ada@example.com", "first_name": "Ada", "level": 1},
 ]
+NOON = datetime(2020, 12, 31, 12, tzinfo=timezone.utc)
 CHANGES = ["delete_invite", "delete_member", "update_member", "create_invite"]
 
 
@@ -99,6 +101,60 @@ def test_protected_people_are_kept_and_owners_removed_only_if_allowed(sandbox: S
     kept = [("adam.admin@example.com",), {"E-Mail": "olive.owner@example.com", "level": 1}]  # Olive owns the key
     assert done(sync(["mina.member@example.com"], protected=kept, owner_level=None))["remove"] == 1
     assert [effect["target"] for effect in sandbox.effects("delete_member")] == [SEED.analyst_uuid, SEED.absent_uuid]
+
+
+def test_access_that_ended_is_taken_and_the_second_run_changes_nothing(sandbox: SandboxServer, tmp_path: Path) -> None:
+    people = [
+        "mina.member,8,2020-12-31,member",
+        "noah.newton,1,2020-12-31T18:00:00Z,",
+        "liv.invited,,2020-12-31,Removed",
+    ]
+    people += ["ada,1,9998-12-31,", "adam.admin,8,,", "grace.analyst,1,2020-12-31,"]
+    text = "email,level,Ends on,then\n" + "".join(line.replace(",", "@example.com,", 1) + "\n" for line in people)
+    (tmp_path / "team.csv").write_text(text)
+    WorkspaceUpdateMemberOperator(task_id="lead", user_uuid=SEED.member_uuid, level=8).execute({})
+    arguments = {"roster": None, "path": str(tmp_path / "team.csv"), "columns": {"Ends on": "until"}}
+    arguments |= {"protected": ["grace.analyst@example.com"]}
+    with pytest.raises(AirflowFailException, match="set max_removals=3, not 2"):
+        sync(**arguments, max_removals=2)
+    plan = sync(**arguments, dry_run=True)
+    longer = str(tmp_path / "longer.csv")
+    (tmp_path / "longer.csv").write_text(text.replace("ada@example.com,1,9998-12-31", "ada@example.com,1,9999-12-31"))
+    with pytest.raises(AirflowFailException, match=r"1 of 4 changes.*\n  \+ invite ada@example.com"):
+        sync(**arguments | {"path": longer}, approved=plan)
+    assert done(sync(**arguments, approved=plan)) == {"create": 1, "change": 1, "remove": 2, "differs": 1, "skip": 1}
+    assert effects(sandbox)[1:] == CHANGES
+    assert sandbox.effects("create_invite")[0]["target"] == "ada@example.com"
+    assert "until" not in str([request["body"] for request in writes(sandbox)])
+    again = sync(**arguments)
+    assert done(again) == {"wait": 1, "differs": 1, "skip": 1}
+    assert "until 9998-12-31, then removed" in again["table"]
+
+
+def test_ends_are_dates_and_times_of_a_query_or_defaults(sandbox: SandboxServer) -> None:
+    class NaT(datetime):
+        """A date without a value, as that of pandas."""
+
+        def __ne__(self, other: object) -> bool:
+            return True
+
+    standing = [{"email": "adam.admin@example.com", "until": NaT(1, 1, 1)}, "mina.member@example.com"]
+    ended = [("grace.analyst@example.com", date(2020, 12, 31)), ("noah.newton@example.com", NOON)]
+    rows = [*standing, *({"email": email, "until": until} for email, until in ended)]
+    assert {change["why"] for change in sync(rows, dry_run=True)["changes"]} >= {
+        "access ended 2020-12-31 (UTC)",
+        "access ended 2020-12-31T12:00:00Z",
+    }
+    description = [[name, None] for name in ("email", "until")]
+    assert done(sync([ended, description], dry_run=True, max_removals=None))["remove"] == 5
+    defaults = {"until": date(2020, 12, 31)}
+    plan = sync(standing, defaults=defaults, dry_run=True, max_removals=None)
+    assert plan["table"].count("access ended 2020-12-31 (UTC)") == 2
+    assert sandbox.effects() == []
+    leavers = [{"email": email, "until": until} for email, until in (*ended, ("mina.member@example.com", "9998-12-31"))]
+    left = sync(None, leavers=leavers)
+    assert done(left) == {"remove": 2, "wait": 1}
+    assert "leaves later: until 9998-12-31, then removed" in left["table"]
 
 
 @pytest.mark.parametrize(

@@ -289,10 +289,11 @@ projects:
           - grace.analyst@example.com
           - olive.owner@example.com
           - Liv.Invited@example.com
+          - {email: noah.newton@example.com, until: 2020-12-31}
 complete: [members]
 """
 CORRECT = (
-    r"(?s)Correct northwind\.yaml:\n"
+    r"(?s)Correct (?!.*noah)northwind\.yaml:\n"
     r"  line 7: projects\.0\.dashboards\.0\.collaborators\.1: name grace\.analyst@example\.com under members.*\n"
     r"  line 9: projects\.0\.dashboards\.0\.collaborators\.3: name Liv\.Invited@example\.com under members"
 )
@@ -367,26 +368,27 @@ def test_people_who_keep_their_level_are_shown(run: Run, tmp_path: Path) -> None
     assert names(run.apply("members")["members"], "change", "create") == []
 
 
-BOTH = ("6 Mia@example.com", "7 mia@example.com")
+BOTH, MANY = ("6 Mia@example.com", "7 mia@example.com"), "9 mina.member@example.com"
 
 
 def test_invalid_rows_of_a_roster_may_be_left_out_and_are_shown(
     sandbox: SandboxServer, run: Run, tmp_path: Path
 ) -> None:
     people = "ada@example,1\n,\nada@example.com,1\nlin@example.com,high\nMia@example.com,1\nmia@example.com,8\n"
-    (tmp_path / "team.csv").write_text(f"email,level\n{people}")
-    with pytest.raises(AirflowFailException, match=r"\(4\): row 2 \(ada@example\): .*; row 5 \(lin@example.com\): "):
+    people += "mina.member@example.com,1,2020-12-31\nmina.member@example.com,boss\n"  # the second one may keep her
+    (tmp_path / "team.csv").write_text(f"email,level,until\n{people}")
+    with pytest.raises(AirflowFailException, match=r"\(5\): row 2 \(ada@example\): .*; row 5 \(lin@example.com\): "):
         run.plan()
     run.file = {"members": {"roster": str(tmp_path / "team.csv"), "on_invalid": "skip"}}
     plan = run.plan()
     assert names(plan, "create") == ["invite ada@example.com"]
-    assert names(plan, "differs") == [f"row {who}" for who in ("2 ada@example", "5 lin@example.com", *BOTH)]
+    assert names(plan, "differs") == [f"row {who}" for who in ("2 ada@example", "5 lin@example.com", *BOTH, MANY)]
     assert "row 2 ada@example" in plan["table"]
     assert "left out: 'example' is not a domain" in plan["table"]
     assert "left out: contradicts row 7 about the same person: level is 1 and not 8" in plan["table"]
     run.apply("members")
     assert [effect["target"] for effect in sandbox.effects()] == ["ada@example.com"]
-    with pytest.raises(AirflowFailException, match="4 differences"):
+    with pytest.raises(AirflowFailException, match="5 differences"):
         run.plan(fail_on_difference=True)
     run.file["complete"] = ["members"]
     for step in (run.plan, lambda: run.apply("members")):
@@ -663,6 +665,64 @@ def test_a_collaborator_who_cannot_be_known_is_drift(sandbox: SandboxServer, var
     drifts(run, r"    collaborator guest@example\.com .*, unless one of 1")
     sandbox.clear_faults()
     assert run.plan(fail_on_difference=True)["counts"]["wait"] == 1, "a guest may join later"
+
+
+YEARS = {"until": "9998-12-31", "then": "removed"}
+
+
+@pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([("grace.analyst", 37, "2020-12-31")], [("remove", {}, "level: 37, access ended 2020-12-31 (UTC)")]),
+        ([("grace.analyst", None, "2020-12-31")], [("remove", {}, "level: 37, access ended 2020-12-31 (UTC)")]),
+        (
+            [("grace.analyst", 21, "2020-12-31")],
+            [("differs", {}, "level: 37, access ended 2020-12-31 (UTC), but it was ch")],
+        ),
+        ([("mina.member", 37, "2020-12-31"), ("guest", 37, "2020-12-31")], []),
+        ([("grace.analyst", 37, "9998-12-31")], [("wait", {}, "until 9998-12-31, then removed")]),
+        (
+            [("mina.member", 37, "9998-12-31")],
+            [("create", {"level": 37, **YEARS}, "level: 37, until 9998-12-31, then removed")],
+        ),
+        (
+            [("guest", None, "9998-12-31")],
+            [("wait", YEARS, "not a member yet; added after joining, until 9998-12-31, th")],
+        ),
+        ([("grace.analyst", 37, "2020-12-31"), ("grace.analyst", 37, None), ("grace.analyst", 37, "9998-12-31")], []),
+        (
+            [("grace.analyst", 37, "9998-12-31"), ("grace.analyst", 21, "2020-12-31")],
+            [("wait", {}, "until 9998-12-31")],
+        ),
+    ],
+)
+def test_collaborators_with_an_end(
+    sandbox: SandboxServer, variables: Variables, rows: list[Any], found: list[tuple[str, dict[str, Any], str]]
+) -> None:
+    variables.values["overview"] = '{"project_id": "1", "dashboard_id": 1}'
+    people = [{"email": f"{name}@example.com", "level": level, "until": until} for name, level, until in rows]
+    entry = {"name": "Weekly overview", "variable_key": "overview", "collaborators": people}
+    run = Run(sandbox, {"projects": [{"name": "Default project", "dashboards": [entry]}], "max_removals": 1})
+    plan = run.plan()
+    assert [(change["action"], change["after"]) for change in plan["changes"]] == [one[:2] for one in found]
+    assert all(why in plan["table"] for *_, why in found)
+    run.apply("collaborators", approved=plan)
+    assert run.plan()["pending"] == 0
+    if plan["counts"]["create"]:
+        people[0]["until"] = "9999-12-31"
+        assert run.plan_of(run.file)["changes"][0]["why"] == "until 9999-12-31, then removed"
+
+
+def test_a_collaborator_whose_end_is_over_may_be_one_whom_nobody_knows(
+    sandbox: SandboxServer, variables: Variables
+) -> None:
+    variables.values["overview"] = '{"project_id": "1", "dashboard_id": 1}'
+    guest = {"email": "guest@example.com", "until": "2020-12-31"}
+    entry = {"name": "Weekly overview", "variable_key": "overview", "collaborators": [guest]}
+    sandbox.inject("say", "list_dashboard_collaborators", body=[{"user_uuid": SEED.research_uuid}], times=None)
+    run = Run(sandbox, {"projects": [{"name": "Default project", "dashboards": [entry]}]})
+    drifts(run, r"    collaborator guest@example\.com .*access ended 2020-12-31 \(UTC\), unless one of 1")
 
 
 def test_a_domain_is_removed_by_its_name_only(sandbox: SandboxServer) -> None:

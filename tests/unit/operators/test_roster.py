@@ -62,6 +62,7 @@ INVALID: list[tuple[Any, str]] = [
      "field 'target_email': Input should be a valid string, unable to parse raw data as a unicode string"),
     *((empty, REQUIRED) for empty in ("", None, "\u00a0\u200b", {"email": " ", "first_name": "Ivo"})),
     *((number, "field 'target_email': Input should be a valid string") for number in (7, {"email": 7})),
+    ({"email": "ended@example.com", "until": "2020-12-31"}, "access ended 2020-12-31 (UTC)"),
     ({"email": "ivo@example.com", "level": "boss"},
      "field 'level': expected a whole number, or member (1) or admin (8) or owner (15)"),
     ({"email": "ivo@example.com", "first_name": float("nan")}, "field 'first_name': Input should be a valid string"),
@@ -106,7 +107,14 @@ def test_cells_become_the_fields_of_an_invite(sandbox: SandboxServer) -> None:
     WorkspaceHook().create_invites(
         [
             " Ivo.Sample@EXAMPLE.com ",
-            {"email": "mara@example.com", "level": " 8 ", "send_email": "false", "first_name": "  Mara "},
+            {
+                "email": "mara@example.com",
+                "level": " 8 ",
+                "send_email": "false",
+                "first_name": "  Mara ",
+                "Until": "9998-12-31",
+                "then": "member",
+            },
             {"target_email": "n@example.com", "first_name": "", "message": None, "private_project_access": [{"id": 5}]},
         ]
     )

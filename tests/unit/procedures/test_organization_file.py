@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import pendulum
 import pytest
 import yaml
 
@@ -111,6 +113,29 @@ def test_the_example_files_are_valid() -> None:
         ("projects: [{name: a, dashboards: [{name: x, collaborators: [a@b.example,\n A@b.example]}]}]",
          "line 2: collaborators of x: a@b.example is repeated"),
         ("members:\n  people:\n  - a@b.example\n  - A@b.example", "line 4: members: people: a@b.example is repeated"),
+        ("members:\n  defaults: {}\n  people:" + "\n  - {email: a@b.example, until: 2026-11-30}" * 2,
+         "line 5: members: people: a@b.example until 2026-11-30 is repeated"),
+        *(
+            (f"members:\n  people:\n  - level: 8\n    email: a@b.example\n    {end}", f"line {line}: {said}")
+            for end, line, said in (
+                ("until: 2027-02-30", 5, "2027-02-30 does not exist: day is out of range for month"),
+                ("until: 20270331", 5, "members.people.0.until: expected a date such as 2026-12-31, or a time with"),
+                ("until: 18:00", 5, "write 18:00 as a decimal number, or in quotes if it is a text; a time needs its"),
+                ("until: 2026-12-31 18:00:00", 5, "members.people.0.until: expected a date such as 2026-12-31, or a"),
+                ("then: 1", 5, "members: then: give until as well, or leave it out"),
+                ("until: 2026-12-31\n    then: owner", 6, "members: then: 15 must not be above the level, which the"),
+                ("until: 2026-12-31\n    utnil: 1", 6, "members.people.0.utnil: unknown field (did you mean 'until'?"),
+            )
+        ),
+        *(
+            (f"projects: [{{name: a, dashboards: [{{name: x, collaborators: [{{email: a@b.example,\n {end}}}]}}]}}]",
+             f"line 2: projects.0.dashboards.0.collaborators.0{said}")
+            for end, said in (
+                ("then: removed", ": then: give until as well, or leave it out"),
+                ("until: 2026-12-31, then: 21", ": then: expected 'removed': the interface cannot change the level of"),
+                ("until: 18", ".until: expected a date such as 2026-12-31, or a time with its zone such as"),
+            )
+        ),
         ("projects: [{name: a, dashboards: [{name: x, variable_key: k}, {name: y, variable_key: k}]}]",
          "variable_key: k is repeated"),
         ("organization_id: ''", "organization_id: expected an id, a number or text"),
@@ -152,7 +177,7 @@ def test_the_example_files_are_valid() -> None:
         ("", "line 1: expected a mapping such as"),
         ("a: [", "line 1: expected the node content"),
         ("a: !x 3", "could not determine a constructor for the tag '!x'"),
-        ("a: 2026-99-99", "line 1: month must be in 1..12"),
+        ("a: 2026-99-99", "line 1: 2026-99-99 does not exist: month must be in 1..12"),
         ("[" * 600, "nested too deeply"),
         ("a: &a [*a]", "too many values"),
         ("organizations: {}", "organizations must map names to organizations"),
@@ -182,6 +207,27 @@ def test_only_the_first_of_many_mistakes_are_named(text: Any, lines: int) -> Non
     found = mistakes(text).splitlines()
     assert len(found) == lines
     assert found[-1].startswith("  … there may be more") is (lines > MAX_FINDINGS)
+
+
+def test_ends_are_dates_or_times_of_yaml_of_a_mapping_or_of_defaults() -> None:
+    yaml_of, (day, time) = (
+        "members: {{people: [{{email: a@b.example, until: {}}}]}}",
+        ("2026-12-31", "2026-12-31T18:00:00Z"),
+    )
+    zone = timezone(timedelta(hours=2))
+    for until, found in (
+        *((day, day), (f"'{day}'", day), (f"{day} 20:00:00 +02:00", time), (time, time), ("", None)),
+        *((date(2026, 12, 31), day), (datetime(2026, 12, 31, 20, tzinfo=zone), time)),
+        *((pendulum.date(2026, 12, 31), day), (pendulum.datetime(2026, 12, 31, 18), time)),
+    ):
+        people = [{"email": "a@b.example", "until": until}]
+        (one,) = read_organizations(
+            yaml_of.format(until) if isinstance(until, str) else {"members": {"people": people}}, "x"
+        ).values()
+        assert one.members is not None
+        assert [row.get("until") for row in one.members.rows] == [found]
+    then = "defaults: {until: 2026-12-31, level: 8}, people: [a@b.example, {email: c@b.example, then: 1}]"
+    assert read_organizations(f"members: {{{then}}}", "x")
 
 
 def test_anchors_and_merged_keys_work() -> None:

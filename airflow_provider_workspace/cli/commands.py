@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -126,9 +126,10 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
 def _moment(text: str | None) -> datetime:
     """Return the last moment of a day, or a time; the present if there is none."""
     from airflow_provider_workspace.procedures.ends import moment_of, parse_until
+    from airflow_provider_workspace.state.variables import utc_now
 
     try:
-        return moment_of(parse_until(text)) if text else datetime.fromtimestamp(time.time(), timezone.utc)
+        return moment_of(parse_until(text)) if text else utc_now()
     except ValueError as error:
         raise WorkspaceInputError(f"Correct --at: {error}") from None
 
@@ -210,8 +211,9 @@ def windows(args: Namespace) -> None:
 def grants(args: Namespace) -> None:
     """List access for a while, and end what is over."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
-    from airflow_provider_workspace.state.ending import end_grants, utc_now
+    from airflow_provider_workspace.state.ending import end_grants
     from airflow_provider_workspace.state.grants import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.state.variables import utc_now
 
     _find_connections_in_database()
     registry, done, error = GrantRegistry(DatabaseStore(GRANT_PREFIX)), dict[str, Any](), None

@@ -54,10 +54,10 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
         from airflow_provider_workspace.procedures.grants import plan_grant
-        from airflow_provider_workspace.state.ending import utc_now
-        from airflow_provider_workspace.state.grants import GrantRegistry, grant_variables
+        from airflow_provider_workspace.state.grants import VARIABLES, GrantRegistry
+        from airflow_provider_workspace.state.variables import utc_now
 
-        now, grant, registry = utc_now(), self.draft(hook), GrantRegistry(grant_variables())
+        now, grant, registry = utc_now(), self.draft(hook), GrantRegistry(VARIABLES)
         noted = registry.of_person(grant)
         own = next((other for other in noted if other.key == grant.key), None)
         if own and (own.is_over(now) or own.level != grant.level):
@@ -124,15 +124,14 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     def give(self, hook: WorkspaceHook, grant: Grant, registry: GrantRegistry) -> None:
         """Give what the active grants of the person say, and see that it is there."""
         from airflow_provider_workspace.errors import WorkspaceRequestError
-        from airflow_provider_workspace.procedures.grants import plan_given
+        from airflow_provider_workspace.procedures.grants import plan_half
         from airflow_provider_workspace.procedures.plan import apply
-        from airflow_provider_workspace.state.ending import utc_now
         from airflow_provider_workspace.state.grants import rows_of
+        from airflow_provider_workspace.state.variables import utc_now
 
         # Read after the note: another grant may have ended meanwhile, and who ends one reads the notes afterwards.
-        organization_id, now = grant.organization_id, utc_now()
-        rows = rows_of(one for one in registry.of_person(grant) if not one.is_over(now))
-        plan_again = partial(plan_given, hook.client, organization_id, rows, now)
+        organization_id, rows = grant.organization_id, rows_of(registry.active(grant))
+        plan_again = partial(plan_half, hook.client, organization_id, rows, utc_now())
         plan = plan_again()
         apply(hook.client, plan, lambda people: self.invite_people(people, hook, organization_id), plan_again)
         if {plan.outcomes.get(one, ("",))[0] for one in plan.changes} - {"done", "invited", "already_invited"}:
@@ -173,9 +172,9 @@ class WorkspaceEndAccessOperator(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each grant names its connection
         from airflow_provider_workspace.state.ending import end_grants
-        from airflow_provider_workspace.state.grants import GrantRegistry, grant_variables
+        from airflow_provider_workspace.state.grants import VARIABLES, GrantRegistry
 
-        done, error = end_grants(GrantRegistry(grant_variables()), self.protected, dry_run=self.is_dry_run)
+        done, error = end_grants(GrantRegistry(VARIABLES), self.protected, dry_run=self.is_dry_run)
         if error and not self.is_dry_run:
             self.push_report(None, done)
             raise error

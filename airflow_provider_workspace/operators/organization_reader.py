@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import time
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,8 +35,10 @@ class AirflowOrganizationReader:
         owner: tuple[str, int] = ("", 1),
         now: datetime | None = None,
     ) -> None:
+        from airflow_provider_workspace.state.variables import utc_now
+
         self.client = client
-        self.now = now or datetime.fromtimestamp(time.time(), timezone.utc)
+        self.now = now or utc_now()
         self.organization_id = organization_id
         self.knows_dashboards = store is not None
         self._store = store

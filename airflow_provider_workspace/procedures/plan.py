@@ -292,13 +292,8 @@ class WorkspaceSyncIncompleteError(errors.WorkspaceError):
     """
 
     def __init__(self, message: str, causes: Collection[errors.WorkspaceError]) -> None:
-        super().__init__(message, problem="changes-refused")
+        super().__init__(message, problem="changes-refused", permanent=all(cause.permanent for cause in causes))
         self.causes = causes
-
-    @property
-    def permanent(self) -> bool:
-        """Whether the next try would fail as well."""
-        return all(cause.permanent for cause in self.causes)
 
 
 def apply(

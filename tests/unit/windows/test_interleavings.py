@@ -15,14 +15,15 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.windows import lease_requests, leases, pausing
+from airflow_provider_workspace.windows import lease_requests, pausing
+from airflow_provider_workspace.windows.leases import LeaseRegistry
 from tests.unit.windows.simulation import World, build
 
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Disable logging, and parse each lease once: there are millions of lines, and only a few leases."""
-    monkeypatch.setattr(leases, "load", lru_cache(100_000)(leases.load))
+    monkeypatch.setattr(LeaseRegistry, "load", staticmethod(lru_cache(100_000)(LeaseRegistry.load)))
     monkeypatch.setattr(lease_requests, "read_state", lambda world, *_: world.read_state())
     logging.disable(logging.CRITICAL)
     yield

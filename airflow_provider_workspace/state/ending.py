@@ -1,10 +1,10 @@
-"""End the grants that are over: for the operator and for the command line."""
+"""Give what grants say, and end those that are over: for the operators and for the command line."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,15 @@ from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceErr
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.procedures.grants import plan_half
 from airflow_provider_workspace.procedures.invites import invite_all
+from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.members import Guards
-from airflow_provider_workspace.procedures.plan import apply
+from airflow_provider_workspace.procedures.plan import Plan, apply
 from airflow_provider_workspace.state.grants import rows_of
 from airflow_provider_workspace.state.variables import utc_now
 from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.state.grants import Grant, GrantRegistry
 
 log = logging.getLogger(__name__)
@@ -92,11 +94,29 @@ def _end(registry: GrantRegistry, over: list[Grant], guards: Guards, now: dateti
         # What was noted meanwhile may have been taken with the rest: it is given again.
         active = registry.active(last)
         if active and (taken or any(grant not in noted for grant in active)):
-            give_again = partial(plan_half, *where, rows_of(active), now)
-            apply(hook.client, give_again(), invite, give_again)
+            give(*where, active, invite)
     for grant in over:
         registry.store.delete(grant.key)
     return done
+
+
+def give(
+    client: WorkspaceClient, organization_id: str, grants: list[Grant], invite: Callable[[Any], InvitesReport]
+) -> Plan:
+    """Give what active grants of one person say; nothing is taken. Return what was sent, with its outcomes."""
+    plan_again = partial(plan_half, client, organization_id, rows_of(grants), utc_now())
+    plan = plan_again()
+    apply(client, plan, invite, plan_again)
+    return plan
+
+
+def is_refused(error: WorkspaceError) -> bool:
+    """Return whether an error of :func:`give` says for certain that no access was given."""
+    if isinstance(error, WorkspaceInvitesIncompleteError):
+        return all(entry.status in ("failed", "not_sent") for entry in error.report.entries)
+    causes = getattr(error, "causes", [error])
+    found = {(getattr(one, "operation", ""), getattr(one, "outcome", "")) for one in causes}
+    return found <= {("UpdateMember", "rejected"), ("UpdateMember", "not_sent")}
 
 
 def _open_hook(grant: Grant) -> WorkspaceHook:

@@ -15,15 +15,14 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.windows import lease_requests, pausing
-from airflow_provider_workspace.windows.leases import LeaseRegistry
+from airflow_provider_workspace.windows import lease_requests, leases, pausing
 from tests.unit.windows.simulation import World, build
 
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Disable logging, and parse each lease once: there are millions of lines, and only a few leases."""
-    monkeypatch.setattr(LeaseRegistry, "load", staticmethod(lru_cache(100_000)(LeaseRegistry.load)))
+    monkeypatch.setattr(leases.LeaseRegistry, "load", staticmethod(lru_cache(100_000)(leases.LeaseRegistry.load)))
     monkeypatch.setattr(lease_requests, "read_state", lambda world, *_: world.read_state())
     logging.disable(logging.CRITICAL)
     yield

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.state.grants import Grant
 
+# Key in the task state: the grant was noted, and a retry after its end gives nothing again.
+NOTED = "airflow_provider_workspace_granted"
+
 
 class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     """
@@ -27,7 +30,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     that they had before, or is removed if they were no member. Who is no member is invited.
 
     An approval covers the level, how long, what comes then, and the reason. A retry continues its grant, whose end
-    stays. If the service certainly refused, nothing stays noted. People are known by their address.
+    stays; one that begins after the end gives nothing again (Airflow 3.3). If the service certainly refused, nothing
+    stays noted. People are known by their address.
 
     The result is the grant: ``user_email``, ``level``, ``then`` (the level after it; without it the person is removed),
     ``since``, ``until``, ``reason``, ``requested_by``, ``approved_by``, where it is, and ``before``, the level before.
@@ -55,13 +59,16 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.procedures.grants import plan_grant
         from airflow_provider_workspace.state.ending import give, is_refused
         from airflow_provider_workspace.state.grants import VARIABLES, GrantRegistry
+        from airflow_provider_workspace.state.task_state import TaskState
         from airflow_provider_workspace.state.variables import utc_now
 
         now, grant, registry = utc_now(), self.draft(hook), GrantRegistry(VARIABLES)
         noted = registry.of_person(grant)
         own = next((other for other in noted if other.key == grant.key), None)
-        if own and (own.is_over(now) or own.level != grant.level):
-            why = "is over" if own.is_over(now) else f"has level {own.level}"
+        state = TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=NOTED, clock=time.time)
+        ended = own.is_over(now) if own else state.has_begun(NOTED)
+        if ended or (own and own.level != grant.level):
+            why = "is over" if ended or own is None else f"has level {own.level}"
             raise WorkspaceInputError(f"Start a new run to give access again: the grant that this run noted {why}")
         terms = {"until": self.until} if self.until else {"length": str(timedelta(seconds=self.length))}
         row = {"target_email": grant.user_email, "level": grant.level}
@@ -84,6 +91,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             approved_by = str((self._granted() or {}).get("by", ""))
             grant = self.draft(hook).model_copy(update={"then": then, "approved_by": approved_by})
             registry.store.add(grant.key, grant.model_dump_json(exclude_none=True))
+            state.begin(NOTED)
         invite = partial(self.invite_people, hook=hook, organization_id=grant.organization_id)
         try:
             # Read after the note: another grant may have ended meanwhile, and who ends one reads the notes afterwards.
@@ -91,6 +99,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         except WorkspaceError as error:
             if own is None and is_refused(error):
                 registry.store.delete(grant.key)
+                state.forget()
             raise
         if {sent.outcomes.get(one, ("",))[0] for one in sent.changes} - {"done", "invited", "already_invited"}:
             msg = f"Try again: {grant.user_email} has joined or left meanwhile"

@@ -292,7 +292,7 @@ class WorkspaceSyncIncompleteError(errors.WorkspaceError):
     """
 
     def __init__(self, message: str, causes: Collection[errors.WorkspaceError]) -> None:
-        super().__init__(message, problem="changes-refused", permanent=all(cause.permanent for cause in causes))
+        super().__init__(message, permanent=all(cause.permanent for cause in causes), problem="changes-refused")
         self.causes = causes
 
 

@@ -62,7 +62,7 @@ def end_grants(
         return result, None
     named = "; ".join(f"{one['user_email']}: {one['why']}" for one in left)
     msg = f"Do what is said of each, then run this or '{COMMAND} grants --end' again: {len(left)} not ended. {named}"
-    return result, WorkspaceError(msg, problem="access-not-ended", permanent=permanent)
+    return result, WorkspaceError(msg, permanent=permanent, problem="access-not-ended")
 
 
 def _end(registry: GrantRegistry, over: list[Grant], guards: Guards, now: datetime, *, dry_run: bool) -> str:

@@ -8,7 +8,7 @@ import io
 import json
 import os
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -32,16 +32,17 @@ SHARED = "the URL of an object store, such as s3://conn_id@bucket/report.csv, or
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def file_at(path: Any) -> Any:
+def file_at(path: Any, argument: str = "path") -> Any:
     """
     Return the file of a path; ``None`` for ``None``.
 
     :param path: path on this machine, or an ``airflow.sdk.ObjectStoragePath`` or its URL, such as
         ``s3://conn_id@bucket/team.csv``
+    :param argument: name of the argument that holds it, for messages
     :raises WorkspaceConfigError: if the connection in the URL does not exist
     :raises WorkspaceInputError: if it is no path, the URL is invalid, or no provider for its scheme is installed
     """
-    return None if path is None else StoredFile(path) if is_stored(path) else LocalFile(path, "path")
+    return None if path is None else StoredFile(path) if is_stored(path) else LocalFile(path, argument)
 
 
 def is_stored(path: Any) -> bool:
@@ -83,6 +84,23 @@ class _File:
 
     def read_bytes(self, size: int) -> bytes:
         raise NotImplementedError
+
+    def create(self, content: bytes) -> None:
+        raise NotImplementedError
+
+    def write_once(self, content: bytes) -> None:
+        """
+        Create the file, with its folder on this machine. If it exists with the same content, an earlier try wrote it.
+
+        :raises WorkspaceInputError: if it exists with other content
+        :raises WorkspaceStorageError: if it cannot be written
+        """
+        try:
+            self.create(content)
+        except FileExistsError:
+            if self.read_bytes(len(content) + 1) != content:
+                msg = f"Start a new run: {self} exists with other content, and is never overwritten"
+                raise WorkspaceInputError(msg, problem="file-exists") from None
 
 
 class StoredFile(_File):
@@ -129,9 +147,20 @@ class StoredFile(_File):
             self.fs.invalidate_cache()
             return bool(self.fs.isfile(self.path.path))
 
-    def write(self, content: bytes) -> None:
-        with self._clear_errors("written"), self.path.open("wb") as file:
+    def write(self, content: bytes, mode: str = "wb") -> None:
+        with self._clear_errors("written"), self.path.open(mode) as file:
             file.write(content)
+
+    def create(self, content: bytes) -> None:
+        with self._clear_errors("written"):
+            if self.path.protocol == "file":  # elsewhere it could create a bucket
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.write(content, "xb")
+
+    def entries(self) -> Iterable[Any]:
+        with self._clear_errors("read"):
+            self.fs.invalidate_cache()
+            return [*self.path.iterdir()] if self.path.exists() else []
 
     @contextmanager
     def _clear_errors(self, done: str) -> Iterator[None]:
@@ -144,7 +173,7 @@ class StoredFile(_File):
         """
         try:
             yield
-        except WorkspaceError:
+        except (WorkspaceError, FileExistsError):
             raise
         except FileNotFoundError:
             if done == "read":
@@ -176,7 +205,7 @@ class LocalFile(_File):
     def __init__(self, path: Any, argument: str) -> None:
         if not isinstance(path, str | os.PathLike):
             raise WorkspaceInputError(f"{argument} must be the name of a file, not {type_name(path)}")
-        self.path = Path(path).absolute()  # errors show all of it
+        self.argument, self.path = argument, Path(path).absolute()  # errors show all of it
 
     def read_bytes(self, size: int) -> bytes:
         try:
@@ -220,13 +249,34 @@ class LocalFile(_File):
         except (OSError, ValueError) as error:  # ValueError: a name that no file can have
             with suppress(OSError, ValueError):
                 part.unlink()
-            kinds = (FileNotFoundError, NotADirectoryError, PermissionError, ValueError)
-            permanent = isinstance(error, kinds) or error.errno == errno.EROFS  # which is no PermissionError
-            cure = f"Set report_path to {SHARED} that workers may write. " if permanent else ""
-            why = getattr(error, "strerror", None) or error
-            raise WorkspaceStorageError(
-                f"{cure}The report {self} cannot be written: {why}", permanent=permanent
-            ) from None
+            raise self._not_written(error, "report_path", "The report ") from None
+
+    def create(self, content: bytes) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("xb") as file:
+                file.write(content)
+        except FileExistsError:
+            raise
+        except (OSError, ValueError) as error:
+            raise self._not_written(error, self.argument) from None
+
+    def entries(self) -> Iterable[Any]:
+        """Return the paths in this folder; none if it does not exist."""
+        try:
+            return [*self.path.iterdir()]
+        except FileNotFoundError:
+            return []
+        except (OSError, ValueError) as error:
+            msg = f"Set {self.argument} to a folder that workers may read: {self} cannot be read: {error}"
+            raise WorkspaceInputError(msg) from None
+
+    def _not_written(self, error: Any, argument: str, what: str = "") -> WorkspaceStorageError:
+        kinds = (FileNotFoundError, NotADirectoryError, PermissionError, ValueError)
+        permanent = isinstance(error, kinds) or error.errno == errno.EROFS  # which is no PermissionError
+        cure = f"Set {argument} to {SHARED} that workers may write. " if permanent else ""
+        why = getattr(error, "strerror", None) or error
+        return WorkspaceStorageError(f"{cure}{what}{self} cannot be written: {why}", permanent=permanent)
 
 
 def open_report(path: Any, *how: Any) -> ReportFile | None:

@@ -131,24 +131,14 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
     def _ask(self, subject: str, plan: str, digests: list[str], report: object) -> NoReturn:
-        from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.procedures.plan import make_digest
-        from airflow_provider_workspace.version_compat import ask_person, await_answer
 
-        name, ti_id = make_digest(digests)[-8:], self._context["ti"].id
+        name = make_digest(digests)[-8:]
         options, body = [_approve_option(name), REJECT], question(plan, name, len(digests), report)
-        asked = ask_person(ti_id, options=options, subject=subject, body=body, users=self.approvers or [])
-        if asked != options:
-            raise WorkspaceInputError(
-                f"Start a new run to have plan {name} approved: Airflow still shows the question of an earlier try "
-                f"({asked[0]})",
-                problem="question-of-earlier-try",
-            )
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
-        for notify in [self.notifiers] if callable(self.notifiers) else self.notifiers:
-            notify(self._context)
         told = {"plan": name, "changes": digests}
-        await_answer(self, ti_id, options, self.approval_timeout, method_name="execute_approved", kwargs=told)
+        wait = (self.approvers or [], self.approval_timeout, self.notifiers)
+        ask_and_wait(self, self._context, options, subject, body, wait, f"plan {name} approved", told)
 
     def _granted(self) -> Mapping[str, Any] | None:
         """Return the approval; ``None`` if there is none since the task was cleared last."""
@@ -166,6 +156,40 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     def _max_tries(self) -> int | None:
         """The number of tries of the task, which increases each time it is cleared."""
         return getattr(self._context.get("ti"), "max_tries", None)
+
+
+def ask_and_wait(
+    task: Any,
+    context: Any,
+    options: list[str],
+    subject: str,
+    body: str,
+    wait: tuple[Any, Any, Any],
+    what: str,
+    kwargs: dict[str, Any],
+    params: Mapping[str, Any] | None = None,
+) -> NoReturn:
+    """
+    Ask a person, and defer the task until it goes on in ``execute_approved``.
+
+    :param wait: who may answer, for how many seconds, and what to call when the question is asked
+    :param what: what a new run would have, for messages
+    :param kwargs: for ``execute_approved``
+    :param params: fields of the form, see :func:`~airflow_provider_workspace.version_compat.ask_person`
+    :raises WorkspaceInputError: if Airflow still shows another question
+    """
+    from airflow_provider_workspace.errors import WorkspaceInputError
+    from airflow_provider_workspace.version_compat import ask_person, await_answer
+
+    (users, seconds, notifiers), ti_id = wait, context["ti"].id
+    asked = ask_person(ti_id, options=options, subject=subject, body=body, users=users, params=params or {})
+    if asked != options:
+        msg = f"Start a new run to have {what}: Airflow still shows the question of an earlier try ({asked[0]})"
+        raise WorkspaceInputError(msg, problem="question-of-earlier-try")
+    for notify in [notifiers] if callable(notifiers) else notifiers:
+        notify(context)
+    told = {"method_name": "execute_approved", "kwargs": kwargs, "params": params or {}}
+    await_answer(task, ti_id, options, seconds, **told)
 
 
 def describe_organization(settings: Settings, organization_id: str, name: str = "") -> str:

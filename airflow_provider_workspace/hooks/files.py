@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,10 @@ class _File:
 
         :raises WorkspaceInputError: if it cannot be read, is larger than :data:`MAX_MEGABYTES`, or is not in UTF-8
         """
+        return self.read_with_digest()[0]
+
+    def read_with_digest(self) -> tuple[str, str]:
+        """Return its text, and the SHA-256 of its bytes as ``sha256sum`` prints it; see :meth:`read`."""
         most = MAX_MEGABYTES * 1_000_000
         try:
             content = self.read_bytes(most + 1)
@@ -76,7 +81,7 @@ class _File:
         if len(content) > most:
             raise WorkspaceInputError(f"Split {self}: it is larger than {MAX_MEGABYTES} MB")
         try:
-            return content.decode("utf-8-sig")
+            return content.decode("utf-8-sig"), sha256(content).hexdigest()
         except UnicodeDecodeError as error:
             raise WorkspaceInputError(
                 f'Save {self} with the encoding UTF-8: byte {error.start} is invalid (in a spreadsheet: "CSV UTF-8")'
@@ -210,7 +215,7 @@ class LocalFile(_File):
     def read_bytes(self, size: int) -> bytes:
         try:
             mode = self.path.stat().st_mode
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise WorkspaceInputError(f"There is no file {self} on this worker", problem="file-missing") from None
         except ValueError as error:  # such as a null byte
             raise WorkspaceInputError(f"{self} is not a path: {error}") from None

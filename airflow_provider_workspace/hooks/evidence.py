@@ -1,0 +1,100 @@
+"""The folder with the evidence of an access review, in which every file is written once."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from typing import Any
+
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+from airflow_provider_workspace.hooks.files import file_at
+
+log = logging.getLogger(__name__)
+
+POPULATION, TABLE, DECISIONS, LAST_LOOK = "population.json", "population.csv", "decisions.json", "last_look.json"
+PAGE, REVIEW = "review.md", "review.json"
+# What the evidence of a review says when everything that was decided is done.
+COMPLETE = "complete"
+
+
+class Evidence:
+    """
+    The evidence of one review.
+
+    :param parent: folder with the evidence of all reviews: a path on this machine or the URL of an object store
+    :param run_id: Dag run of the review
+    :param names: what else tells reviews of one run apart: Dag, task group, map index
+    """
+
+    def __init__(self, parent: Any, run_id: str, names: Iterable[Any]) -> None:
+        self.parent = file_at(parent, "evidence")
+        digest = sha256(json.dumps([run_id, *names]).encode()).hexdigest()[:8]
+        self.name = f"{re.sub('[^A-Za-z0-9.-]+', '_', run_id)[:100]}-{digest}"
+        self.path = self.parent.path / self.name
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def read(self, name: str) -> Any:
+        """Return the content of a JSON file; ``None`` if it does not exist."""
+        return _read(self.path / name)[0]
+
+    def digest(self, name: str) -> str:
+        """Return the SHA-256 of a file; an empty text if it does not exist."""
+        return _read(self.path / name)[1]
+
+    def write(self, name: str, content: Any) -> None:
+        """
+        Write a text, or JSON, once.
+
+        :raises WorkspaceError: if the file exists with other content, or cannot be written
+        """
+        text = content if isinstance(content, str) else json.dumps(content, indent=1, sort_keys=True) + "\n"
+        file_at(self.path / name, "evidence").write_once(text.encode(errors="backslashreplace"))
+
+    def names(self, start: str = "") -> list[str]:
+        """Return the names of the files."""
+        return sorted(path.name for path in file_at(self.path).entries() if path.name.startswith(start))
+
+    def previous(self, service: str, organization_id: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+        """
+        Return the population of the latest complete review of an organization beside this one, and where it is.
+
+        :raises WorkspaceInputError: if it is not what that review says it is
+        """
+        found: list[tuple[str, Any, Mapping[str, Any]]] = []
+        for path in self.parent.entries():
+            try:
+                review = _read(path / REVIEW)[0] if path.name != self.name else None
+            except WorkspaceError as error:
+                log.warning("Not compared with the review in %s: %s", path, error)
+                continue
+            wanted = {"state": COMPLETE, "service": service, "organization_id": organization_id}
+            if isinstance(review, dict) and review.items() >= wanted.items():
+                found.append((str(review.get("read_at")), path, review))
+        if not found:
+            return None, None
+        read_at, path, review = max(found, key=lambda each: each[0])
+        population, digest = _read(path / POPULATION)
+        if digest != review["files"][POPULATION]:
+            msg = f"Restore {path / POPULATION}, or move its folder elsewhere: it is not the file of that review"
+            raise WorkspaceInputError(msg, problem="evidence-changed")
+        return population, {"folder": path.name, "read_at": read_at, "sha256": digest}
+
+
+def _read(path: Any) -> tuple[Any, str]:
+    """Return the content of a file, JSON or text, and its digest; nothing if it does not exist."""
+    file = file_at(path, "evidence")
+    try:
+        text, digest = file.read_with_digest()
+        return json.loads(text) if file.suffix == ".json" else text, digest
+    except WorkspaceInputError as error:
+        if error.problem != "file-missing":
+            raise
+        return None, ""
+    except ValueError:
+        msg = f"Start a new run: {file} is no valid JSON, so it was changed or not written to its end"
+        raise WorkspaceInputError(msg, problem="evidence-changed") from None

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 REJECT = "Reject"
 # Key of the approval in the task state.
 GRANT = "airflow_provider_workspace_approved"
-# MySQL stores up to 65,535 bytes.
-MAX_BODY = 60_000
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
@@ -205,13 +203,13 @@ def _approve_option(plan: str) -> str:
 
 def question(plan: str, name: str, changes: int, report: object = None) -> str:
     """Return the Markdown body of a question, short enough for every database; ``report`` is a file with the plan."""
+    from airflow_provider_workspace.procedures.markdown import fit
+
     lines = plan.replace("```", "'''").split("\n")
-    shown, size = 0, 0
-    while shown < len(lines) and (size := size + len(lines[shown].encode()) + 1) <= MAX_BODY:
-        shown += 1
-    hidden = len(lines) - shown
+    shown = fit(lines)
+    hidden = len(lines) - len(shown)
     where = f"in the log of the task{f' and in {report}' if report else ''}"
     rest = [f"**{hidden} of {len(lines)} lines are not shown here.** Read them {where}.", ""] if hidden else []
     also = ", also those that are not shown" if hidden else ""
     cure = f"**Approve** sends what is in this plan ({changes} changes, plan {name}{also}) and nothing else. "
-    return "\n".join(["```text", *lines[:shown], "```", "", *rest, f"{cure}**Reject** sends nothing."])
+    return "\n".join(["```text", *shown, "```", "", *rest, f"{cure}**Reject** sends nothing."])

@@ -25,7 +25,15 @@ def get_provider_info() -> dict[str, Any]:
                 "integration-name": "Workspace",
                 "python-modules": [
                     f"{PACKAGE}.operators.{resource}"
-                    for resource in (*RESOURCES, "access", "organization", "windows", "window_closing", "send")
+                    for resource in (
+                        *RESOURCES,
+                        "access",
+                        "access_review",
+                        "organization",
+                        "windows",
+                        "window_closing",
+                        "send",
+                    )
                 ],
             }
         ],

@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.hooks.files import file_at
+from airflow_provider_workspace.procedures.review import reviewed
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class Evidence:
 
     def previous(self, service: str, organization_id: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """
-        Return the population of the latest complete review of an organization beside this one, and where it is.
+        Return what the latest complete review of an organization beside this one left, and where its evidence is.
 
         :raises WorkspaceInputError: if it is not what that review says it is
         """
@@ -78,11 +79,14 @@ class Evidence:
         if not found:
             return None, None
         read_at, path, review = max(found, key=lambda each: each[0])
-        population, digest = _read(path / POPULATION)
-        if digest != review["files"][POPULATION]:
-            msg = f"Restore {path / POPULATION}, or move its folder elsewhere: it is not the file of that review"
-            raise WorkspaceInputError(msg, problem="evidence-changed")
-        return population, {"folder": path.name, "read_at": read_at, "sha256": digest}
+        files = {name: _read(path / name) for name in (POPULATION, LAST_LOOK)}
+        for name, (_, digest) in files.items():
+            if digest != review["files"].get(name):
+                msg = f"Restore {path / name}, or move its folder elsewhere: it is not the file of that review"
+                raise WorkspaceInputError(msg, problem="evidence-changed")
+        (population, digest), (last_look, _) = files.values()
+        left = reviewed(population, last_look)
+        return left, {"folder": path.name, "read_at": read_at, "sha256": digest}
 
 
 def _read(path: Any) -> tuple[Any, str]:

@@ -93,6 +93,10 @@ class _File:
     def create(self, content: bytes) -> None:
         raise NotImplementedError
 
+    def entries(self) -> list[Any]:
+        """Return the paths in this folder; none if it does not exist."""
+        return [*self.path.iterdir()] if self.path.is_dir() else []
+
     def write_once(self, content: bytes) -> None:
         """
         Create the file, with its folder on this machine. If it exists with the same content, an earlier try wrote it.
@@ -162,10 +166,11 @@ class StoredFile(_File):
                 self.path.parent.mkdir(parents=True, exist_ok=True)
         self.write(content, "xb")
 
-    def entries(self) -> Iterable[Any]:
+    def entries(self) -> list[Any]:
+        """Return the paths in this folder; none if it does not exist."""
         with self._clear_errors("read"):
             self.fs.invalidate_cache()
-            return [*self.path.iterdir()] if self.path.exists() else []
+            return super().entries()
 
     @contextmanager
     def _clear_errors(self, done: str) -> Iterator[None]:
@@ -266,16 +271,6 @@ class LocalFile(_File):
         except (OSError, ValueError) as error:
             raise self._not_written(error, self.argument) from None
 
-    def entries(self) -> Iterable[Any]:
-        """Return the paths in this folder; none if it does not exist."""
-        try:
-            return [*self.path.iterdir()]
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError) as error:
-            msg = f"Set {self.argument} to a folder that workers may read: {self} cannot be read: {error}"
-            raise WorkspaceInputError(msg) from None
-
     def _not_written(self, error: Any, argument: str, what: str = "") -> WorkspaceStorageError:
         kinds = (FileNotFoundError, NotADirectoryError, PermissionError, ValueError)
         permanent = isinstance(error, kinds) or error.errno == errno.EROFS  # which is no PermissionError
@@ -324,14 +319,9 @@ class ReportFile:
 
         :raises WorkspaceStorageError: if it cannot be written
         """
-        text = io.StringIO()
-        if self.file.suffix == ".json":
-            json.dump(report, text, indent=1)
-        else:
-            writer = csv.DictWriter(text, self.columns, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({name: _cell(value) for name, value in row.items()} for row in report[self.rows])
-        self.file.write(text.getvalue().encode(errors="backslashreplace"))
+        as_json = self.file.suffix == ".json"
+        text = json.dumps(report, indent=1) if as_json else csv_text(self.columns, report[self.rows])
+        self.file.write(text.encode(errors="backslashreplace"))
 
     def __str__(self) -> str:
         return str(self.file)
@@ -344,6 +334,15 @@ class ReportFile:
             "report_path": str(self.file.path),
             "needs_attention": rows[:MAX_ROWS_IN_XCOM],
         }
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return a CSV file for people, in which no cell is a formula."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return text.getvalue()
 
 
 def _cell(value: Any) -> Any:

@@ -186,8 +186,7 @@ def ask_and_wait(
         raise WorkspaceInputError(msg, problem="question-of-earlier-try")
     for notify in [notifiers] if callable(notifiers) else notifiers:
         notify(context)
-    told = {"method_name": "execute_approved", "kwargs": kwargs, "params": params or {}}
-    await_answer(task, ti_id, options, seconds, **told)
+    await_answer(task, ti_id, options, seconds, method_name="execute_approved", kwargs=kwargs, params=params or {})
 
 
 def describe_organization(settings: Settings, organization_id: str, name: str = "") -> str:

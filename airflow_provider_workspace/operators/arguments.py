@@ -222,8 +222,9 @@ FIELDS = Kind("fields", needed=False)
 ENDPOINT_FIELDS = Kind("fields", needed=False, ids=("organization_id", "project_id"))
 ROWS = Kind("rows")
 FILTER = Kind("filter", whole=True)
-# A file, and an organization file: a path, or its content.
+# A file, a folder that is needed, and an organization file: a path, or its content.
 PATH = Kind(needed=False, is_path=True)
+FOLDER = Kind(is_path=True)
 CONTENT = Kind("nested", whole=True, is_path=True, leave_out=False)
 # Limits, times and lists of names: without a value, their defaults would be another order.
 NAMES = Kind("names")

@@ -1,0 +1,361 @@
+"""Operators for an access review: who has access, what a person decides, what is done, and the proof of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow_provider_workspace.operators import arguments as kinds
+from airflow_provider_workspace.operators.approval import ask_and_wait, describe_organization
+from airflow_provider_workspace.operators.arguments import Arg, arg, fixed
+from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceOperator, WorkspaceWriteOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context, ObjectStoragePath
+
+    from airflow_provider_workspace.hooks.evidence import Evidence
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.procedures.plan import Plan
+
+# The only option of the question: the form says what is decided.
+DONE = "Done"
+NOT_DECIDED = "not-decided"
+
+
+class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
+    """
+    Base of the tasks of an access review. Each finds the evidence of its Dag run and task group, and goes on with it.
+
+    :param evidence: folder with the evidence of all reviews, in which each gets a folder of its own: an absolute path
+        on a disk that all workers share, or the URL of an object store, such as ``s3://conn_id@bucket/reviews``
+    :param dashboards: dashboards whose collaborators belong to the review: ids in the project of the connection, or
+        mappings with ``project_id`` and ``dashboard_id``
+    :param protected: rows or addresses of people who are never removed or lowered, such as the owner of the
+        connection's API key
+    :param owner_level: members of this level and above are neither removed nor lowered: a number, or ``member`` (1),
+        ``admin`` (8) or ``owner`` (15). ``None`` treats owners like others
+    """
+
+    resource_kind = "members"
+    evidence: Arg[ObjectStoragePath | str] = arg(kinds.FOLDER)
+    dashboards: Arg[Sequence[int | str | Mapping[str, Any]]] = arg(kinds.ITEMS, default=())
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
+    owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
+
+    def open(self, hook: WorkspaceHook, *needed: str) -> tuple[Evidence, list[Any]]:
+        """
+        Return the evidence with the population and the decisions, each ``None`` if it is not there.
+
+        :param needed: what must be there for a task that goes on with the review; it must still be open
+        :raises WorkspaceInputError: if the evidence is closed, is of another organization, or was changed
+        """
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.hooks.evidence import DECISIONS, POPULATION, REVIEW, Evidence
+
+        ti = self._context.get("ti")
+        names = [getattr(ti, "dag_id", ""), self.task_id.rpartition(".")[0], getattr(ti, "map_index", -1)]
+        evidence = Evidence(self.evidence, str(getattr(ti, "run_id", "")), names)
+        population, decided = evidence.read(POPULATION), evidence.read(DECISIONS)
+        where = self.where(hook)
+        if population and not population.items() >= where.items():
+            was = f"{population['organization_id']} at {population['service']}"
+            raise WorkspaceInputError(f"Start a new run: {evidence} is of {was}, not of {' at '.join(where.values())}")
+        if decided and decided["population_sha256"] != evidence.digest(POPULATION):
+            msg = f"Start a new run: {POPULATION} in {evidence} was changed since somebody decided"
+            raise WorkspaceInputError(msg, problem="evidence-changed")
+        if needed and evidence.read(REVIEW):
+            raise WorkspaceInputError(f"Start a new run: the review in {evidence} is closed", problem="review-closed")
+        found = {POPULATION: population, DECISIONS: decided}
+        for name in needed:
+            if not found[name]:
+                raise WorkspaceInputError(f"Run the tasks before this one first: there is no {name} in {evidence}")
+        return evidence, [population, decided]
+
+    def where(self, hook: WorkspaceHook) -> dict[str, str]:
+        organization_id = hook.organization_or_default(self.organization_id)
+        return {"organization_id": organization_id, "service": hook.client.settings.base_url}
+
+    def read_now(self, hook: WorkspaceHook, previous: Any = None) -> dict[str, Any]:
+        """Read who has access now."""
+        from airflow_provider_workspace.procedures.review import read_population
+        from airflow_provider_workspace.state.ending import utc_now
+
+        dashboards = [
+            one if isinstance(one, Mapping) else {"project_id": hook.project_or_default(), "dashboard_id": one}
+            for one in self.dashboards
+        ]
+        organization_id = hook.organization_or_default(self.organization_id)
+        return read_population(hook.client, organization_id, dashboards=dashboards, previous=previous, now=utc_now())
+
+    def guards(self) -> Any:
+        from airflow_provider_workspace.procedures.members import Guards
+
+        return Guards.read(self.protected, self.owner_level)
+
+
+class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
+    """
+    Read who has access, for an access review. Scopes ``organization_member:read`` and ``organization:read``.
+
+    Writes ``population.json`` and ``population.csv``. A retry finds the population of the earlier try.
+    """
+
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.hooks.evidence import POPULATION, TABLE
+        from airflow_provider_workspace.hooks.files import csv_text
+        from airflow_provider_workspace.procedures.review import COLUMNS, csv_rows
+
+        evidence, (population, _) = self.open(hook)
+        if population:
+            self.log.info("%s was read at %s, by an earlier try.", POPULATION, population["read_at"])
+        else:
+            previous, found = evidence.previous(**self.where(hook))
+            population = self.read_now(hook, previous) | {"previous": found}
+            evidence.write(POPULATION, population)
+        evidence.write(TABLE, csv_text(COLUMNS, csv_rows(population)))
+        counts = {
+            "people": len(population["people"]),
+            "to_look_at": sum(bool(one["look"]) for one in population["people"]),
+        }
+        self.log.info("%s have access, %s to look at: %s", *counts.values(), evidence)
+        return {"folder": str(evidence), "read_at": population["read_at"], **counts}
+
+
+class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
+    """
+    Ask a person who keeps access, under **Required Actions** in the Airflow UI; write ``decisions.json``.
+
+    Nobody is decided by silence: without an answer, or with one that does not decide everybody, the task fails.
+
+    :param reviewers: ids of the Airflow users who may answer; one answer is enough
+    :param review_timeout: how long to wait for the answer, a timedelta or seconds; then the task fails
+    :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
+    """
+
+    reviewers: Arg[Sequence[str]] = arg(kinds.NAMES)
+    review_timeout: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE)
+    notifiers: Callable[[Context], object] | Sequence[Callable[[Context], object]] = fixed(kinds.NEEDED, default=())
+
+    def __post_init__(self) -> None:
+        """Set what a run adds: the answer, and the digest of the population that was asked about."""
+        self._answer: Mapping[str, Any] | None = None
+        self._asked = ""
+
+    def execute_approved(self, context: Context, event: Mapping[str, Any], population: str) -> Any:
+        """Continue with the answer, or the error if there is none, to a question about this population."""
+        self._answer, self._asked = event, population
+        return self.execute(context)
+
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.hooks.evidence import DECISIONS, POPULATION
+
+        evidence, (population, decided) = self.open(hook, POPULATION)
+        if decided:
+            self.log.info("Decided at %s by %s; start a new run to decide again.", decided["at"], decided["by"]["name"])
+        elif self._answer is None:
+            self._ask(hook, evidence, population)
+        else:
+            given = {"at": str(self._answer.get("responded_at")), "by": self._answer.get("responded_by_user")}
+            given |= {"answer": self._answer.get("params_input"), "reviewers": self.reviewers}
+            try:
+                decided = given | self._decide(population, evidence.digest(POPULATION))
+            except WorkspaceInputError as error:
+                evidence.write(f"{NOT_DECIDED}-{self.try_identity()[1]}.json", {**given, "why": str(error)})
+                raise
+            evidence.write(DECISIONS, decided)
+        return {
+            "folder": str(evidence),
+            "by": decided["by"],
+            "at": decided["at"],
+            "counts": _counts(decided["decisions"]),
+        }
+
+    def _ask(self, hook: WorkspaceHook, evidence: Evidence, population: dict[str, Any]) -> NoReturn:
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.hooks.evidence import POPULATION
+        from airflow_provider_workspace.procedures.review import form_of, question_of
+
+        if not self.reviewers:
+            raise WorkspaceInputError("Name one or more reviewers: a review is decided by somebody who is named")
+        subject = f"Who keeps access to {describe_organization(hook.client.settings, population['organization_id'])}?"
+        body, about = question_of(population, str(evidence)), {"population": evidence.digest(POPULATION)}
+        wait = (self.reviewers, self.review_timeout, self.notifiers)
+        self.log.info("Waiting until everybody is decided, under Required Actions.")
+        form = form_of(population)
+        ask_and_wait(self, self._context, [DONE], subject, body, wait, "access reviewed", about, form)
+
+    def _decide(self, population: dict[str, Any], digest: str) -> dict[str, Any]:
+        """Return what the answer decides."""
+        from airflow_provider_workspace.api.comparison import address_key
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.procedures.review import read_answer, read_exceptions
+
+        event: Mapping[str, Any] = self._answer or {}
+        user, answer = event.get("responded_by_user"), event.get("params_input") or {}
+        if "error" in event:
+            why = "nobody answered in time" if event.get("error_type") == "timeout" else event["error"]
+            raise WorkspaceInputError(f"Start a new run to ask again: {why}", problem="not-reviewed")
+        if not user or event.get("chosen_options") != [DONE] or digest != self._asked:
+            what = "nobody answered it" if not user else "it is no answer to this question"
+            raise WorkspaceInputError(f"Start a new run to ask again: {what}", problem="answer-refused")
+        rows, file = self._rows_of_file(answer)
+        decisions = read_answer(population, answer, rows)
+        people = {address_key(row["email"] or "") for row in population["people"]} - {""}
+        names = {address_key(str(user.get(name) or "")) for name in ("id", "name")}
+        reviewed = bool(names & people) if any("@" in name for name in names) else None
+        return {
+            "population_sha256": digest,
+            "decisions": decisions,
+            "exceptions": read_exceptions(population, answer),
+            "decisions_file": file,
+            "reviewer_is_reviewed": reviewed,  # null: the name of the Airflow user is no address
+        }
+
+    def _rows_of_file(self, answer: Mapping[str, Any]) -> tuple[list[dict[str, Any]] | None, dict[str, str] | None]:
+        """Return the rows of the decisions file that an answer names, and which file it is."""
+        import csv
+        import io
+
+        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.hooks.files import file_at
+
+        path, expected = (str(answer.get(name) or "").strip() for name in ("decisions_file", "decisions_sha256"))
+        if not path and not expected:
+            return None, None
+        text, digest = file_at(path, "decisions_file").read_with_digest()
+        if digest != expected.lower():
+            msg = f"Start a new run to decide again: the SHA-256 of {path!r} is {digest}, not {expected!r}"
+            raise WorkspaceInputError(msg, problem="answer-refused")
+        return list(csv.DictReader(io.StringIO(text, newline=""))), {"path": path, "sha256": digest}
+
+
+class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWriteOperator):
+    """
+    Do what was decided in an access review, where nothing changed since its population was read.
+
+    Scopes ``organization_member:write`` and ``organization_member:read``; for dashboards ``dashboard:write``. Writes
+    ``done-<try>.json``. Whoever changed meanwhile is left, and the task fails and names them.
+
+    :param max_removals: how many people one review may remove or put to a lower level: a number, a share of the
+        members such as ``"50%"``, or both, such as ``"10 or 30%"``, of which the lower one counts. ``None`` for any
+        number. If there are more, the task fails and sends nothing
+    """
+
+    has_own_dry_run = True
+    max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM, default="10 or 30%")
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.hooks.evidence import DECISIONS, POPULATION
+        from airflow_provider_workspace.procedures.invites import wait_for_consistency
+        from airflow_provider_workspace.procedures.plan import apply
+        from airflow_provider_workspace.procedures.review import outcomes_of, plan_decisions
+        from airflow_provider_workspace.state.ending import utc_now
+
+        evidence, (population, decided) = self.open(hook, POPULATION, DECISIONS)
+        guards = self.guards()
+
+        def plan_again() -> tuple[Plan, list[dict[str, Any]]]:
+            about = {"present": self.read_now(hook), "decided_at": decided["at"]}
+            return plan_decisions(hook.client, population, decided["decisions"], guards, **about)
+
+        plan, rows, failed = None, list[dict[str, Any]](), None
+        try:
+            wait_for_consistency(hook.client, self.task_state)
+            plan, rows = plan_again()
+            self.log.info("%s", plan.table())
+            plan.check_losses(self.max_removals)
+            if self.is_dry_run:
+                return plan.to_dict()
+            apply(hook.client, plan, _invite_nobody, lambda: plan_again()[0])
+        except WorkspaceError as error:
+            failed = error
+        outcomes = rows if plan is None else outcomes_of(plan, rows, applied=failed is None)
+        done = {"at": utc_now().isoformat(), "error": failed and str(failed), "outcomes": outcomes}
+        evidence.write(f"done-{self.try_identity()[1]}.json", done)
+        if failed:
+            raise failed
+        _check_done(outcomes, str(evidence))
+        return {"folder": str(evidence), "counts": _counts({row["who"]: row["outcome"] for row in outcomes})}
+
+
+class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
+    """
+    Prove what was done in an access review, and close its evidence. Scope ``organization_member:read``.
+
+    Reads once more who has access (``last_look.json``), and writes the page for people (``review.md``) and, last,
+    ``review.json`` with the digests of all files. The task fails unless everybody was decided, and all of it is done.
+    """
+
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.hooks.evidence import LAST_LOOK, PAGE, REVIEW
+        from airflow_provider_workspace.procedures.review import FINE, judge, page_of
+        from airflow_provider_workspace.state.ending import utc_now
+
+        evidence, (population, decided) = self.open(hook)
+        review = evidence.read(REVIEW)
+        if review:
+            self.log.info("Closed at %s, by an earlier try.", review["closed_at"])
+        else:
+            last_look, outcomes = evidence.read(LAST_LOOK), list[dict[str, Any]]()
+            if decided:
+                if last_look is None:
+                    last_look = self.read_now(hook)
+                    evidence.write(LAST_LOOK, last_look)
+                outcomes = judge(population, decided["decisions"], self.guards(), last_look)
+            done = all(row["outcome"] in FINE for row in outcomes)
+            ti = self._context.get("ti")
+            review = {
+                **self.where(hook),
+                "state": "not reviewed" if not decided else "complete" if done else "incomplete",
+                "dag_id": getattr(ti, "dag_id", ""),
+                "run_id": getattr(ti, "run_id", ""),
+                "task_group": self.task_id.rpartition(".")[0],
+                "read_at": population and population["read_at"],
+                "decided_at": decided and decided["at"],
+                "decided_by": decided and decided["by"],
+                # The time of the last look, so that a retry writes the same page.
+                "closed_at": last_look["read_at"] if last_look else utc_now().isoformat(),
+                "outcomes": outcomes,
+                "files": {name: evidence.digest(name) for name in evidence.names() if name not in (PAGE, REVIEW)},
+            }
+            tries = [evidence.read(name) for name in evidence.names("done-")]
+            refused = [evidence.read(name) for name in evidence.names(NOT_DECIDED)]
+            evidence.write(PAGE, page_of(review, population, decided, tries, refused))
+            review["files"][PAGE] = evidence.digest(PAGE)
+            evidence.write(REVIEW, review)
+        if review["state"] == "not reviewed":
+            from airflow_provider_workspace.errors import WorkspaceInputError
+
+            msg = f"Start a new run: nobody decided who keeps access. The evidence says so: {evidence}"
+            raise WorkspaceInputError(msg, problem="not-reviewed")
+        _check_done(review["outcomes"], str(evidence))
+        return {"folder": str(evidence), "state": review["state"], "sha256": evidence.digest(REVIEW)}
+
+
+def _invite_nobody(rows: list[dict[str, Any]]) -> NoReturn:
+    raise NotImplementedError(rows)
+
+
+def _counts(words: Mapping[str, Any]) -> dict[str, int]:
+    return dict(Counter(map(str, words.values())))
+
+
+def _check_done(outcomes: list[dict[str, Any]], folder: str) -> None:
+    """Refuse outcomes with which something that was decided is left to do."""
+    from airflow_provider_workspace.errors import WorkspaceError
+    from airflow_provider_workspace.procedures.review import FINE
+
+    left = [
+        f"{row['who']} ({row['decision']}): {row['outcome']}, {row['detail']}"
+        for row in outcomes
+        if row["outcome"] not in FINE
+    ]
+    if left:
+        msg = (
+            f"Review these {len(left)} again in a new run, or change them by hand: {'; '.join(left[:20])}. See {folder}"
+        )
+        raise WorkspaceError(msg, problem="review-incomplete")

@@ -33,7 +33,7 @@ class Evidence:
     def __init__(self, parent: Any, run_id: str, names: Iterable[Any]) -> None:
         self.parent = file_at(parent, "evidence")
         digest = sha256(json.dumps([run_id, *names]).encode()).hexdigest()[:8]
-        self.name = f"{re.sub('[^A-Za-z0-9.-]+', '_', run_id)[:100]}-{digest}"
+        self.name = f"{re.sub(r'[^\w.-]+', '_', run_id, flags=re.ASCII)[:100]}-{digest}"
         self.path = self.parent.path / self.name
 
     def __str__(self) -> str:
@@ -57,8 +57,9 @@ class Evidence:
         file_at(self.path / name, "evidence").write_once(text.encode(errors="backslashreplace"))
 
     def names(self, start: str = "") -> list[str]:
-        """Return the names of the files."""
-        return sorted(path.name for path in file_at(self.path).entries() if path.name.startswith(start))
+        """Return the names of the files, those with a higher number later."""
+        found = (path.name for path in file_at(self.path).entries() if path.name.startswith(start))
+        return sorted(found, key=lambda name: (len(name), name))
 
     def previous(self, service: str, organization_id: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """

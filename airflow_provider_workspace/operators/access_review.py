@@ -209,7 +209,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         return {
             "population_sha256": digest,
             "decisions": decisions,
-            "exceptions": read_exceptions(population, answer),
+            "exceptions": read_exceptions(answer),
             "decisions_file": file,
             "reviewer_is_reviewed": reviewed,  # null: the name of the Airflow user is no address
         }
@@ -291,8 +291,8 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
     """
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.hooks.evidence import LAST_LOOK, PAGE, REVIEW
-        from airflow_provider_workspace.procedures.review import FINE, judge, page_of
+        from airflow_provider_workspace.hooks.evidence import COMPLETE, LAST_LOOK, PAGE, REVIEW
+        from airflow_provider_workspace.procedures.review import judge, page_of
         from airflow_provider_workspace.state.ending import utc_now
 
         evidence, (population, decided) = self.open(hook)
@@ -300,31 +300,35 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         if review:
             self.log.info("Closed at %s, by an earlier try.", review["closed_at"])
         else:
-            last_look, outcomes = evidence.read(LAST_LOOK), list[dict[str, Any]]()
+            last_look, outcomes = evidence.read(LAST_LOOK), []
             if decided:
-                if last_look is None:
-                    last_look = self.read_now(hook)
-                    evidence.write(LAST_LOOK, last_look)
+                last_look = last_look or self.read_now(hook)
+                evidence.write(LAST_LOOK, last_look)
                 outcomes = judge(population, decided["decisions"], self.guards(), last_look)
-            done = all(row["outcome"] in FINE for row in outcomes)
-            ti = self._context.get("ti")
+            left, ti = _left(outcomes), self._context.get("ti")
             review = {
                 **self.where(hook),
-                "state": "not reviewed" if not decided else "complete" if done else "incomplete",
+                "state": "not reviewed" if not decided else "incomplete" if left else COMPLETE,
                 "dag_id": getattr(ti, "dag_id", ""),
                 "run_id": getattr(ti, "run_id", ""),
                 "task_group": self.task_id.rpartition(".")[0],
                 "read_at": population and population["read_at"],
                 "decided_at": decided and decided["at"],
                 "decided_by": decided and decided["by"],
-                # The time of the last look, so that a retry writes the same page.
-                "closed_at": last_look["read_at"] if last_look else utc_now().isoformat(),
+                "closed_at": utc_now().isoformat(),
                 "outcomes": outcomes,
                 "files": {name: evidence.digest(name) for name in evidence.names() if name not in (PAGE, REVIEW)},
             }
             tries = [evidence.read(name) for name in evidence.names("done-")]
             refused = [evidence.read(name) for name in evidence.names(NOT_DECIDED)]
-            evidence.write(PAGE, page_of(review, population, decided, tries, refused))
+            review["missing"] = [
+                *left,
+                *(one["why"] for one in refused if not decided),
+                *(one["error"] for one in tries[-1:] if one["error"]),
+            ]
+            sent = [row for one in tries for row in one["outcomes"]]
+            if not evidence.digest(PAGE):  # a try may end between both
+                evidence.write(PAGE, page_of(review, population or {}, decided or {}, sent, last_look or {}, outcomes))
             review["files"][PAGE] = evidence.digest(PAGE)
             evidence.write(REVIEW, review)
         if review["state"] == "not reviewed":
@@ -347,15 +351,21 @@ def _counts(words: Mapping[str, Any]) -> dict[str, int]:
 def _check_done(outcomes: list[dict[str, Any]], folder: str) -> None:
     """Refuse outcomes with which something that was decided is left to do."""
     from airflow_provider_workspace.errors import WorkspaceError
-    from airflow_provider_workspace.procedures.review import FINE
 
-    left = [
-        f"{row['who']} ({row['decision']}): {row['outcome']}, {row['detail']}"
-        for row in outcomes
-        if row["outcome"] not in FINE
-    ]
+    left = _left(outcomes)
     if left:
         msg = (
             f"Review these {len(left)} again in a new run, or change them by hand: {'; '.join(left[:20])}. See {folder}"
         )
         raise WorkspaceError(msg, problem="review-incomplete")
+
+
+def _left(outcomes: list[dict[str, Any]]) -> list[str]:
+    """Return what was decided and is not done, for people."""
+    from airflow_provider_workspace.procedures.review import FINE
+
+    return [
+        f"{row['who']} ({row['decision']}): {row['outcome']}, {row['detail']}"
+        for row in outcomes
+        if row["outcome"] not in FINE
+    ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,38 +16,38 @@ from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.procedures.find import read_rows
 from airflow_provider_workspace.procedures.markdown import code, fit, table
-from airflow_provider_workspace.procedures.members import HIDDEN, ORDER, PROTECTED, Guards, check_owner_stays
+from airflow_provider_workspace.procedures.members import HIDDEN, ORDER, Guards, check_owner_stays
 from airflow_provider_workspace.procedures.plan import Change, Plan
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
 
 Json = Mapping[str, Any]
+Rows = Iterable[Json]
+Decisions = Mapping[str, str | int]
 KEEP, REMOVE, LOWER_TO = "keep", "remove", "lower to "
+# What the service shows of people, if it does.
+SHOWN = ("level", "joined_at", "last_login", "is_2fa_enabled")
 # Columns for people, who fill in the last one.
-COLUMNS = (
-    "who", "kind", "email", "level", "joined_at", "last_login", "is_2fa_enabled", "outside", "change", "look", "decision",
-)  # fmt: skip
-# More people are not asked about one by one.
+COLUMNS = ("who", "kind", *SHOWN, "outside", "change", "look", "decision")
+HEADERS = ("who", "kind", "level", "joined", "last log-in", "second factor", "look")
+# Of more people, only those are asked about who do not stay.
 MAX_FIELDS = 25
 UNSEEN_DAYS = 90
-# Outcomes with which nothing is left to do.
+MAX_PROBLEMS, MAX_SHOWN = 10, 60
+REMOVALS: dict[str, type[Operation[Any]]] = {
+    "member": ops.members.DeleteMember,
+    "invite": ops.invites.DeleteInvite,
+    "collaborator": ops.dashboards.RemoveDashboardCollaborator,
+}
+# With these outcomes, nothing is left to do.
 FINE = ("done", "kept")
-NEVER_KNOWN = (
-    "who granted access, and why",
-    "other API keys, and what they may do",
-    "access to single projects",
-    "whose API key read this, and whether the service shows that person everything",
-)
+NEVER_KNOWN = "Who granted access and why; other API keys; access to single projects; whose API key read all this."
 
 
 def read_population(
-    client: WorkspaceClient,
-    organization_id: str,
-    *,
-    now: datetime,
-    dashboards: Iterable[Json] = (),
-    previous: Json | None = None,
+    client: WorkspaceClient, organization_id: str, *, now: datetime, dashboards: Rows = (), previous: Json | None = None
 ) -> dict[str, Any]:
     """
     Read everybody who has access: members, open invites, and the collaborators of some dashboards.
@@ -54,39 +56,33 @@ def read_population(
     :param previous: the population of the last review, see :func:`reviewed`; ``None`` if there was none
     :raises WorkspaceIncompleteListError: if a list is known to be short
     """
-    where = {"organization_id": organization_id}
+    where: dict[str, Any] = {"organization_id": organization_id}
     domains = read_rows(client, ops.domains.ListDomains(**where))
-    verified = sorted({domain_key(one.domain) for one in domains if one.domain and one.is_verified})
+    verified = sorted({domain_key(one.domain or "") for one in domains if one.is_verified})
     # Before the members, so that people who join in between are not missed.
     invites = read_rows(client, ops.invites.ListInvites(**where))
     members = read_rows(client, ops.members.ListMembers(**where))
-    addresses = {one.user.uuid: one.user.email for one in members if one.user}
-    shows_logins = any(one.last_login for one in members)
-    earlier = None if previous is None else {row["who"]: row for row in previous["people"]}
-    people: dict[str, dict[str, Any]] = {}
-
-    def add(kind: str, its_id: str | None, email: str | None, record: Any, **dashboard: Any) -> None:
-        who = address_key(email or "") or f"{kind} {its_id}"
-        who += f" on dashboard {dashboard['dashboard_id']}" if dashboard else ""
-        who = f"{who} ({kind} {its_id})" if who in people else who
-        facts = {name: getattr(record, name, None) for name in ("level", "joined_at", "last_login", "is_2fa_enabled")}
-        row = {"who": who, "kind": kind, "email": email, "id": its_id, **facts, **dashboard}
-        row["outside"] = domain_key(email.rpartition("@")[2]) not in verified if email and verified else None
-        row["change"] = None if earlier is None else _change_since(row, earlier.get(who))
-        row["look"] = _reasons(row, now, shows_logins)
-        people[who] = row
-
-    for member in members:
-        user = member.user or User()
-        add("member", user.uuid, user.email, member)
-    for invite in invites:
-        if not invite.is_expired:
-            add("invite", invite.id, invite.target_email, invite)
+    users = {one.user.uuid: one.user for one in members if one.user}
+    found: list[tuple[str, User, Any, Json]] = [("member", one.user or User(), one, {}) for one in members]
+    found += [("invite", User(uuid=one.id, email=one.target_email), one, {}) for one in invites if not one.is_expired]
     for dashboard in dashboards:
-        ids = {name: dashboard[name] for name in ("project_id", "dashboard_id")}
-        for one in read_rows(client, ops.dashboards.ListDashboardCollaborators(**ids)):
-            uuid = one.user_uuid or one.label
-            add("collaborator", uuid, (one.user and one.user.email) or addresses.get(uuid), one, **ids)
+        for one in read_rows(client, ops.dashboards.ListDashboardCollaborators(**dashboard)):
+            user = users.get(one.user_uuid or one.label) or one.user or User(uuid=one.user_uuid)
+            found.append(("collaborator", user, one, dashboard))
+    shows_logins = any(one.last_login for one in members)
+    earlier = {row["who"]: row for row in previous["people"]} if previous else {}
+    people: dict[str, dict[str, Any]] = {}
+    for kind, user, record, dashboard in found:
+        who = address_key(user.email or "") or f"{kind} {user.uuid}"
+        who += f" on dashboard {dashboard['dashboard_id']}" if dashboard else ""
+        who = f"{who} ({kind} {user.uuid})" if who in people else who
+        row = {"who": who, "kind": kind, "email": user.email, "id": user.uuid, **dashboard}
+        row |= {name: getattr(record, name, None) for name in SHOWN}
+        domain = domain_key((user.email or "").rpartition("@")[2])
+        row["outside"] = domain not in verified if domain and verified else None
+        row["change"] = None if previous is None else "raised" * _is_raised(earlier.get(who, row), row)
+        row["change"] = "new" if previous and who not in earlier else row["change"]
+        people[who] = row | {"look": _reasons(row, now if shows_logins else None)}
     return {
         "read_at": now.isoformat(),
         "service": client.settings.base_url,
@@ -98,119 +94,91 @@ def read_population(
 
 
 def reviewed(population: Json, last_look: Json) -> dict[str, Any]:
-    """Return the population of a review without those whom it removed, and with the levels that it left."""
+    """Return the population of a review as it left it: without those who are gone, and with the levels decided on."""
     left = {row["who"]: row for row in last_look["people"]}
     people = [row for row in population["people"] if row["who"] in left]
-    levels = ([one["level"] for one in (row, left[row["who"]]) if one["level"] is not None] for row in people)
-    return {**population, "people": [row | {"level": min(has, default=None)} for row, has in zip(people, levels)]}
-
-
-def _change_since(row: Json, earlier: Json | None) -> str:
-    if earlier is None:
-        return "new"
-    return "raised" if _is_raised(earlier, row) else ""
+    # Whom somebody raised meanwhile, nobody reviewed at that level.
+    return {**population, "people": [row if _is_raised(row, left[row["who"]]) else left[row["who"]] for row in people]}
 
 
 def _is_raised(before: Json, after: Json) -> bool:
     return None not in (before["level"], after["level"]) and after["level"] > before["level"]
 
 
-def _reasons(row: Json, now: datetime, shows_logins: bool) -> list[str]:
-    """Return why a reviewer must look at somebody first."""
+def _reasons(row: Json, now: datetime | None) -> list[str]:
+    """Return why a reviewer must look at somebody first; ``now`` if the service shows when people logged in."""
     level = 0 if row["kind"] == "collaborator" else row["level"] or 0
     seen = parse_timestamp(row["last_login"])
     reasons = {
         "owner": level >= LEVELS["owner"],
         "admin": LEVELS["admin"] <= level < LEVELS["owner"],
         "no second factor": row["is_2fa_enabled"] is False,
-        "never logged in": row["kind"] == "member" and shows_logins and seen is None,
-        f"not seen for {UNSEEN_DAYS} days": seen is not None and now.timestamp() - seen > UNSEEN_DAYS * 86_400,
+        "never logged in": now and row["kind"] == "member" and seen is None,
+        f"not seen for {UNSEEN_DAYS} days": now and seen and now.timestamp() - seen > UNSEEN_DAYS * 86_400,
         "outside the verified domains": row["outside"],
-        row["change"] or "": row["change"],
+        row["change"]: row["change"],
     }
     return [reason for reason, applies in reasons.items() if applies]
 
 
 def csv_rows(population: Json) -> list[dict[str, Any]]:
     """Return the rows of the file that people fill in, with :data:`COLUMNS`."""
-    return [
-        {name: row.get(name) for name in COLUMNS} | {"look": ", ".join(row["look"]), "decision": ""}
-        for row in population["people"]
-    ]
+    rows = ({**row, "look": ", ".join(row["look"]), "decision": ""} for row in population["people"])
+    return [{name: row[name] for name in COLUMNS} for row in rows]
 
 
 # The question and its answer
 
 
 def _choices(row: Json) -> list[str]:
-    """Return what may be decided about somebody: the interface cannot lower others than members."""
+    """Return what may be decided about somebody: the interface can lower members only."""
     level = (row["level"] or 0) if row["kind"] == "member" else 0
     return [KEEP, REMOVE, *(LOWER_TO + name for name, number in LEVELS.items() if number < level)]
 
 
 def form_of(population: Json) -> dict[str, dict[str, Any]]:
-    """Return the fields of the question, as Airflow serializes a ``Param``; an answer that decides nobody is none."""
+    """Return the fields of the question, as Airflow serializes a ``Param``."""
     people = population["people"]
 
-    def field(value: Any, title: str, description: str = "", **schema: Any) -> dict[str, Any]:
-        return {"value": value, "description": description, "schema": {"title": title, **schema}, "source": "task"}
+    def field(title: str, *types: str, value: Any = "", **schema: Any) -> dict[str, Any]:
+        schema |= {"title": title, "type": types[0] if len(types) == 1 else [*types]}
+        return {"value": value, "description": None, "schema": schema, "source": "task"}
 
-    text: dict[str, Any] = {"type": ["null", "string"]}
-    form: dict[str, dict[str, Any]] = {}
-    if len(people) <= MAX_FIELDS:
-        for row in people:
-            form[row["who"]] = field("", row["who"], ", ".join(row["look"]), type="string", enum=_choices(row))
-    else:
+    form = {row["who"]: field(row["who"], "string", enum=_choices(row)) for row in people}
+    if len(people) > MAX_FIELDS:
+        form = {}
         for word in dict.fromkeys(word for row in people for word in _choices(row)[1:]):
-            examples = [row["who"] for row in people if word in _choices(row)]
-            many = {"type": ["null", "array"], "items": {"type": "string"}, "examples": examples}
-            form[word.replace(" ", "_")] = field(None, word, **many)
-        form["all_others_stay"] = field(False, "all others stay", "They are kept as they are", type="boolean")
-        form["decisions_file"] = field(
-            "", "decisions file", "Instead: population.csv with a decision for everybody, at another path", **text
-        )
-        form["decisions_sha256"] = field("", "sha256 of the decisions file", **text)
-    form["exceptions"] = field("", "exceptions", "One a line, as address: reason", format="multiline", **text)
-    return form
+            whom = {"examples": [row["who"] for row in people if word in _choices(row)], "items": {"type": "string"}}
+            form[word.replace(" ", "_")] = field(word, "null", "array", value=None, **whom)
+        form["all_others_stay"] = field("all others stay", "boolean", value=False)
+        form["decisions_file"] = field("or a file: population.csv with each decision", "null", "string")
+        form["decisions_sha256"] = field("sha256 of this file", "null", "string")
+    return {**form, "exceptions": field("exceptions, as address: reason", "null", "string", format="multiline")}
 
 
 def question_of(population: Json, folder: str) -> str:
     """Return the Markdown body of the question: first those whom a reviewer must look at."""
-    people = population["people"]
+    people, since = population["people"], population["previous"]
     first = [row for row in people if row["look"]]
-    since = population["previous"]
-    lines = [
-        f"Decide who keeps access to organization {code(population['organization_id'])} at "
-        f"{code(population['service'])}: {len(people)} people and open invites, read {population['read_at']}. "
-        + (f"Changes are since the review of {code(since['read_at'])}." if since else "There is no earlier review."),
-        "",
-        f"All are in {code(f'{folder}/population.csv')}. Look at these {len(first)} first:" if first else "",
-        "",
-        *(_facts(first) if first else ()),
-    ]
+    text = f"{len(people)} people and invites, read {population['read_at']}, have access to organization "
+    text += f"{code(population['organization_id'])} at {code(population['service'])}. All are in {code(f'{folder}/population.csv')}. "
+    text += f"What is new is so since {code(since['read_at'])}." if since else "There is no earlier review."
+    lines = [text, "", f"To look at first: {len(first)}.", "", *table(HEADERS, map(_cells, first))]
     shown = fit(lines)
-    hidden = len(lines) - len(shown)
-    return "\n".join([*shown, *([f"\n**{hidden} more to look at are in the file.**"] if hidden else [])])
+    return "\n".join([*shown, *([f"\n**{len(lines) - len(shown)} more are in the file.**"] if lines != shown else [])])
 
 
-def _facts(people: Iterable[Json]) -> list[str]:
-    columns = ("who", "kind", "level", "joined", "last log-in", "second factor", "look")
-    names = ("joined_at", "last_login", "is_2fa_enabled")
-    return table(
-        columns,
-        ((r["who"], r["kind"], _level(r["level"]), *(_shown(r[n]) for n in names), ", ".join(r["look"])) for r in people),
-    )
+def _cells(row: Json) -> list[str]:
+    level = next((f"{name} ({number})" for name, number in LEVELS.items() if number == row["level"]), row["level"])
+    facts = (level, *(row[name] for name in SHOWN[1:]))
+    return [row["who"], row["kind"], *map(_said, facts), ", ".join(row["look"])]
 
 
-def _shown(value: Any) -> str:
-    return {None: "not shown", True: "yes", False: "no"}.get(value, str(value))
+def _said(value: Any) -> str:
+    return "not shown" if value is None else {"True": "yes", "False": "no"}.get(str(value), str(value))
 
 
-def _level(level: int | None) -> str:
-    return next((f"{name} ({level})" for name, number in LEVELS.items() if number == level), _shown(level))
-
-
-def read_answer(population: Json, answer: Json, file_rows: Sequence[Json] | None = None) -> dict[str, str | int]:
+def read_answer(population: Json, answer: Json, file_rows: Rows | None = None) -> dict[str, str | int]:
     """
     Return what was decided about each person: ``keep``, ``remove`` or a lower level.
 
@@ -219,60 +187,36 @@ def read_answer(population: Json, answer: Json, file_rows: Sequence[Json] | None
     :raises WorkspaceInputError: if it does not decide everybody, or is not an answer to this form
     """
     people, form = {row["who"]: row for row in population["people"]}, form_of(population)
-    problems = [f"{errors.shown(name)} is no field of the form" for name in answer if name not in form]
-    said: list[tuple[str, Any, Any]] = []
+    said: dict[str, dict[str, Any]] = {who: {"the form": answer.get(who)} if who in form else {} for who in people}
     for name in form:
-        value = answer.get(name)
-        if name in people:
-            said.append((f"field '{name}'", name, value))
-        elif "examples" in form[name]["schema"]:
-            many: list[Any] = value if isinstance(value, list) else [value] if value else []
-            said += [(f"field '{name}'", who, name.replace("_", " ")) for who in many]
+        if "examples" in form[name]["schema"]:
+            value = answer.get(name) or []
+            for who in value if isinstance(value, list) else [value]:
+                said.setdefault(_find(people, who), {})[f"field '{name}'"] = name.replace("_", " ")
     for number, row in enumerate(file_rows or (), start=2):
-        said.append((f"row {number} of the decisions file", row.get("who"), row.get("decision")))
-    decided: dict[str, str | int] = {}
-    for where, who, word in said:
-        key = _find(people, who)
-        try:
-            decision = _parse(people[key], word)
-        except KeyError:
-            problems.append(f"{where}: {errors.shown(who)} is not in the population")
-        except ValueError as error:
-            problems.append(f"{where}: {key}: {error}")
-        else:
-            if decided.setdefault(key, decision) != decision:
-                problems.append(f"{where}: {key} is decided twice, as {decided[key]} and as {decision}")
-    stay = file_rows is None and answer.get("all_others_stay") is True
-    missing = [] if stay or problems else [who for who in people if who not in decided]
-    if missing and file_rows is None:
-        problems.append("field 'all_others_stay': switch it on, or name a decisions file that decides everybody")
-    else:
-        problems += [f"{who} has no row in the decisions file" for who in missing]
-    problems += _exceptions(people, answer)[1]
+        said.setdefault(_find(people, row.get("who")), {})[f"row {number} of the file"] = row.get("decision")
+    if file_rows is None and answer.get("all_others_stay") is True:
+        said |= {who: {"all_others_stay": KEEP} for who, ways in said.items() if not ways}
+    decided = {who: {_parse(people.get(who), word) for word in ways.values()} for who, ways in said.items()}
+    problems = [f"{errors.shown(name)} is no field of the form" for name in answer if name not in form]
+    for who, ways in said.items():
+        if len(decided[who]) != 1 or None in decided[who]:
+            expected = f"one of {', '.join(_choices(people[who]))}" if who in people else "somebody in the population"
+            found = ", ".join(f"{where}: {str(word or '')[:40]!r}" for where, word in ways.items()) or "not decided"
+            problems.append(f"{who[:MAX_SHOWN]!r} ({found}): expected {expected}")
+    for who, why in read_exceptions(answer).items():
+        if not why or _find(people, who) not in people:
+            problems.append(f"exceptions, {who[:MAX_SHOWN]!r}: expected somebody in the population, ':' and the reason")
     if problems:
-        more = f"; and {len(problems) - 10} more" if len(problems) > 10 else ""
-        raise errors.WorkspaceInputError(
-            f"Start a new run to decide again: {'; '.join(problems[:10])}{more}", problem="answer-refused"
-        )
-    return {who: decided.get(who, KEEP) for who in people}
+        msg = f"Start a new run to decide again ({len(problems)} problems): {'; '.join(problems[:MAX_PROBLEMS])}"
+        raise errors.WorkspaceInputError(msg, problem="answer-refused")
+    return {who: decision for who, (decision,) in decided.items() if decision is not None}
 
 
-def read_exceptions(population: Json, answer: Json) -> dict[str, str]:
-    """Return the exceptions of an answer that :func:`read_answer` accepts: the reason for each person."""
-    return _exceptions({row["who"]: row for row in population["people"]}, answer)[0]
-
-
-def _exceptions(people: Json, answer: Json) -> tuple[dict[str, str], list[str]]:
-    found: dict[str, str] = {}
-    problems: list[str] = []
-    for number, line in enumerate(str(answer.get("exceptions") or "").splitlines(), start=1):
-        name, _, reason = line.partition(":")
-        who = _find(people, name)
-        if who in people and reason.strip():
-            found[who] = "; ".join(filter(None, [found.get(who), reason.strip()]))
-        elif line.strip():
-            problems.append(f"field 'exceptions', line {number}: expected the address of somebody here, ':', and why")
-    return found, problems
+def read_exceptions(answer: Json) -> dict[str, str]:
+    """Return the exceptions of an answer: the reason for each person."""
+    lines = (line.partition(":") for line in str(answer.get("exceptions") or "").splitlines() if line.strip())
+    return {who.strip(): why.strip() for who, _, why in lines}
 
 
 def _find(people: Json, who: Any) -> str:
@@ -281,61 +225,52 @@ def _find(people: Json, who: Any) -> str:
     return next((one for one in (text, text.removeprefix("'"), address_key(text)) if one in people), text)
 
 
-def _parse(row: Json, word: Any) -> str | int:
-    text, choices = str("" if word is None else word).strip().lower(), _choices(row)
-    if text in (KEEP, REMOVE):
-        return text
-    try:
+def _parse(row: Json | None, word: Any) -> str | int | None:
+    text = str(word or "").strip().lower()
+    with suppress(ValueError):
         level = parse_level(text.removeprefix(LOWER_TO))
-    except ValueError:
-        level = 0
-    if row["kind"] != "member" or not 0 < level < (row["level"] or 0):
-        raise ValueError(f"expected {', '.join(choices)}, not {errors.shown(text)}")
-    return level
+        return level if row and row["kind"] == "member" and 0 < level < (row["level"] or 0) else None
+    return text if row and text in (KEEP, REMOVE) else None
 
 
 # What it changes
 
 
-def judge(population: Json, decisions: Mapping[str, str | int], guards: Guards, present: Json) -> list[dict[str, Any]]:
+def judge(population: Json, decisions: Decisions, guards: Guards, present: Json) -> list[dict[str, Any]]:
     """
     Return the outcome of each decision as a later look shows it; ``not sent`` is what is left to do.
 
     :param present: the population as it is now
     """
-    known = {_identity(row) for row in population["people"]}
-    exact = {_identity(row): row for row in present["people"]}
-    others = {row["who"]: row for row in present["people"] if _identity(row) not in known}
-    rows: list[dict[str, Any]] = []
-    for row in population["people"]:
-        decision, now = decisions[row["who"]], exact.get(_identity(row)) or others.get(row["who"])
-        outcome, detail = _outcome(row, decision, now, guards)
-        rows.append({"who": row["who"], "kind": row["kind"], "decision": decision, "outcome": outcome, "detail": detail})
-    return rows
+    people, now = ({_identity(row): row for row in one["people"]} for one in (population, present))
+    others = {row["who"]: row for key, row in now.items() if key not in people}
+    return [
+        {"who": row["who"], "kind": row["kind"], "decision": decisions[row["who"]]}
+        | _outcome(row, decisions[row["who"]], now.get(key) or others.get(row["who"]), guards)
+        for key, row in people.items()
+    ]
 
 
 def _identity(row: Json) -> tuple[Any, ...]:
     return row["kind"], row["id"] or row["who"], row.get("dashboard_id")
 
 
-def _outcome(row: Json, decision: str | int, now: Json | None, guards: Guards) -> tuple[str, str]:
+def _outcome(row: Json, decision: str | int, now: Json | None, guards: Guards) -> dict[str, str]:
+    names = [name for name in ("kind", "id", "level") if now and row[name] != now[name]]
+    detail = ", ".join(f"{name} {_said(row[name])} -> {_said(now[name])}" for name in names if now)
+    outcome = "changed" if detail else "not sent"
     if now is None:
-        return ("kept" if decision == KEEP else "done"), "gone already"
-    differs = [name for name in ("kind", "id", "level") if row[name] != now[name]]
-    changed = ", ".join(f"its {name} was {_shown(row[name])} and is {_shown(now[name])}" for name in differs)
-    if decision == KEEP:
-        return ("changed" if _is_raised(row, now) else "kept"), changed
-    if differs == ["level"] and now["level"] == decision:
-        return "done", "at this level already"
-    if changed:
-        return "changed", changed
-    hold = PROTECTED if address_key(row["email"] or "") in guards.protected else ""
-    if row["kind"] == "member":
-        hold = guards.why_kept(_member(row))
-    elif not row["email"]:
-        hold = HIDDEN + "their address"
-    hold = hold or ("" if row["id"] else HIDDEN + "their id")
-    return ("refused", hold) if hold else ("not sent", "")
+        outcome, detail = "kept" if decision == KEEP else "done", "gone already"
+    elif decision == KEEP:
+        outcome = "changed" if _is_raised(row, now) else "kept"
+    elif names == ["level"] and now["level"] == decision:
+        outcome = "done"
+    elif not detail:
+        # The rule for members reads addresses and levels; of others only the address counts.
+        detail = guards.why_kept(_member({**row, "level": row["level"] if row["kind"] == "member" else 0}))
+        detail = detail or ("" if row["id"] and row["email"] else HIDDEN + "their address or id")
+        outcome = "refused" if detail else outcome
+    return {"outcome": outcome, "detail": detail}
 
 
 def _member(row: Json) -> Member:
@@ -343,13 +278,7 @@ def _member(row: Json) -> Member:
 
 
 def plan_decisions(
-    client: WorkspaceClient,
-    population: Json,
-    decisions: Mapping[str, str | int],
-    guards: Guards,
-    *,
-    present: Json,
-    decided_at: str,
+    client: WorkspaceClient, population: Json, decisions: Decisions, guards: Guards, *, present: Json, decided_at: str
 ) -> tuple[Plan, list[dict[str, Any]]]:
     """
     Plan what was decided, where nothing changed since.
@@ -359,11 +288,8 @@ def plan_decisions(
     """
     organization_id, people = population["organization_id"], {row["who"]: row for row in population["people"]}
     rows = judge(population, decisions, guards, present)
-    changes = [
-        _change(organization_id, people[row["who"]], row["decision"], f"decided {decided_at}")
-        for row in rows
-        if row["outcome"] == "not sent"
-    ]
+    due = [(people[row["who"]], row["decision"]) for row in rows if row["outcome"] == "not sent"]
+    changes = [_change(organization_id, row, decision, f"decided {decided_at}") for row, decision in due]
     changes.sort(key=lambda change: ORDER.index(change.action))
     members = [_member(row) for row in present["people"] if row["kind"] == "member"]
     check_owner_stays(members, changes)
@@ -371,32 +297,48 @@ def plan_decisions(
 
 
 def _change(organization_id: str, row: Json, decision: str | int, why: str) -> Change:
-    name, before, where = f"{row['kind']} {row['who']}", {"level": row["level"]}, {"organization_id": organization_id}
-    if row["kind"] == "collaborator":
-        ids = {key: row[key] for key in ("project_id", "dashboard_id")}
-        leave = ops.dashboards.RemoveDashboardCollaborator(**ids, user_uuid=row["id"])
-        return Change("remove", "collaborators", name, {}, before, why, leave)
-    if row["kind"] == "invite":
-        withdraw = ops.invites.DeleteInvite(**where, invite_id=row["id"])
-        return Change("remove", "members", name, {}, before, why, withdraw)
-    if decision == REMOVE:
-        delete = ops.members.DeleteMember(**where, user_uuid=row["id"])
-        return Change("remove", "members", name, {}, before, why, delete)
-    update = ops.members.UpdateMember(**where, user_uuid=row["id"], level=decision)
-    return Change("change", "members", name, {"level": decision}, before, why, update)
+    fields: Any = {**row, "organization_id": organization_id, "level": decision}
+    fields |= {"user_uuid": row["id"], "invite_id": row["id"]}
+    kind: type[Operation[Any]] = REMOVALS[row["kind"]] if decision == REMOVE else ops.members.UpdateMember
+    operation = kind(**{name: fields[name] for name in kind.model_fields if name in fields})
+    part, name = "collaborators" if row["kind"] == "collaborator" else "members", f"{row['kind']} {row['who']}"
+    action, after = ("remove", {}) if decision == REMOVE else ("change", {"level": decision})
+    return Change(action, part, name, after, {"level": row["level"]}, why, operation)
 
 
-def outcomes_of(plan: Plan, rows: Iterable[Json], *, applied: bool) -> list[dict[str, Any]]:
+def outcomes_of(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
+    """Return the rows of :func:`plan_decisions` after their plan was applied."""
+    unknown = ("not sent", "the task ended before it, or the person is gone")
+    results = {change.name: plan.outcomes.get(change, unknown) for change in plan.changes}
+    found = {name: {"outcome": outcome, "detail": why or "sent"} for name, (outcome, why) in results.items()}
+    return [{**row, **found.get(f"{row['kind']} {row['who']}", {})} for row in rows]
+
+
+def page_of(review: Json, population: Json, decisions: Json, sent: Rows, last_look: Json, outcomes: Rows) -> str:
     """
-    Return the rows of :func:`plan_decisions` after their plan was applied.
+    Return the page about a review, in Markdown; what there is none of is empty.
 
-    :param applied: whether applying it raised nothing
+    :param review: ``state``, ``missing`` (what was not done), ``files`` (the sha256 of each), and more facts
+    :param decisions: ``by``, ``at``, ``decisions``, ``exceptions``, and more facts
+    :param sent: the rows of :func:`outcomes_of` of all tries, the earliest first
+    :param outcomes: the rows of :func:`judge` for the last look
     """
-    unsent = ("done", "gone meanwhile") if applied else ("not sent", "the task ended before it")
-    found = {change.name: plan.outcomes.get(change, unsent) for change in plan.changes}
-
-    def after(row: Json) -> dict[str, Any]:
-        outcome, detail = found.get(f"{row['kind']} {row['who']}", (row["outcome"], row["detail"]))
-        return {**row, "outcome": outcome, "detail": detail or ("sent" if outcome == "done" else "")}
-
-    return [after(row) for row in rows]
+    people, decided = population.get("people", ()), decisions.get("decisions", {})
+    tried, seen = ({row["who"]: f"{row['outcome']} {row['detail']}" for row in rows} for rows in (sent, outcomes))
+    by, known = decisions.get("by", {}), {row["who"] for row in people}
+    counts = {f"decided: {decision}": count for decision, count in Counter(decided.values()).items()}
+    facts = {**review, "verified_domains": ", ".join(population.get("verified_domains", ())), "people": len(people)}
+    facts |= {"decided_by": f"{by['name']} (Airflow user {by['id']})" if by else "nobody", **decisions, **counts}
+    told = ((name.replace("_", " "), _said(one)) for name, one in facts.items() if not isinstance(one, dict | list))
+    rows = ([*_cells(row), *(column.get(row["who"], "-") for column in (decided, tried, seen))] for row in people)
+    since = [row for row in last_look.get("people", ()) if row["who"] not in known]
+    parts = {
+        f"Access review: {review['state']}": table(("what", ""), told),
+        "Not done": table(("what",), zip(review["missing"])),
+        "Everybody with access": table((*HEADERS, "decision", "done", "last look"), rows),
+        "Exceptions": table(("who", "why"), decisions.get("exceptions", {}).items()),
+        "Access since then, left to the next review": table(HEADERS, map(_cells, since)),
+        "What this cannot know": [NEVER_KNOWN],
+        "Files": table(("file", "sha256"), review["files"].items()),
+    }
+    return "\n".join(line for title, lines in parts.items() for line in (f"## {title}", "", *lines, ""))

@@ -33,7 +33,8 @@ class Evidence:
     def __init__(self, parent: Any, run_id: str, names: Iterable[Any]) -> None:
         self.parent = file_at(parent, "evidence")
         digest = sha256(json.dumps([run_id, *names]).encode()).hexdigest()[:8]
-        self.name = f"{re.sub(r'[^\w.-]+', '_', run_id, flags=re.ASCII)[:100]}-{digest}"
+        safe = re.sub(r"[^\w.-]+", "_", run_id, flags=re.ASCII)[:100]
+        self.name = f"{safe}-{digest}"
         self.path = self.parent.path / self.name
 
     def __str__(self) -> str:

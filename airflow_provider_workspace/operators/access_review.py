@@ -273,7 +273,7 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
             apply(hook.client, plan, _invite_nobody, lambda: plan_again()[0])
         except WorkspaceError as error:
             failed = error
-        outcomes = rows if plan is None else outcomes_of(plan, rows, applied=failed is None)
+        outcomes = rows if plan is None else outcomes_of(plan, rows)
         done = {"at": utc_now().isoformat(), "error": failed and str(failed), "outcomes": outcomes}
         evidence.write(f"done-{self.try_identity()[1]}.json", done)
         if failed:

@@ -69,19 +69,19 @@ def read_population(
         for one in read_rows(client, ops.dashboards.ListDashboardCollaborators(**dashboard)):
             user = users.get(one.user_uuid or one.label) or one.user or User(uuid=one.user_uuid)
             found.append(("collaborator", user, one, dashboard))
-    shows_logins = any(one.last_login for one in members)
+    seen = now if any(one.last_login for one in members) else None
     had = {row["who"]: row for row in previous["people"]} if previous else None
     people: dict[str, dict[str, Any]] = {}
     for kind, user, record, dashboard in found:
         who = address_key(user.email or "") or f"{kind} {user.uuid}"
         who += f" on dashboard {dashboard['dashboard_id']}" if dashboard else ""
-        who = f"{who} ({kind} {user.uuid})" if who in people else who
+        who = f"{who} ({kind} {len(people)})" if who in people else who
         row = {"who": who, "kind": kind, "email": user.email, "id": user.uuid, **dashboard}
         row |= {name: getattr(record, name, None) for name in SHOWN}
         domain = domain_key((user.email or "").rpartition("@")[2])
         row["outside"] = domain not in verified if domain and verified else None
         row["change"] = None if had is None else "new" if who not in had else "raised" * _is_raised(had[who], row)
-        people[who] = row | {"look": _reasons(row, now if shows_logins else None)}
+        people[who] = row | {"look": _reasons(row, seen)}
     return {
         "read_at": now.astimezone(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "service": client.settings.base_url,
@@ -161,8 +161,8 @@ def question_of(population: Json, folder: str) -> str:
     first = [row for row in people if row["look"]]
     where = f"organization {code(population['organization_id'])} at {code(population['service'])}"
     text = f"{len(people)} people and invites have access to {where}, read {population['read_at']}. All of them are in "
-    text += code(f"{folder}/population.csv")
-    text += f". What is new is so since {code(since['read_at'])}." if since else ". There is no earlier review."
+    text += f"{code(f'{folder}/population.csv')}. "
+    text += f"What is new is so since {code(since['read_at'])}." if since else "There is no earlier review."
     lines = [text, "", f"To look at first: {len(first)}.", "", *table(HEADERS, map(_cells, first))]
     shown = fit(lines)
     return "\n".join([*shown, *([f"\n**{len(lines) - len(shown)} more are in the file.**"] if lines != shown else [])])

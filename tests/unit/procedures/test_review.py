@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.api.operations.invites import CreateInvite
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.procedures import plan as plans
@@ -61,6 +62,10 @@ def test_the_population_names_everybody_and_whom_to_look_at() -> None:
     assert look[MEMBER] == look[INVITED] == []
     assert look[ABSENT] == ["no second factor", "not seen for 90 days"]
     assert not population["people"][-1]["look"]
+    with WorkspaceHook() as hook:
+        for _ in range(2):
+            hook.client.send(CreateInvite(organization_id=SEED.organization_id, target_email=INVITED, level=1))
+    assert {f"{INVITED} (invite {number})" for number in (6, 7)} < set(rows(read(), "who"))
     assert review.csv_rows(population)[0]["decision"] == ""
 
 
@@ -216,6 +221,15 @@ def test_what_changed_since_the_population_is_left_to_the_next_review() -> None:
     ):
         judged = review.judge(population, {**SMALL, who: decision}, GUARDS, now(who, **fields))
         assert {row["who"]: row["outcome"] for row in judged}[who] == outcome, (who, fields, decision)
+    # Two invites of one person: whoever is left has the name of the other one, but its id.
+    two = [
+        {**population["people"][0], "kind": "invite", "who": who, "id": who}
+        for who in ("a@b.example", "a@b.example (invite 1)")
+    ]
+    removed = review.judge(
+        {"people": two}, {row["who"]: "remove" for row in two}, GUARDS, {"people": [{**two[1], "who": two[0]["who"]}]}
+    )
+    assert [row["outcome"] for row in removed] == ["done", "not sent"]
     nameless = {**population, "people": [{**population["people"][0], "kind": "invite", "id": None}]}
     who = nameless["people"][0]["who"]
     assert review.judge(nameless, {who: "remove"}, Guards(frozenset(), 15), nameless)[0]["outcome"] == "refused"

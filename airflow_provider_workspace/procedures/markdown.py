@@ -11,21 +11,25 @@ from airflow_provider_workspace.errors import printable
 MAX_BODY = 60_000
 MAX_CODE = 3_000
 
-# What could be Markdown, HTML, a mention or a link: not the @ and the dots of an address.
-ACTIVE = re.compile(r"[^\w .,=/()@-]|_|(?<!\w)@|(?<=www)\.")
+# What could be Markdown, HTML, a mention or a link: not the @ and the dots of an address, and the colons of a time.
+ACTIVE = re.compile(r"[^\w .,=/()@:-]|_|(?<!\w)@|(?<=www)\.|:(?!\d\d)")
 
 
 def code(text: str) -> str:
-    """Return a text from a file or the workspace as code, in which nothing is Markdown, HTML or a mention."""
+    """Return a text from a file or the workspace as code; see :func:`inert`."""
+    return text and f"<code>{inert(text)}</code>"
+
+
+def inert(text: str) -> str:
+    """Return a text from a file or the workspace in which nothing is Markdown, HTML or a mention."""
     cut = text if len(text) <= MAX_CODE else f"{text[:MAX_CODE]}…"
-    escaped = ACTIVE.sub(lambda found: f"&#{ord(found[0])};", printable(cut))
-    return escaped and f"<code>{escaped}</code>"
+    return ACTIVE.sub(lambda found: f"&#{ord(found[0])};", printable(cut))
 
 
 def table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> list[str]:
-    """Return the lines of a table, whose cells may be texts of others."""
-    lines = [f"| {' | '.join(code(str(cell)) for cell in row)} |" for row in rows]
-    return [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns), *lines]
+    """Return the lines of a table, whose cells may be texts of others; ``None.`` if it has no rows."""
+    lines = [f"| {' | '.join(inert(str(cell)) for cell in row)} |" for row in rows]
+    return [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns), *lines] if lines else ["None."]
 
 
 def fit(lines: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace import errors
@@ -69,22 +69,21 @@ def read_population(
         for one in read_rows(client, ops.dashboards.ListDashboardCollaborators(**dashboard)):
             user = users.get(one.user_uuid or one.label) or one.user or User(uuid=one.user_uuid)
             found.append(("collaborator", user, one, dashboard))
-    shows_logins = any(one.last_login for one in members)
-    earlier = {row["who"]: row for row in previous["people"]} if previous else {}
+    seen = now if any(one.last_login for one in members) else None
+    had = {row["who"]: row for row in previous["people"]} if previous else None
     people: dict[str, dict[str, Any]] = {}
     for kind, user, record, dashboard in found:
         who = address_key(user.email or "") or f"{kind} {user.uuid}"
         who += f" on dashboard {dashboard['dashboard_id']}" if dashboard else ""
-        who = f"{who} ({kind} {user.uuid})" if who in people else who
+        who = f"{who} ({kind} {len(people)})" if who in people else who
         row = {"who": who, "kind": kind, "email": user.email, "id": user.uuid, **dashboard}
         row |= {name: getattr(record, name, None) for name in SHOWN}
         domain = domain_key((user.email or "").rpartition("@")[2])
         row["outside"] = domain not in verified if domain and verified else None
-        row["change"] = None if previous is None else "raised" * _is_raised(earlier.get(who, row), row)
-        row["change"] = "new" if previous and who not in earlier else row["change"]
-        people[who] = row | {"look": _reasons(row, now if shows_logins else None)}
+        row["change"] = None if had is None else "new" if who not in had else "raised" * _is_raised(had[who], row)
+        people[who] = row | {"look": _reasons(row, seen)}
     return {
-        "read_at": now.isoformat(),
+        "read_at": now.astimezone(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
         "service": client.settings.base_url,
         "organization_id": organization_id,
         "verified_domains": verified,
@@ -160,8 +159,9 @@ def question_of(population: Json, folder: str) -> str:
     """Return the Markdown body of the question: first those whom a reviewer must look at."""
     people, since = population["people"], population["previous"]
     first = [row for row in people if row["look"]]
-    text = f"{len(people)} people and invites, read {population['read_at']}, have access to organization "
-    text += f"{code(population['organization_id'])} at {code(population['service'])}. All are in {code(f'{folder}/population.csv')}. "
+    where = f"organization {code(population['organization_id'])} at {code(population['service'])}"
+    text = f"{len(people)} people and invites have access to {where}, read {population['read_at']}. All of them are in "
+    text += f"{code(f'{folder}/population.csv')}. "
     text += f"What is new is so since {code(since['read_at'])}." if since else "There is no earlier review."
     lines = [text, "", f"To look at first: {len(first)}.", "", *table(HEADERS, map(_cells, first))]
     shown = fit(lines)
@@ -169,9 +169,12 @@ def question_of(population: Json, folder: str) -> str:
 
 
 def _cells(row: Json) -> list[str]:
-    level = next((f"{name} ({number})" for name, number in LEVELS.items() if number == row["level"]), row["level"])
-    facts = (level, *(row[name] for name in SHOWN[1:]))
+    facts = (_level(row["level"]), *(row[name] for name in SHOWN[1:]))
     return [row["who"], row["kind"], *map(_said, facts), ", ".join(row["look"])]
+
+
+def _level(level: Any) -> Any:
+    return next((f"{name} ({number})" for name, number in LEVELS.items() if number == level), level)
 
 
 def _said(value: Any) -> str:
@@ -268,7 +271,7 @@ def _outcome(row: Json, decision: str | int, now: Json | None, guards: Guards) -
     elif not detail:
         # The rule for members reads addresses and levels; of others only the address counts.
         detail = guards.why_kept(_member({**row, "level": row["level"] if row["kind"] == "member" else 0}))
-        detail = detail or ("" if row["id"] and row["email"] else HIDDEN + "their address or id")
+        detail = detail or ("" if row["id"] else HIDDEN + "their id")
         outcome = "refused" if detail else outcome
     return {"outcome": outcome, "detail": detail}
 
@@ -319,18 +322,22 @@ def page_of(review: Json, population: Json, decisions: Json, sent: Rows, last_lo
     Return the page about a review, in Markdown; what there is none of is empty.
 
     :param review: ``state``, ``missing`` (what was not done), ``files`` (the sha256 of each), and more facts
-    :param decisions: ``by``, ``at``, ``decisions``, ``exceptions``, and more facts
+    :param decisions: ``by`` (``id`` and ``name``), ``decisions``, ``exceptions``, and more facts
     :param sent: the rows of :func:`outcomes_of` of all tries, the earliest first
     :param outcomes: the rows of :func:`judge` for the last look
     """
     people, decided = population.get("people", ()), decisions.get("decisions", {})
-    tried, seen = ({row["who"]: f"{row['outcome']} {row['detail']}" for row in rows} for rows in (sent, outcomes))
+    results = ([(row["who"], row["outcome"], row["detail"]) for row in rows] for rows in (sent, outcomes))
+    tried, seen = ({who: ", ".join(filter(None, result)) for who, *result in of} for of in results)
     by, known = decisions.get("by", {}), {row["who"] for row in people}
-    counts = {f"decided: {decision}": count for decision, count in Counter(decided.values()).items()}
-    facts = {**review, "verified_domains": ", ".join(population.get("verified_domains", ())), "people": len(people)}
+    counts = {f"decided {decision}": count for decision, count in Counter(decided.values()).items()}
+    facts = {**review, "population_read_at": population.get("read_at"), "last_look_at": last_look.get("read_at")}
+    facts |= {"verified_domains": ", ".join(population.get("verified_domains", ())), "people": len(people)}
     facts |= {"decided_by": f"{by['name']} (Airflow user {by['id']})" if by else "nobody", **decisions, **counts}
     told = ((name.replace("_", " "), _said(one)) for name, one in facts.items() if not isinstance(one, dict | list))
-    rows = ([*_cells(row), *(column.get(row["who"], "-") for column in (decided, tried, seen))] for row in people)
+    rows = (
+        [*_cells(row), *(_level(column.get(row["who"], "-")) for column in (decided, tried, seen))] for row in people
+    )
     since = [row for row in last_look.get("people", ()) if row["who"] not in known]
     parts = {
         f"Access review: {review['state']}": table(("what", ""), told),

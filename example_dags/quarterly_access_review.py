@@ -1,8 +1,8 @@
 """
 Review every quarter who has access: a person decides about everybody, and the evidence is kept.
 
-The first task reads all members and open invites. The second asks **olivia** or **adam** under **Required Actions** who
-is removed or lowered. What they decided is done, and read back. Everything is in one folder per review, with a page for
+The first task reads all members and open invites. The second asks a reviewer, under **Required Actions**, who is
+removed or lowered. What they decided is done, and read back. Everything is in one folder per review, with a page for
 auditors: `review.md`. **Nobody is decided by silence**: without an answer the run fails, and the evidence says so.
 """
 
@@ -29,6 +29,13 @@ from airflow_provider_workspace.task_groups import access_review
             title="Evidence",
             description="Folder of all reviews: on a disk that all workers share, or the URL of an object store.",
         ),
+        "reviewers": Param(
+            ["olivia", "adam"],
+            type="array",
+            items={"type": "string"},
+            title="Reviewers",
+            description="Ids of the Airflow users who may decide; one of them is enough.",
+        ),
     },
 )
 def quarterly_access_review() -> None:
@@ -36,7 +43,7 @@ def quarterly_access_review() -> None:
     # [START howto_access_review]
     access_review(
         evidence="{{ params.evidence }}",
-        reviewers=["olivia", "adam"],  # ids of Airflow users
+        reviewers="{{ params.reviewers | tojson }}",
         review_timeout=timedelta(days=14),
         protected=["olive.owner@example.com"],  # whose API key the connection holds
         max_removals="10 or 30%",

@@ -33,7 +33,7 @@ OPERATORS = classes("operators", BaseOperator)
 SENSORS = [cls for cls in classes("sensors", BaseOperator) if cls is not WorkspaceSensor]
 TRIGGERS = classes("triggers", BaseTrigger)
 # Base classes in the same modules.
-BASES = ("WorkspaceWindowOperator", "WorkspaceOrganizationOperator")
+BASES = ("WorkspaceWindowOperator", "WorkspaceOrganizationOperator", "WorkspaceAccessReviewOperator")
 TASKS = [cls for cls in (*OPERATORS, *SENSORS) if cls.__name__ not in BASES]
 
 # Valid arguments without a default, or whose default sends nothing.
@@ -59,6 +59,9 @@ GOOD: dict[str, Any] = {
     "part": "projects",
     "reason": "audit",
     "protected": ["keep@example.com"],
+    "evidence": "/reviews",
+    "reviewers": ["ruth"],
+    "review_timeout": 60.0,
 }
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import DAG, Param
+
 from airflow_provider_workspace.operators.access import WorkspaceEndAccessOperator, WorkspaceGrantAccessOperator
 
 GRANT: dict[str, Any] = {

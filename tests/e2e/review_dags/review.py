@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from airflow.sdk import DAG, Param
+
 from airflow_provider_workspace.task_groups import access_review
 
 PARAMS = {

@@ -61,7 +61,7 @@ class Review:
             "max_removals": None,
             **arguments,
         }
-        with DAG("quarterly"):
+        with DAG("quarterly", schedule=None):
             group = access_review(evidence=str(evidence), **given)
         self.tasks: Any = {name.rpartition(".")[2]: task for name, task in group.children.items()}
         self.run_id, self.tries, self.stores = run_id, dict.fromkeys(TASKS, 0), {name: TaskStore() for name in TASKS}
@@ -77,7 +77,7 @@ class Review:
         return copy(self.tasks[name]).execute(self.context(name))
 
     def ask(self) -> None:
-        with pytest.raises(BaseException, match="^$") as left:
+        with pytest.raises(BaseException, match=r"^$") as left:
             self.run("decide")
         self.asked = left.value.kwargs  # type: ignore[attr-defined]
 
@@ -201,7 +201,7 @@ def test_who_does_not_decide_everybody_decides_nobody(
 ) -> None:
     with pytest.raises(AirflowFailException, match=f"Start a new run .*{message}"):
         review.decide(fields, **event)
-    with pytest.raises(AirflowFailException, match="there is no decisions.json"):
+    with pytest.raises(AirflowFailException, match=r"there is no decisions\.json"):
         review.run("apply_decisions")
     closed = review.close("Start a new run: nobody decided")
     assert closed["state"] == "not reviewed"
@@ -361,5 +361,5 @@ def test_a_store_holds_the_evidence_and_no_second_version() -> None:
     assert len(store.ls(folder)) == 7
     review.tries["apply_decisions"] = 0
     store.rm(f"{folder}/review.json")
-    with pytest.raises(AirflowFailException, match="Start a new run: .*done-1.json' exists with other content"):
+    with pytest.raises(AirflowFailException, match=r"Start a new run: .*done-1\.json' exists with other content"):
         review.run("apply_decisions")

@@ -56,16 +56,17 @@ class WorkspaceError(Exception):
     :param message: what to do and what went wrong; a space stands for each character that no log shows
     :param problem: the section of the page of errors that says more, such as ``still-paused``; by default that of the
         class; an empty text if the message says all of it
+    :param permanent: whether a retry fails in the same way until somebody changes something
     :ivar retry_after: ``Retry-After`` of the response in seconds; ``None`` if it has none
     """
 
     retry_after: float | None = None
     problem: str | None = None
-    _permanent = True
 
-    def __init__(self, message: str = "", *, problem: str | None = None) -> None:
+    def __init__(self, message: str = "", *, problem: str | None = None, permanent: bool = True) -> None:
         super().__init__("\n".join(map(printable, message.split("\n"))))
         self.problem = self.problem if problem is None else problem
+        self._permanent = permanent
 
     def __str__(self) -> str:
         """Return the message, with the problem at its end."""
@@ -110,8 +111,7 @@ class WorkspaceStorageError(WorkspaceError):
     """
 
     def __init__(self, message: str, *, permanent: bool = False, problem: str | None = None) -> None:
-        super().__init__(message, problem=problem)
-        self._permanent = permanent
+        super().__init__(message, problem=problem, permanent=permanent)
 
 
 class WorkspaceRequestError(WorkspaceError):

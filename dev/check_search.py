@@ -27,7 +27,7 @@ EXPECTED = {
         "two runs at once"
     ),
     "glossary": "glossary",
-    "guides/access-for-a-while": "temporary access, elevated access, grant, until",
+    "guides/access-for-a-while": "temporary access, elevated access, grant",
     "guides/approve": "approve, require_approval, human in the loop",
     "guides/audits": "audit, what changed since last week",
     "guides/bulk-invites": "resend invite, bulk invites, rate limit invites, sso",

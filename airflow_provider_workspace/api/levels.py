@@ -9,6 +9,7 @@ they are compared with.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Annotated, Any
 
@@ -56,13 +57,16 @@ def parse_number(value: Any) -> int:
     raise ValueError("expected a whole number")
 
 
+def if_given(parse: Callable[[Any], Any]) -> BeforeValidator:
+    """Parse a value unless it is ``None``."""
+    return BeforeValidator(lambda value: None if value is None else parse(value))
+
+
 Level = Annotated[int | str, BeforeValidator(parse_level)]
 """Access level of a member."""
-OptionalLevel = Annotated[
-    int | str | None, BeforeValidator(lambda value: None if value is None else parse_level(value))
-]
+OptionalLevel = Annotated[int | str | None, if_given(parse_level)]
 """Access level of an invite."""
-OptionalNumber = Annotated[int | None, BeforeValidator(lambda value: None if value is None else parse_number(value))]
+OptionalNumber = Annotated[int | None, if_given(parse_number)]
 """An integer without named values, such as the level of a dashboard or collaborator."""
 ShownLevel = Annotated[int | None, parse_level]
 """Level of a member or invite in a record; the service shows numbers."""

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timezone
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -96,13 +95,18 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
     from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.hooks.files import file_at
     from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
+    from airflow_provider_workspace.procedures.ends import moment_of, parse_until
     from airflow_provider_workspace.procedures.members import plan_members
     from airflow_provider_workspace.procedures.organization import plan_organization
     from airflow_provider_workspace.procedures.organization_file import load_organizations
     from airflow_provider_workspace.procedures.roster_files import read_roster
+    from airflow_provider_workspace.state.variables import utc_now
 
     content: Any = file
-    now = _moment(args.at)
+    try:
+        now = moment_of(parse_until(args.at)) if args.at else utc_now()  # of a day its last moment
+    except ValueError as error:
+        raise WorkspaceInputError(f"Correct --at: {error}") from None
     is_roster = not file.endswith((".yaml", ".yml"))
     if is_roster:
         members = {"roster": file, "protected": args.protected, "owner_level": args.owner_level}
@@ -118,19 +122,10 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
             planned = plan_members(hook.client, organization_id, rows, wanted.members.guards, now=now, leaving=True)
         else:
             store = None if is_roster else _readable_store()
-            reader = AirflowOrganizationReader(hook.client, organization_id, store, now=now)
+            reader = AirflowOrganizationReader(hook.client, organization_id, store)
+            reader.now = now
             planned = plan_organization(wanted, reader)
         yield Planned(file, name or organization_id, wanted, planned)
-
-
-def _moment(text: str | None) -> datetime:
-    """Return the last moment of a day, or a time; the present if there is none."""
-    from airflow_provider_workspace.procedures.ends import moment_of, parse_until
-
-    try:
-        return moment_of(parse_until(text)) if text else datetime.fromtimestamp(time.time(), timezone.utc)
-    except ValueError as error:
-        raise WorkspaceInputError(f"Correct --at: {error}") from None
 
 
 @cache
@@ -210,17 +205,17 @@ def windows(args: Namespace) -> None:
 def grants(args: Namespace) -> None:
     """List access for a while, and end what is over."""
     from airflow_provider_workspace.cli.database_store import DatabaseStore
-    from airflow_provider_workspace.state.ending import end_grants, utc_now
+    from airflow_provider_workspace.state.ending import end_grants
     from airflow_provider_workspace.state.grants import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.state.variables import utc_now
 
     _find_connections_in_database()
     registry, done, error = GrantRegistry(DatabaseStore(GRANT_PREFIX)), dict[str, Any](), None
     with _errors_without_traceback():
         if args.end:
             done, error = end_grants(registry, args.protected)
-        found = [
-            {**one.to_dict(), "then": one.row["then"], "overdue": one.is_over(utc_now())} for one in registry.all()
-        ]
+        noted, now = registry.all(), utc_now()
+    found = [{**one.to_dict(), "then": one.row["then"], "overdue": one.is_over(now)} for one in noted]
     unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
     if args.output == "json":
         _print(json.dumps({"grants": found, "unreadable": registry.unreadable, **done}, indent=2))

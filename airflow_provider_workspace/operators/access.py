@@ -14,9 +14,11 @@ from airflow_provider_workspace.operators.arguments import Arg, arg
 from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.errors import WorkspaceError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.state.grants import Grant, GrantRegistry
+    from airflow_provider_workspace.state.grants import Grant
+
+# Key in the task state: the grant was noted, and a retry after its end gives nothing again.
+NOTED = "airflow_provider_workspace_granted"
 
 
 class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
@@ -28,7 +30,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     that they had before, or is removed if they were no member. Who is no member is invited.
 
     An approval covers the level, how long, what comes then, and the reason. A retry continues its grant, whose end
-    stays. If the service certainly refused, nothing stays noted. People are known by their address.
+    stays; one that begins after the end gives nothing again (Airflow 3.3). If the service certainly refused, nothing
+    stays noted. People are known by their address.
 
     The result is the grant: ``user_email``, ``level``, ``then`` (the level after it; without it the person is removed),
     ``since``, ``until``, ``reason``, ``requested_by``, ``approved_by``, where it is, and ``before``, the level before.
@@ -52,16 +55,20 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     reason: Arg[str] = arg(kinds.NAME)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+        from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
         from airflow_provider_workspace.procedures.grants import plan_grant
-        from airflow_provider_workspace.state.ending import utc_now
-        from airflow_provider_workspace.state.grants import GrantRegistry, grant_variables
+        from airflow_provider_workspace.state.ending import give, is_refused
+        from airflow_provider_workspace.state.grants import VARIABLES, GrantRegistry
+        from airflow_provider_workspace.state.task_state import TaskState
+        from airflow_provider_workspace.state.variables import utc_now
 
-        now, grant, registry = utc_now(), self.draft(hook), GrantRegistry(grant_variables())
+        now, grant, registry = utc_now(), self.draft(hook), GrantRegistry(VARIABLES)
         noted = registry.of_person(grant)
         own = next((other for other in noted if other.key == grant.key), None)
-        if own and (own.is_over(now) or own.level != grant.level):
-            why = "is over" if own.is_over(now) else f"has level {own.level}"
+        state = TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=NOTED, clock=time.time)
+        ended = own.is_over(now) if own else state.has_begun(NOTED)
+        if ended or (own and own.level != grant.level):
+            why = "is over" if ended or own is None else f"has level {own.level}"
             raise WorkspaceInputError(f"Start a new run to give access again: the grant that this run noted {why}")
         terms = {"until": self.until} if self.until else {"length": str(timedelta(seconds=self.length))}
         row = {"target_email": grant.user_email, "level": grant.level}
@@ -84,12 +91,19 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             approved_by = str((self._granted() or {}).get("by", ""))
             grant = self.draft(hook).model_copy(update={"then": then, "approved_by": approved_by})
             registry.store.add(grant.key, grant.model_dump_json(exclude_none=True))
+            state.begin(NOTED)
+        invite = partial(self.invite_people, hook=hook, organization_id=grant.organization_id)
         try:
-            self.give(hook, grant, registry)
+            # Read after the note: another grant may have ended meanwhile, and who ends one reads the notes afterwards.
+            sent = give(hook.client, grant.organization_id, registry.active(grant), invite)
         except WorkspaceError as error:
-            if own is None and _is_refused(error):
+            if own is None and is_refused(error):
                 registry.store.delete(grant.key)
+                state.forget()
             raise
+        if {sent.outcomes.get(one, ("",))[0] for one in sent.changes} - {"done", "invited", "already_invited"}:
+            msg = f"Try again: {grant.user_email} has joined or left meanwhile"
+            raise WorkspaceRequestError(msg, operation="UpdateMember")
         return {**(own or grant).to_dict(), "granted": True, "before": before}
 
     def draft(self, hook: WorkspaceHook) -> Grant:
@@ -121,35 +135,6 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             requested_by=str(getattr(self._context.get("dag_run"), "triggering_user_name", None) or ""),
         )
 
-    def give(self, hook: WorkspaceHook, grant: Grant, registry: GrantRegistry) -> None:
-        """Give what the active grants of the person say, and see that it is there."""
-        from airflow_provider_workspace.errors import WorkspaceRequestError
-        from airflow_provider_workspace.procedures.grants import plan_given
-        from airflow_provider_workspace.procedures.plan import apply
-        from airflow_provider_workspace.state.ending import utc_now
-        from airflow_provider_workspace.state.grants import rows_of
-
-        # Read after the note: another grant may have ended meanwhile, and who ends one reads the notes afterwards.
-        organization_id, now = grant.organization_id, utc_now()
-        rows = rows_of(one for one in registry.of_person(grant) if not one.is_over(now))
-        plan_again = partial(plan_given, hook.client, organization_id, rows, now)
-        plan = plan_again()
-        apply(hook.client, plan, lambda people: self.invite_people(people, hook, organization_id), plan_again)
-        if {plan.outcomes.get(one, ("",))[0] for one in plan.changes} - {"done", "invited", "already_invited"}:
-            msg = f"Try again: {grant.user_email} has joined or left meanwhile"
-            raise WorkspaceRequestError(msg, operation="UpdateMember")
-
-
-def _is_refused(error: WorkspaceError) -> bool:
-    """Return whether an error says for certain that no access was given."""
-    from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
-
-    if isinstance(error, WorkspaceInvitesIncompleteError):
-        return all(entry.status in ("failed", "not_sent") for entry in error.report.entries)
-    causes = getattr(error, "causes", [error])
-    found = {(getattr(one, "operation", ""), getattr(one, "outcome", "")) for one in causes}
-    return found <= {("UpdateMember", "rejected"), ("UpdateMember", "not_sent")}
-
 
 class WorkspaceEndAccessOperator(WorkspaceWriteOperator):
     """
@@ -173,9 +158,9 @@ class WorkspaceEndAccessOperator(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each grant names its connection
         from airflow_provider_workspace.state.ending import end_grants
-        from airflow_provider_workspace.state.grants import GrantRegistry, grant_variables
+        from airflow_provider_workspace.state.grants import VARIABLES, GrantRegistry
 
-        done, error = end_grants(GrantRegistry(grant_variables()), self.protected, dry_run=self.is_dry_run)
+        done, error = end_grants(GrantRegistry(VARIABLES), self.protected, dry_run=self.is_dry_run)
         if error and not self.is_dry_run:
             self.push_report(None, done)
             raise error

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -197,6 +195,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.hooks.files import file_at
         from airflow_provider_workspace.procedures.members import Guards, plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster
+        from airflow_provider_workspace.state.variables import utc_now
 
         leaving = self.leavers is not None
         if leaving and (self.roster is not None or self.path is not None):
@@ -206,5 +205,4 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         name, rows = ("leavers", self.leavers) if leaving else ("roster", self.roster)
         roster = read_roster(rows, file_at(self.path), self.defaults, argument=name, columns=self.columns)
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
-        now = datetime.fromtimestamp(time.time(), timezone.utc)
-        return partial(plan_members, hook.client, organization_id, roster, guards, now=now, leaving=leaving)
+        return partial(plan_members, hook.client, organization_id, roster, guards, now=utc_now(), leaving=leaving)

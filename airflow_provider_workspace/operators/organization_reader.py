@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,19 +23,16 @@ class AirflowOrganizationReader:
 
     :param store: the store of Variables; ``None`` where none can be read
     :param owner: the task and the number of its try
-    :param now: when it is; by default the present
+    :ivar now: when it is; a command may set it
     """
 
     def __init__(
-        self,
-        client: WorkspaceClient,
-        organization_id: str,
-        store: LeaseStore | None,
-        owner: tuple[str, int] = ("", 1),
-        now: datetime | None = None,
+        self, client: WorkspaceClient, organization_id: str, store: LeaseStore | None, owner: tuple[str, int] = ("", 1)
     ) -> None:
+        from airflow_provider_workspace.state.variables import utc_now
+
         self.client = client
-        self.now = now or datetime.fromtimestamp(time.time(), timezone.utc)
+        self.now = utc_now()
         self.organization_id = organization_id
         self.knows_dashboards = store is not None
         self._store = store

@@ -32,7 +32,6 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
     """
     from airflow_provider_workspace.errors import WorkspaceError
     from airflow_provider_workspace.windows.lease_requests import LeaseServices
-    from airflow_provider_workspace.windows.leases import describe_unreadable
     from airflow_provider_workspace.windows.resuming import Closed, Closer
 
     window = task.window
@@ -53,7 +52,7 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
     if not leases and not lost:
         task.log.info("The window was closed already.")
     for export_id, key in lost.items():
-        done.failed[export_id] = WorkspaceError(describe_unreadable(key, registry.unreadable[key]))
+        done.failed[export_id] = WorkspaceError(registry.describe_unreadable(key, registry.unreadable[key]))
     return done
 
 

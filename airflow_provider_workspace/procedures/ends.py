@@ -6,9 +6,9 @@ import re
 from datetime import date, datetime, time, timezone
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict
+from pydantic import BaseModel, ConfigDict
 
-from airflow_provider_workspace.api.levels import parse_level
+from airflow_provider_workspace.api.levels import if_given, parse_level
 
 # The fields of an end in a row.
 END_FIELDS = ("until", "then")
@@ -36,8 +36,7 @@ def parse_until(value: Any) -> str:
     try:
         if not clock:
             return date.fromisoformat(day).isoformat()
-        seconds = f"{day}T{clock[1:9]}" + ":00" * (len(clock) == len(" 18:00"))
-        moment = datetime.fromisoformat(seconds + ("+00:00" if zone in "Zz" else zone))
+        moment = datetime.fromisoformat(f"{day}T{clock[1:9]}" + ("+00:00" if zone in "Zz" else zone))
         return moment.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{EXPECTED}, not {text!r}: {error}") from None
@@ -62,10 +61,8 @@ class End(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    until: Annotated[str | None, BeforeValidator(lambda value: None if value is None else parse_until(value))] = None
-    then: Annotated[int | str | None, BeforeValidator(lambda value: None if value is None else _parse_then(value))] = (
-        None
-    )
+    until: Annotated[str | None, if_given(parse_until)] = None
+    then: Annotated[int | str | None, if_given(_parse_then)] = None
 
     def problem(self, level: int | None) -> str:
         """Return what is wrong with what comes after it, in a row with this level; an empty string if nothing is."""

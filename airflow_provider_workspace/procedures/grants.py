@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
 
 Rows = Iterable[Mapping[str, Any]]
+NO_GUARDS = Guards(frozenset(), None)
 
 
 def plan_grant(
@@ -55,20 +56,20 @@ def plan_grant(
     return plan, before, then
 
 
-def plan_end(client: WorkspaceClient, organization_id: str, rows: Rows, guards: Guards, now: datetime) -> Plan:
-    """Plan what the end of grants of one person takes, given as rows: nobody is invited, and no level raised."""
-    plan = plan_members(client, organization_id, rows, guards, complete=False, now=now)
-    plan.changes = [change for change in plan.changes if not _gives(change)]
+def plan_half(
+    client: WorkspaceClient, organization_id: str, rows: Rows, now: datetime, guards: Guards | None = None
+) -> Plan:
+    """
+    Plan what the grants of one person give, or what their end takes; the other half of the plan is left out.
+
+    :param rows: the grants as rows
+    :param guards: whom their end leaves alone; ``None`` for what they give: invites and higher levels
+    """
+
+    def gives(change: Change) -> bool:
+        raises = isinstance(change.operation, UpdateMember) and change.after["level"] > change.before["level"]
+        return raises or change.action == "create"
+
+    plan = plan_members(client, organization_id, rows, guards or NO_GUARDS, complete=False, now=now)
+    plan.changes = [change for change in plan.changes if gives(change) is (guards is None)]
     return plan
-
-
-def plan_given(client: WorkspaceClient, organization_id: str, rows: Rows, now: datetime) -> Plan:
-    """Plan what the grants of one person give, given as rows: nothing is taken."""
-    plan = plan_members(client, organization_id, rows, Guards(frozenset(), None), complete=False, now=now)
-    plan.changes = [change for change in plan.changes if _gives(change)]
-    return plan
-
-
-def _gives(change: Change) -> bool:
-    raises = isinstance(change.operation, UpdateMember) and change.after["level"] > change.before["level"]
-    return raises or change.action == "create"

@@ -126,7 +126,7 @@ def plan_members(
         row = wanted.get(key)
         if row or goes(key):
             changes.append(_plan_member(organization_id, member, row, guards, why))
-    new = [row for row in roster.rows if not {row.key} & (joined | {*later})]
+    new = [row for row in roster.rows if row.key not in joined and row.key not in later]
     changes += [_later(row, "leaves later: ") for row in later.values()]
     if leaving:
         gone = (row.invite.target_email for row in new if row.key not in invited)
@@ -196,13 +196,8 @@ def _plan_invite(organization_id: str, invite: Invite, guards: Guards, row: Row 
     if row and invite.level is not None and invite.level == row.end.then_level:
         return None
     why = f"invited and {row.ended[-1].end.over if row else why}"
-    hold = (
-        PROTECTED
-        if address_key(email) in guards.protected
-        else ""
-        if email and invite.id
-        else HIDDEN + "its address or id"
-    )
+    hold = "" if email and invite.id else HIDDEN + "its address or id"
+    hold = PROTECTED if address_key(email) in guards.protected else hold
     if hold:
         return _hold(email, why, hold, invite.level, None)
     delete = DeleteInvite(organization_id=organization_id, invite_id=str(invite.id))

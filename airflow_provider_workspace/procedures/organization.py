@@ -197,11 +197,8 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
         read_members=lambda: reader.members,
     )
     # A member or an invite; the kind comes before the address. An end may come when the file is correct.
-    going = {
-        address_key(one.name.partition(" ")[2])
-        for one in plan.changes
-        if one.action == "remove" and NOT_ON_ROSTER in one.why
-    }
+    names = [one.name for one in plan.changes if one.action == "remove" and NOT_ON_ROSTER in one.why]
+    going = {address_key(name.partition(" ")[2]) for name in names}
     mistakes: dict[tuple[str | int, ...], str] = {
         ("projects", number, "dashboards", position, "collaborators", row): (
             f"name {person.email} under members too, or not here: 'complete: [members]' would remove them"
@@ -263,15 +260,9 @@ def _collaborators(
 ) -> tuple[dict[str, DashboardCollaborator], list[DashboardCollaborator]]:
     """Read the collaborators of a dashboard: by address, and those without one."""
     keys = {uuid: key for key, uuid in users.items()}
-    rows: dict[str, DashboardCollaborator] = {}
-    nameless: list[DashboardCollaborator] = []
-    for row in read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**ids)) if ids else []:
-        key = keys.get(row.label or "") or address_key((row.user and row.user.email) or "")
-        if key:
-            rows[key] = row
-        else:
-            nameless.append(row)
-    return rows, nameless
+    rows = read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**ids)) if ids else []
+    named = [(keys.get(row.label or "") or address_key((row.user and row.user.email) or ""), row) for row in rows]
+    return {key: row for key, row in named if key}, [row for key, row in named if not key]
 
 
 def _plan_collaborators(

@@ -396,9 +396,9 @@ def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
                 yield (_line(node), f"write {node.value} as a decimal number, or in quotes if it is a text{hint}")
             elif node.tag == TIMESTAMP:
                 try:
-                    yaml.safe_load(node.value)
-                except ValueError as error:
-                    yield (_line(node), f"{node.value} does not exist: {error}")
+                    yaml.SafeLoader("").construct_object(node)
+                except (ValueError, AttributeError):  # the latter for the tag !!timestamp before any text
+                    yield (_line(node), f"{node.value} is no day or time that exists")
         elif isinstance(node, yaml.SequenceNode):
             pending += node.value
         else:

@@ -292,13 +292,8 @@ class WorkspaceSyncIncompleteError(errors.WorkspaceError):
     """
 
     def __init__(self, message: str, causes: Collection[errors.WorkspaceError]) -> None:
-        super().__init__(message, problem="changes-refused")
+        super().__init__(message, problem="changes-refused", permanent=all(cause.permanent for cause in causes))
         self.causes = causes
-
-    @property
-    def permanent(self) -> bool:
-        """Whether the next try would fail as well."""
-        return all(cause.permanent for cause in self.causes)
 
 
 def apply(
@@ -458,7 +453,5 @@ def describe_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list
         return value if isinstance(value, str) and value.strip() else json.dumps(value, ensure_ascii=False)
 
     values = {name: f"{text(value)} -> {text(after[name])}" for name, value in before.items() if name in after}
-    shown = {
-        name: value for name, value in {**before, **after}.items() if name not in END_FIELDS
-    }  # they are in the reason
-    return [f"{name}: {values.get(name) or text(value)}" for name, value in shown.items()]
+    fields = {**before, **after}.items()  # an end is in the reason
+    return [f"{name}: {values.get(name) or text(value)}" for name, value in fields if name not in END_FIELDS]

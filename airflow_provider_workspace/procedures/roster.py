@@ -60,9 +60,7 @@ class Row:
 
     def had(self, level: int | None) -> bool:
         """Return whether a row of the same person gave a level until an end that is over, and this one does not."""
-        return (
-            level is not None and level in [row.level for row in self.ended] and (self.is_over or level != self.level)
-        )
+        return level in {row.level for row in self.ended} - {None} and (self.is_over or level != self.level)
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -154,8 +152,6 @@ def _row_now(periods: list[Row], now: datetime | None) -> Row:
     """Return the row of a person that counts now: the best one whose end is not over, else the last one that is."""
     ended = sorted((row for row in periods if now and row.end.is_over(now)), key=lambda row: row.end.moment)
     active = [row for row in periods if row not in ended]
-    if not ended and len(active) == 1:
-        return active[0]
     best = max(active or ended[-1:], key=lambda row: (-math.inf if row.level is None else row.level, row.end.moment))
     return replace(best, ended=tuple(ended))
 

@@ -1,51 +1,35 @@
-"""End the grants that are over: for the operator and for the command line."""
+"""Give what grants say, and end those that are over: for the operators and for the command line."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
-from datetime import datetime, timezone
+from collections.abc import Callable, Collection
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.procedures.grants import plan_end, plan_given
+from airflow_provider_workspace.procedures.grants import plan_half
 from airflow_provider_workspace.procedures.invites import invite_all
+from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.members import Guards
-from airflow_provider_workspace.procedures.plan import apply
+from airflow_provider_workspace.procedures.plan import Plan, apply
 from airflow_provider_workspace.state.grants import rows_of
+from airflow_provider_workspace.state.variables import utc_now
 from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.state.grants import Grant, GrantRegistry
 
 log = logging.getLogger(__name__)
 
 
-class WorkspaceAccessNotEndedError(WorkspaceError):
-    """
-    Grants are over, and the access could not be taken away.
-
-    :param permanent: whether another try would leave the same
-    """
-
-    problem = "access-not-ended"
-
-    def __init__(self, message: str, *, permanent: bool) -> None:
-        super().__init__(message)
-        self._permanent = permanent
-
-
-def utc_now() -> datetime:
-    """Return the time that decides which grants are over."""
-    return datetime.fromtimestamp(time.time(), timezone.utc)
-
-
 def end_grants(
     registry: GrantRegistry, protected: Collection[Any] = (), *, dry_run: bool = False
-) -> tuple[dict[str, Any], WorkspaceAccessNotEndedError | None]:
+) -> tuple[dict[str, Any], WorkspaceError | None]:
     """
     End the grants that are over; what goes wrong with one person stops no other.
 
@@ -63,7 +47,7 @@ def end_grants(
     for over in people.values():
         said = why = ""
         try:
-            said, why = _end(registry, over, guards, now, dry_run=dry_run)
+            said = _end(registry, over, guards, now, dry_run=dry_run)
         except Exception as error:  # noqa: BLE001 - of one person; the others are ended all the same
             why, permanent = str(error), permanent and getattr(error, "permanent", False)
         log.log(logging.ERROR if why else logging.INFO, "%s: %s", over[-1].user_email, why or said)
@@ -78,39 +62,61 @@ def end_grants(
         return result, None
     named = "; ".join(f"{one['user_email']}: {one['why']}" for one in left)
     msg = f"Do what is said of each, then run this or '{COMMAND} grants --end' again: {len(left)} not ended. {named}"
-    return result, WorkspaceAccessNotEndedError(msg, permanent=permanent)
+    return result, WorkspaceError(msg, problem="access-not-ended", permanent=permanent)
 
 
-def _end(
-    registry: GrantRegistry, over: list[Grant], guards: Guards, now: datetime, *, dry_run: bool
-) -> tuple[str, str]:
-    """End the grants of one person; return what was done, or why they are left."""
-    last, organization_id = over[-1], over[-1].organization_id
-    noted = registry.of_person(last)
+def _end(registry: GrantRegistry, over: list[Grant], guards: Guards, now: datetime, *, dry_run: bool) -> str:
+    """
+    End the grants of one person, and return what was done.
+
+    :raises WorkspaceError: if something is left to people
+    """
+    last, noted = over[-1], registry.of_person(over[-1])
     if last not in noted:
-        return "it was ended or changed meanwhile", ""
+        return "it was ended or changed meanwhile"
     with _open_hook(last) as hook:
-        client = hook.client
-        plan_again = partial(plan_end, client, organization_id, rows_of(noted), guards, now)
+        where = (hook.client, last.organization_id)
+        plan_again = partial(plan_half, *where, rows_of(noted), now, guards)
         plan = plan_again()
         taken = [change for change in plan.changes if change.sends]
         held = [change for change in plan.changes if change.action in ("differs", "unknown") or change.mark == "kept"]
-        invite = partial(invite_all, client, organization_id=organization_id, clock=time.time, monotonic=time.monotonic)
+        invite = partial(invite_all, hook.client, organization_id=where[1], clock=time.time, monotonic=time.monotonic)
         if not dry_run:
-            apply(client, plan, invite, plan_again)
+            apply(hook.client, plan, invite, plan_again)
         if held:
             cure = "Remove them" if last.then is None else f"Set level {last.then}"
             named = "; ".join(f"{change.name}: {change.notes}" for change in held)
-            return "", f"{cure} by hand, or delete the Variable '{last.key}' if they may keep what they have: {named}"
+            msg = f"{cure} by hand, or delete the Variable '{last.key}' if they may keep what they have: {named}"
+            raise WorkspaceError(msg)
+        done = "; ".join(f"{change.name}: {change.notes}" for change in taken) or "they did not have it any more"
+        if dry_run:
+            return done
         # What was noted meanwhile may have been taken with the rest: it is given again.
-        active = [grant for grant in registry.of_person(last) if not grant.is_over(utc_now())]
-        if not dry_run and (taken or any(grant not in noted for grant in active)) and active:
-            give_again = partial(plan_given, client, organization_id, rows_of(active), now)
-            apply(client, give_again(), invite, give_again)
-    if not dry_run:
-        for grant in over:
-            registry.store.delete(grant.key)
-    return "; ".join(f"{change.name}: {change.notes}" for change in taken) or "they did not have it any more", ""
+        active = registry.active(last)
+        if active and (taken or any(grant not in noted for grant in active)):
+            give(*where, active, invite)
+    for grant in over:
+        registry.store.delete(grant.key)
+    return done
+
+
+def give(
+    client: WorkspaceClient, organization_id: str, grants: list[Grant], invite: Callable[[Any], InvitesReport]
+) -> Plan:
+    """Give what active grants of one person say; nothing is taken. Return what was sent, with its outcomes."""
+    plan_again = partial(plan_half, client, organization_id, rows_of(grants), utc_now())
+    plan = plan_again()
+    apply(client, plan, invite, plan_again)
+    return plan
+
+
+def is_refused(error: WorkspaceError) -> bool:
+    """Return whether an error of :func:`give` says for certain that no access was given."""
+    if isinstance(error, WorkspaceInvitesIncompleteError):
+        return all(entry.status in ("failed", "not_sent") for entry in error.report.entries)
+    causes = getattr(error, "causes", [error])
+    found = {(getattr(one, "operation", ""), getattr(one, "outcome", "")) for one in causes}
+    return found <= {("UpdateMember", "rejected"), ("UpdateMember", "not_sent")}
 
 
 def _open_hook(grant: Grant) -> WorkspaceHook:

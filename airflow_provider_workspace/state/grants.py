@@ -16,18 +16,9 @@ from pydantic import ConfigDict
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
-from airflow_provider_workspace.procedures.ends import REMOVED, End
-from airflow_provider_workspace.state.variables import (
-    Note,
-    NoteRegistry,
-    NoteStore,
-    Text,
-    Time,
-    VariableStore,
-    digest,
-    iso,
-    load_note,
-)
+from airflow_provider_workspace.procedures.ends import REMOVED
+from airflow_provider_workspace.state import variables
+from airflow_provider_workspace.state.variables import Note, NoteStore, Text, Time, digest, utc_now
 from airflow_provider_workspace.version_compat import COMMAND
 
 GRANT_PREFIX = "workspace_grant."
@@ -78,20 +69,20 @@ class Grant(Note):
     def row(self) -> dict[str, Any]:
         """The grant as a row of a roster."""
         then = REMOVED if self.then is None else self.then
-        return {"target_email": self.user_email, "level": self.level, "until": iso(self.until), "then": then}
+        return {"target_email": self.user_email, "level": self.level, "until": self.to_dict()["until"], "then": then}
 
     def is_over(self, now: datetime) -> bool:
         """Return whether the end has passed."""
-        return End(until=iso(self.until)).is_over(now)
+        return now.timestamp() > self.until
 
 
-class GrantRegistry(NoteRegistry[Grant, NoteStore]):
+class GrantRegistry(variables.NoteRegistry[Grant, NoteStore]):
     """Reads and writes grants."""
 
-    def load(self, key: str, text: str) -> Grant:
-        return load_note(Grant, key, text)
+    model = Grant
 
-    def describe_unreadable(self, key: str, why: str) -> str:
+    @staticmethod
+    def describe_unreadable(key: str, why: str) -> str:
         msg = f"Correct the Variable of a grant, or take the access away by hand and delete it: '{key}', {why}"
         return with_problem(msg, "grant-unreadable")
 
@@ -111,6 +102,10 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
                 raise WorkspaceError(self.describe_unreadable(key, why), problem="grant-unreadable")
         return found
 
+    def active(self, grant: Grant) -> list[Grant]:
+        """Return the grants of the person of a grant that are not over now."""
+        return [one for one in self.of_person(grant) if not one.is_over(utc_now())]
+
 
 def rows_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
     """Return grants of one person as rows of a roster; of those that end together, the one with the highest level."""
@@ -118,6 +113,5 @@ def rows_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
     return [grant.row for grant in {int(grant.until): grant for grant in highest_last}.values()]
 
 
-def grant_variables() -> VariableStore:
-    """Return the store of grants for tasks."""
-    return VariableStore(GRANT_PREFIX, "workspace_grants", f"Access for a while: {COMMAND} grants shows it.")
+# The store of grants for tasks.
+VARIABLES = variables.VariableStore(GRANT_PREFIX, "workspace_grants", f"Access for a while: {COMMAND} grants shows it.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import random
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -137,9 +138,14 @@ class VariableStore:
         raise WorkspaceError(f"Try again: other tasks keep overwriting the Variable '{self.index}'. Nothing was sent.")
 
 
-def iso(time: float) -> str:
+def utc_now() -> datetime:
+    """Return the time that decides which ends are over."""
+    return datetime.fromtimestamp(time.time(), timezone.utc)
+
+
+def iso(seconds: float) -> str:
     """Format a time as ISO 8601."""
-    return datetime.fromtimestamp(time, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def parse_time(value: object) -> float:
@@ -178,36 +184,39 @@ N = TypeVar("N", bound=Note)
 S = TypeVar("S", bound=NoteStore)
 
 
-def load_note(model: type[N], key: str, text: str) -> N:
-    """
-    Parse the value of a Variable.
-
-    :raises ValueError: if it is not a note, or that of another key, under which changes would be written
-    """
-    try:
-        note = model.model_validate_json(text)
-    except ValidationError as error:
-        raise ValueError(explain(model, error)) from None
-    if note.key != key:
-        raise ValueError("its fields are those of another key")
-    return note
-
-
 class NoteRegistry(Generic[N, S]):
-    """Reads notes, and names the Variables that are none."""
+    """Reads notes of a model, and names the Variables that are none."""
+
+    model: type[N]
 
     def __init__(self, store: S) -> None:
         self.store = store
         self.unreadable: dict[str, str] = {}
         """Keys of Variables that are no note or cannot be read, and why."""
 
-    def load(self, key: str, text: str) -> N:
-        """Parse the value of a Variable; see :func:`load_note`."""
-        raise NotImplementedError
+    @classmethod
+    def load(cls, key: str, text: str) -> N:
+        """
+        Parse the value of a Variable.
 
-    def describe_unreadable(self, key: str, why: str) -> str:
+        :raises ValueError: if it is not a note, or that of another key, under which changes would be written
+        """
+        try:
+            note = cls.model.model_validate_json(text)
+        except ValidationError as error:
+            raise ValueError(explain(cls.model, error)) from None
+        if note.key != key:
+            raise ValueError("its fields are those of another key")
+        return note
+
+    @staticmethod
+    def describe_unreadable(key: str, why: str) -> str:
         """Return what to do about a Variable that is no note."""
         raise NotImplementedError
+
+    def keys(self, prefix: str, end: str = "") -> list[str]:
+        """Return the keys that begin and end in this way."""
+        return [key for key in self.store.list_keys() if key.startswith(prefix) and key.endswith(end)]
 
     def find(self, prefix: str, *, skip_failed: bool = False) -> list[N]:
         """
@@ -217,12 +226,10 @@ class NoteRegistry(Generic[N, S]):
         :raises WorkspaceError: if Airflow cannot read a Variable that it lists
         """
         found: list[N | None] = []
-        for key in self.store.list_keys():
-            if not key.startswith(prefix):
-                continue
+        for key in self.keys(prefix):
             try:
                 found.append(self.read(key))
-            except WorkspaceError as error:
+            except WorkspaceError as error:  # noqa: PERF203 - a few rounds
                 if not skip_failed:
                     raise
                 self.unreadable[key] = str(error)

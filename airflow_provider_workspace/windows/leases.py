@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
-from airflow_provider_workspace.state.variables import Note, NoteRegistry, NoteStore, Text, Time, digest, load_note
+from airflow_provider_workspace.state.variables import Note, NoteRegistry, NoteStore, Text, Time, digest
 from airflow_provider_workspace.version_compat import COMMAND
 
 log = logging.getLogger(__name__)
@@ -217,11 +217,30 @@ class LeaseStore(NoteStore, Protocol):
 class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
     """Reads and writes leases."""
 
-    def load(self, key: str, text: str) -> Lease:
-        return load(key, text)
+    model = Lease
 
-    def describe_unreadable(self, key: str, why: str) -> str:
-        return describe_unreadable(key, why)
+    @classmethod
+    def load(cls, key: str, text: str) -> Lease:
+        """
+        Parse the value of a Variable; what nobody resumes, was paused later, or is still to come, was not resumed.
+
+        :raises ValueError: if it is not a lease, or that of another key, under which changes would be written
+        """
+        lease = super().load(key, text)
+        resumed, soon = lease.state == "closing" and lease.closer, time.time() + 60
+        if lease.resumed_at is not None and not (resumed and (lease.paused_at or 0.0) <= lease.resumed_at < soon):
+            log.warning("The Variable '%s' contradicts itself: its resumed_at is ignored, and the export resumed.", key)
+            lease = lease.model_copy(update={"resumed_at": None})
+        return lease
+
+    @staticmethod
+    def describe_unreadable(key: str, why: str) -> str:
+        export_id = key.removeprefix(LEASE_PREFIX).partition(".")[2].rpartition(".")[0] or "EXPORT_ID"
+        msg = (
+            f"If no closing task of its window is left to repair the Variable '{key}', run '{COMMAND} resume "
+            f"{export_id}' first, then delete it: {why.rstrip('.')}."
+        )
+        return with_problem(msg, "lease-unreadable")
 
     def all(self, *, window: Window | None = None, skip_failed: bool = False) -> list[Lease]:
         """
@@ -234,7 +253,7 @@ class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
 
     def keys_of(self, export_key: str) -> list[str]:
         """Return the keys of all leases of an export; see :func:`export_key`."""
-        return [key for key in self.store.list_keys() if key.startswith(LEASE_PREFIX) and key.endswith(export_key)]
+        return self.keys(LEASE_PREFIX, export_key)
 
     def other_keys(self, lease: Lease) -> list[str]:
         """Return the keys of the leases of other windows on the same export."""
@@ -306,30 +325,6 @@ def dump(lease: Lease) -> str:
     return json.dumps(lease.to_dict())
 
 
-def load(key: str, text: str) -> Lease:
-    """
-    Parse the value of a Variable; what nobody resumes, what was paused later, or is still to come, was not resumed.
-
-    :raises ValueError: if it is not a lease, or that of another key, under which changes would be written
-    """
-    lease = load_note(Lease, key, text)
-    resumed, soon = lease.state == "closing" and lease.closer, time.time() + 60
-    if lease.resumed_at is not None and not (resumed and (lease.paused_at or 0.0) <= lease.resumed_at < soon):
-        log.warning("The Variable '%s' contradicts itself: its resumed_at is ignored, and the export resumed.", key)
-        lease = lease.model_copy(update={"resumed_at": None})
-    return lease
-
-
 def window_of(key: str) -> str:
     """Return the :attr:`Window.id` in the key of a lease."""
     return key.removeprefix(LEASE_PREFIX).partition(".")[0]
-
-
-def describe_unreadable(key: str, why: str) -> str:
-    """Return what to do about a Variable that is not a lease."""
-    export_id = key.removeprefix(LEASE_PREFIX).partition(".")[2].rpartition(".")[0] or "EXPORT_ID"
-    msg = (
-        f"If no closing task of its window is left to repair the Variable '{key}', run '{COMMAND} resume {export_id}' "
-        f"first, then delete it: {why.rstrip('.')}."
-    )
-    return with_problem(msg, "lease-unreadable")

@@ -18,7 +18,7 @@ from airflow_provider_workspace.errors import WorkspaceRequestError, WorkspaceSt
 from airflow_provider_workspace.state.variables import iso
 from airflow_provider_workspace.version_compat import COMMAND
 from airflow_provider_workspace.windows.lease_requests import NotedRequests
-from airflow_provider_workspace.windows.leases import Noted, WindowClosedError, describe_unreadable, window_of
+from airflow_provider_workspace.windows.leases import LeaseRegistry, Noted, WindowClosedError, window_of
 from airflow_provider_workspace.windows.state import WORK_ENDED, WindowState, find_states, still_holding, window_state
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def describe_sweep(windows: Iterable[dict[str, Any]], unreadable: Mapping[str, s
         ]
         said = "; ".join(filter(None, results)) or "nothing left to resume"
         lines.append(f"Window {row['window']} ({WindowState(row['state'], row['why'])}): {said}.")
-    return "\n".join([*lines, *(describe_unreadable(key, why) for key, why in unreadable.items())])
+    return "\n".join([*lines, *(LeaseRegistry.describe_unreadable(key, why) for key, why in unreadable.items())])
 
 
 def raise_still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn:

@@ -17,7 +17,7 @@ GRANT: dict[str, Any] = {
     "reason": "rollout",
     "retries": 0,
 }
-PARAMS = {"who": "mina.member@example.com", "level": Param("admin", type="string"), "seconds": 120}
+PARAMS: Any = {"who": "mina.member@example.com", "level": Param("admin", type="string"), "seconds": 120}
 
 with DAG("grant", schedule=None, params=PARAMS):
     WorkspaceGrantAccessOperator(**GRANT)

@@ -19,7 +19,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, say, writes
 from tests.interruptions import Interruptions
-from tests.task_instance import Killed, Question, Task
+from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def operator(email: str = MINA, level: Any = 8, **arguments: Any) -> WorkspaceGr
     return WorkspaceGrantAccessOperator(user_email=email, level=level, **arguments)
 
 
-def give(*arguments: Any, run_id: str = "run", try_number: int = 1, **others: Any) -> Any:
+def give(*arguments: Any, run_id: str = "run", try_number: int = 1, store: Any = None, **others: Any) -> Any:
     ti = SimpleNamespace(dag_id="dag", run_id=run_id, task_id="grant", map_index=-1, xcom_push=lambda **_: None)
     ti.try_number = try_number
-    context: Any = {"ti": ti, "dag_run": SimpleNamespace(triggering_user_name="ruth")}
+    context: Any = {"ti": ti, "dag_run": SimpleNamespace(triggering_user_name="ruth"), "task_state_store": store}
     return operator(*arguments, **others).execute(context)
 
 
@@ -166,24 +166,26 @@ def test_the_last_owner_and_protected_people_are_not_lowered(
 def test_a_killed_task_is_ended_and_a_retry_keeps_its_end(
     sandbox: SandboxServer, notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    interrupt = Interruptions(monkeypatch)
+    interrupt, store = Interruptions(monkeypatch), TaskStore()
     interrupt.before("PATCH")
     with pytest.raises(Killed):
-        give()
+        give(store=store)
     (key,) = keys(notes)
     until = json.loads(notes.values[key])["until"]
     clock.advance(60)
     interrupt.after("PATCH")
     with pytest.raises(Killed):
-        give(try_number=2)
-    again = give(try_number=3)
+        give(try_number=2, store=store)
+    again = give(try_number=3, store=store)
     assert (again["until"], again["granted"], level_of(MINA)) == (until, True, 8)
     with pytest.raises(AirflowFailException, match=r"Start a new run .*has level 8"):
         give(MINA, 9)
     clock.advance(HOUR)
     with pytest.raises(AirflowFailException, match=r"Start a new run .*is over"):
-        give(try_number=4)
+        give(try_number=4, store=store)
     assert len(end()["ended"]) == 1
+    with pytest.raises(AirflowFailException, match=r"Start a new run .*is over"):
+        give(try_number=5, store=store)
     assert (level_of(MINA), effects(sandbox)) == (1, ["update_member"] * 2)
 
 

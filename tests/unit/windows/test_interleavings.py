@@ -22,7 +22,7 @@ from tests.unit.windows.simulation import World, build
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Disable logging, and parse each lease once: there are millions of lines, and only a few leases."""
-    monkeypatch.setattr(leases, "load", lru_cache(100_000)(leases.load))
+    monkeypatch.setattr(leases.LeaseRegistry, "load", staticmethod(lru_cache(100_000)(leases.LeaseRegistry.load)))
     monkeypatch.setattr(lease_requests, "read_state", lambda world, *_: world.read_state())
     logging.disable(logging.CRITICAL)
     yield

@@ -386,49 +386,35 @@ def access_review(
     :param task_args: arguments for each of the tasks, such as ``pool``; by default they have 3 retries
     :return: the task group
     """
-    from airflow_provider_workspace.operators import access_review as tasks
+    from airflow.sdk import chain
 
-    common: dict[str, Any] = {
-        "evidence": evidence,
-        "dashboards": dashboards,
-        "protected": protected,
-        "owner_level": owner_level,
-        "organization_id": default_argument("organization_id", None) if organization_id is None else organization_id,
-        "workspace_conn_id": workspace_conn_id or default_argument("workspace_conn_id", "workspace_default"),
-        **TASK_DEFAULTS,
-        **task_args,
+    from airflow_provider_workspace.operators import access_review as review
+
+    where = {"organization_id": organization_id, "workspace_conn_id": workspace_conn_id}
+    common = {"evidence": evidence, "dashboards": dashboards, "protected": protected, "owner_level": owner_level}
+    common |= {**{name: value for name, value in where.items() if value is not None}, **TASK_DEFAULTS, **task_args}
+    asked = {"reviewers": reviewers, "review_timeout": review_timeout, "notifiers": notifiers}
+    tasks: dict[type[WorkspaceOperator], tuple[str, str, dict[str, Any]]] = {
+        review.WorkspaceReadPopulationOperator: ("read_population", "Read who has access", {}),
+        review.WorkspaceDecideAccessOperator: ("decide", "Decide who keeps access", asked),
+        review.WorkspaceApplyDecisionsOperator: (
+            *("apply_decisions", "Do what was decided"),
+            {"max_removals": max_removals, "dry_run": dry_run},
+        ),
+        review.WorkspaceCloseReviewOperator: ("close_review", "Prove it", {"trigger_rule": "all_done"}),
     }
     with TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove") as group:
-        read = tasks.WorkspaceReadPopulationOperator(
-            task_id="read_population",
-            task_display_name="Read who has access",
-            doc_md="Reads members, open invites and collaborators. Sends nothing.",
-            **common,
+        chain(
+            *(
+                cls(
+                    task_id=task_id,
+                    task_display_name=name,
+                    doc_md=(cls.__doc__ or "").split(". ")[0],
+                    **{**common, **own},
+                )
+                for cls, (task_id, name, own) in tasks.items()
+            )
         )
-        decide = tasks.WorkspaceDecideAccessOperator(
-            task_id="decide",
-            task_display_name="Decide who keeps access",
-            doc_md="Waits for a reviewer, under **Required Actions**. Without an answer the run fails.",
-            reviewers=reviewers,
-            review_timeout=review_timeout,
-            notifiers=notifiers,
-            **common,
-        )
-        done = tasks.WorkspaceApplyDecisionsOperator(
-            task_id="apply_decisions",
-            task_display_name="Do what was decided",
-            doc_md="Removes and lowers those who were decided, unless something changed since.",
-            max_removals=max_removals,
-            dry_run=dry_run,
-            **common,
-        )
-        close = tasks.WorkspaceCloseReviewOperator(
-            task_id="close_review",
-            task_display_name="Prove it",
-            doc_md="Runs also **if an earlier task failed**. Reads again who has access, and closes the evidence.",
-            **{**common, "trigger_rule": "all_done"},
-        )
-        read >> decide >> done >> close
     return group
 
 

@@ -147,7 +147,6 @@ def await_answer(
     ti_id: Any,
     options: list[str],
     seconds: float | None,
-    *,
     method_name: str,
     kwargs: dict[str, Any],
     params: Mapping[str, Any],

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
-from airflow_provider_workspace.hooks.files import file_at
+from airflow_provider_workspace.hooks.files import StoredFile, is_stored
 from airflow_provider_workspace.procedures.review import reviewed
 
 log = logging.getLogger(__name__)
 
 POPULATION, TABLE, DECISIONS, LAST_LOOK = "population.json", "population.csv", "decisions.json", "last_look.json"
 PAGE, REVIEW = "review.md", "review.json"
-# What the evidence of a review says when everything that was decided is done.
+# The state of a review of which everything that was decided is done.
 COMPLETE = "complete"
 
 
@@ -27,21 +27,19 @@ class Evidence:
 
     :param parent: folder with the evidence of all reviews: a path on this machine or the URL of an object store
     :param run_id: Dag run of the review
-    :param names: what else tells reviews of one run apart: Dag, task group, map index
+    :param names: what else tells reviews of one run apart: Dag, map index, task group
     """
 
-    def __init__(self, parent: Any, run_id: str, names: Iterable[Any]) -> None:
-        self.parent = file_at(parent, "evidence")
-        digest = sha256(json.dumps([run_id, *names]).encode()).hexdigest()[:8]
+    def __init__(self, parent: Any, run_id: str, *names: str) -> None:
+        self.parent = StoredFile(parent if is_stored(parent) else f"file://{Path(parent).absolute()}")
         safe = re.sub(r"[^\w.-]+", "_", run_id, flags=re.ASCII)[:100]
-        self.name = f"{safe}-{digest}"
-        self.path = self.parent.path / self.name
+        self.path = self.parent.path / f"{safe}-{sha256(json.dumps([run_id, *names]).encode()).hexdigest()[:8]}"
 
     def __str__(self) -> str:
-        return str(self.path)
+        return str(self.path).removeprefix("file://")
 
     def read(self, name: str) -> Any:
-        """Return the content of a JSON file; ``None`` if it does not exist."""
+        """Return the content of a file, JSON or text; ``None`` if it does not exist."""
         return _read(self.path / name)[0]
 
     def digest(self, name: str) -> str:
@@ -55,45 +53,44 @@ class Evidence:
         :raises WorkspaceError: if the file exists with other content, or cannot be written
         """
         text = content if isinstance(content, str) else json.dumps(content, indent=1, sort_keys=True) + "\n"
-        file_at(self.path / name, "evidence").write_once(text.encode(errors="backslashreplace"))
+        StoredFile(self.path / name).write_once(text.encode(errors="backslashreplace"))
 
     def names(self, start: str = "") -> list[str]:
         """Return the names of the files, those with a higher number later."""
-        found = (path.name for path in file_at(self.path).entries() if path.name.startswith(start))
+        found = (path.name for path in StoredFile(self.path).entries() if path.name.startswith(start))
         return sorted(found, key=lambda name: (len(name), name))
 
-    def previous(self, service: str, organization_id: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    def previous(self, **where: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
         """
-        Return what the latest complete review of an organization beside this one left, and where its evidence is.
+        Return what the latest complete review beside this one left, and where its evidence is.
 
+        :param where: service and organization
         :raises WorkspaceInputError: if it is not what that review says it is
         """
-        found: list[tuple[str, Any, Mapping[str, Any]]] = []
+        found: list[tuple[str, Any, Any]] = []
         for path in self.parent.entries():
             try:
-                review = _read(path / REVIEW)[0] if path.name != self.name else None
+                review = _read(path / REVIEW)[0] or {}
             except WorkspaceError as error:
                 log.warning("Not compared with the review in %s: %s", path, error)
                 continue
-            wanted = {"state": COMPLETE, "service": service, "organization_id": organization_id}
-            if isinstance(review, dict) and review.items() >= wanted.items():
-                found.append((str(review.get("read_at")), path, review))
+            if review.items() >= {"state": COMPLETE, **where}.items():
+                found.append((review["read_at"], path, review["files"]))
         if not found:
             return None, None
-        read_at, path, review = max(found, key=lambda each: each[0])
+        read_at, path, digests = max(found, key=lambda each: each[0])
         files = {name: _read(path / name) for name in (POPULATION, LAST_LOOK)}
         for name, (_, digest) in files.items():
-            if digest != review["files"].get(name):
+            if digest != digests[name]:
                 msg = f"Restore {path / name}, or move its folder elsewhere: it is not the file of that review"
                 raise WorkspaceInputError(msg, problem="evidence-changed")
-        (population, digest), (last_look, _) = files.values()
-        left = reviewed(population, last_look)
-        return left, {"folder": path.name, "read_at": read_at, "sha256": digest}
+        left = reviewed(files[POPULATION][0], files[LAST_LOOK][0])
+        return left, {"folder": path.name, "read_at": read_at, "sha256": digests[POPULATION]}
 
 
 def _read(path: Any) -> tuple[Any, str]:
     """Return the content of a file, JSON or text, and its digest; nothing if it does not exist."""
-    file = file_at(path, "evidence")
+    file = StoredFile(path)
     try:
         text, digest = file.read_with_digest()
         return json.loads(text) if file.suffix == ".json" else text, digest

@@ -33,17 +33,16 @@ SHARED = "the URL of an object store, such as s3://conn_id@bucket/report.csv, or
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def file_at(path: Any, argument: str = "path") -> Any:
+def file_at(path: Any) -> Any:
     """
     Return the file of a path; ``None`` for ``None``.
 
     :param path: path on this machine, or an ``airflow.sdk.ObjectStoragePath`` or its URL, such as
         ``s3://conn_id@bucket/team.csv``
-    :param argument: name of the argument that holds it, for messages
     :raises WorkspaceConfigError: if the connection in the URL does not exist
     :raises WorkspaceInputError: if it is no path, the URL is invalid, or no provider for its scheme is installed
     """
-    return None if path is None else StoredFile(path) if is_stored(path) else LocalFile(path, argument)
+    return None if path is None else StoredFile(path) if is_stored(path) else LocalFile(path, "path")
 
 
 def is_stored(path: Any) -> bool:
@@ -89,27 +88,6 @@ class _File:
 
     def read_bytes(self, size: int) -> bytes:
         raise NotImplementedError
-
-    def create(self, content: bytes) -> None:
-        raise NotImplementedError
-
-    def entries(self) -> list[Any]:
-        """Return the paths in this folder; none if it does not exist."""
-        return [*self.path.iterdir()] if self.path.is_dir() else []
-
-    def write_once(self, content: bytes) -> None:
-        """
-        Create the file, with its folder on this machine. If it exists with the same content, an earlier try wrote it.
-
-        :raises WorkspaceInputError: if it exists with other content
-        :raises WorkspaceStorageError: if it cannot be written
-        """
-        try:
-            self.create(content)
-        except FileExistsError:
-            if self.read_bytes(len(content) + 1) != content:
-                msg = f"Start a new run: {self} exists with other content, and is never overwritten"
-                raise WorkspaceInputError(msg, problem="file-exists") from None
 
 
 class StoredFile(_File):
@@ -160,17 +138,28 @@ class StoredFile(_File):
         with self._clear_errors("written"), self.path.open(mode) as file:
             file.write(content)
 
-    def create(self, content: bytes) -> None:
-        with self._clear_errors("written"):
-            if self.path.protocol == "file":  # elsewhere it could create a bucket
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.write(content, "xb")
+    def write_once(self, content: bytes) -> None:
+        """
+        Create the file, on a disk with its folder. If it exists with the same content, an earlier try wrote it.
+
+        :raises WorkspaceInputError: if it exists with other content
+        :raises WorkspaceStorageError: if it cannot be written
+        """
+        try:
+            with self._clear_errors("written"):
+                if self.path.protocol == "file":  # elsewhere it could create a bucket
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.write(content, "xb")
+        except FileExistsError:
+            if self.read_bytes(len(content) + 1) != content:
+                msg = f"Start a new run: {self} exists with other content, and is never overwritten"
+                raise WorkspaceInputError(msg, problem="file-exists") from None
 
     def entries(self) -> list[Any]:
         """Return the paths in this folder; none if it does not exist."""
         with self._clear_errors("read"):
             self.fs.invalidate_cache()
-            return super().entries()
+            return [*self.path.iterdir()] if self.path.is_dir() else []
 
     @contextmanager
     def _clear_errors(self, done: str) -> Iterator[None]:
@@ -185,7 +174,7 @@ class StoredFile(_File):
             yield
         except (WorkspaceError, FileExistsError):
             raise
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             if done == "read":
                 raise WorkspaceInputError(f"There is no file {self}", problem="file-missing") from None
             raise WorkspaceStorageError(f"There is no bucket or folder for the file {self}", permanent=True) from None
@@ -215,12 +204,12 @@ class LocalFile(_File):
     def __init__(self, path: Any, argument: str) -> None:
         if not isinstance(path, str | os.PathLike):
             raise WorkspaceInputError(f"{argument} must be the name of a file, not {type_name(path)}")
-        self.argument, self.path = argument, Path(path).absolute()  # errors show all of it
+        self.path = Path(path).absolute()  # errors show all of it
 
     def read_bytes(self, size: int) -> bytes:
         try:
             mode = self.path.stat().st_mode
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             raise WorkspaceInputError(f"There is no file {self} on this worker", problem="file-missing") from None
         except ValueError as error:  # such as a null byte
             raise WorkspaceInputError(f"{self} is not a path: {error}") from None
@@ -259,24 +248,13 @@ class LocalFile(_File):
         except (OSError, ValueError) as error:  # ValueError: a name that no file can have
             with suppress(OSError, ValueError):
                 part.unlink()
-            raise self._not_written(error, "report_path", "The report ") from None
-
-    def create(self, content: bytes) -> None:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("xb") as file:
-                file.write(content)
-        except FileExistsError:
-            raise
-        except (OSError, ValueError) as error:
-            raise self._not_written(error, self.argument) from None
-
-    def _not_written(self, error: Any, argument: str, what: str = "") -> WorkspaceStorageError:
-        kinds = (FileNotFoundError, NotADirectoryError, PermissionError, ValueError)
-        permanent = isinstance(error, kinds) or error.errno == errno.EROFS  # which is no PermissionError
-        cure = f"Set {argument} to {SHARED} that workers may write. " if permanent else ""
-        why = getattr(error, "strerror", None) or error
-        return WorkspaceStorageError(f"{cure}{what}{self} cannot be written: {why}", permanent=permanent)
+            kinds = (FileNotFoundError, NotADirectoryError, PermissionError, ValueError)
+            permanent = isinstance(error, kinds) or error.errno == errno.EROFS  # which is no PermissionError
+            cure = f"Set report_path to {SHARED} that workers may write. " if permanent else ""
+            why = getattr(error, "strerror", None) or error
+            raise WorkspaceStorageError(
+                f"{cure}The report {self} cannot be written: {why}", permanent=permanent
+            ) from None
 
 
 def open_report(path: Any, *how: Any) -> ReportFile | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.operators import arguments as kinds
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 # The only option of the question: the form says what is decided.
 DONE = "Done"
-NOT_DECIDED = "not-decided"
+# How the names of files begin of which each try writes one.
+NOT_DECIDED, TRIES = "not-decided", "done-"
 
 
 class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
@@ -44,52 +45,47 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
     owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
 
-    def open(self, hook: WorkspaceHook, *needed: str) -> tuple[Evidence, list[Any]]:
+    def open(self, hook: WorkspaceHook, *needed: str) -> tuple[Evidence, Any, Any]:
         """
         Return the evidence with the population and the decisions, each ``None`` if it is not there.
 
         :param needed: what must be there for a task that goes on with the review; it must still be open
-        :raises WorkspaceInputError: if the evidence is closed, is of another organization, or was changed
+        :raises WorkspaceInputError: if the review cannot go on
         """
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.evidence import DECISIONS, POPULATION, REVIEW, Evidence
 
-        ti = self._context.get("ti")
-        names = [getattr(ti, "dag_id", ""), self.task_id.rpartition(".")[0], getattr(ti, "map_index", -1)]
-        evidence = Evidence(self.evidence, str(getattr(ti, "run_id", "")), names)
-        population, decided = evidence.read(POPULATION), evidence.read(DECISIONS)
-        where = self.where(hook)
-        if population and not population.items() >= where.items():
-            was = f"{population['organization_id']} at {population['service']}"
-            raise WorkspaceInputError(f"Start a new run: {evidence} is of {was}, not of {' at '.join(where.values())}")
-        if decided and decided["population_sha256"] != evidence.digest(POPULATION):
-            msg = f"Start a new run: {POPULATION} in {evidence} was changed since somebody decided"
-            raise WorkspaceInputError(msg, problem="evidence-changed")
-        if needed and evidence.read(REVIEW):
-            raise WorkspaceInputError(f"Start a new run: the review in {evidence} is closed", problem="review-closed")
-        found = {POPULATION: population, DECISIONS: decided}
-        for name in needed:
-            if not found[name]:
-                raise WorkspaceInputError(f"Run the tasks before this one first: there is no {name} in {evidence}")
-        return evidence, [population, decided]
+        run_id, *names = (str(getattr(self._context.get("ti"), name, "")) for name in ("run_id", "dag_id", "map_index"))
+        evidence = Evidence(self.evidence, run_id, *names, self.task_id.rpartition(".")[0])
+        found = {name: evidence.read(name) for name in (POPULATION, DECISIONS)}
+        population, decided = found.values()
+        problems = {
+            "is of another organization": population and not population.items() >= self.where(hook).items(),
+            "is closed": needed and evidence.read(REVIEW),
+            "has another population now": decided and decided["population_sha256"] != evidence.digest(POPULATION),
+            **{f"has no {name}, which an earlier task writes": not found[name] for name in needed},
+        }
+        for what, applies in problems.items():
+            if applies:
+                raise WorkspaceInputError(f"Start a new run: the review in {evidence} {what}", problem="review-ended")
+        return evidence, population, decided
 
     def where(self, hook: WorkspaceHook) -> dict[str, str]:
+        """Return the organization and the service."""
         organization_id = hook.organization_or_default(self.organization_id)
         return {"organization_id": organization_id, "service": hook.client.settings.base_url}
 
     def read_now(self, hook: WorkspaceHook, previous: Any = None) -> dict[str, Any]:
         """Read who has access now."""
         from airflow_provider_workspace.procedures.review import read_population
-        from airflow_provider_workspace.state.ending import utc_now
 
-        dashboards = [
-            one if isinstance(one, Mapping) else {"project_id": hook.project_or_default(), "dashboard_id": one}
-            for one in self.dashboards
-        ]
-        organization_id = hook.organization_or_default(self.organization_id)
-        return read_population(hook.client, organization_id, dashboards=dashboards, previous=previous, now=utc_now())
+        ids = [one if isinstance(one, Mapping) else {"dashboard_id": one} for one in self.dashboards]
+        dashboards = [{"project_id": one.get("project_id") or hook.project_or_default(), **one} for one in ids]
+        how = {"dashboards": dashboards, "previous": previous, "now": datetime.now(timezone.utc)}
+        return read_population(hook.client, self.where(hook)["organization_id"], **how)
 
     def guards(self) -> Any:
+        """Return whom the review neither removes nor lowers."""
         from airflow_provider_workspace.procedures.members import Guards
 
         return Guards.read(self.protected, self.owner_level)
@@ -107,7 +103,7 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
         from airflow_provider_workspace.hooks.files import csv_text
         from airflow_provider_workspace.procedures.review import COLUMNS, csv_rows
 
-        evidence, (population, _) = self.open(hook)
+        evidence, population, _ = self.open(hook)
         if population:
             self.log.info("%s was read at %s, by an earlier try.", POPULATION, population["read_at"])
         else:
@@ -115,12 +111,9 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
             population = self.read_now(hook, previous) | {"previous": found}
             evidence.write(POPULATION, population)
         evidence.write(TABLE, csv_text(COLUMNS, csv_rows(population)))
-        counts = {
-            "people": len(population["people"]),
-            "to_look_at": sum(bool(one["look"]) for one in population["people"]),
-        }
-        self.log.info("%s have access, %s to look at: %s", *counts.values(), evidence)
-        return {"folder": str(evidence), "read_at": population["read_at"], **counts}
+        people, first = len(population["people"]), sum(bool(one["look"]) for one in population["people"])
+        self.log.info("%s have access, %s to look at first: %s", people, first, evidence)
+        return {"folder": str(evidence), "read_at": population["read_at"], "people": people, "to_look_at": first}
 
 
 class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
@@ -152,26 +145,22 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.evidence import DECISIONS, POPULATION
 
-        evidence, (population, decided) = self.open(hook, POPULATION)
+        evidence, population, decided = self.open(hook, POPULATION)
         if decided:
             self.log.info("Decided at %s by %s; start a new run to decide again.", decided["at"], decided["by"]["name"])
         elif self._answer is None:
             self._ask(hook, evidence, population)
         else:
-            given = {"at": str(self._answer.get("responded_at")), "by": self._answer.get("responded_by_user")}
-            given |= {"answer": self._answer.get("params_input"), "reviewers": self.reviewers}
+            decided = {"at": str(self._answer.get("responded_at")), "by": self._answer.get("responded_by_user")}
+            decided |= {"answer": self._answer.get("params_input"), "reviewers": self.reviewers}
             try:
-                decided = given | self._decide(population, evidence.digest(POPULATION))
+                decided |= self._decide(population, evidence.digest(POPULATION))
             except WorkspaceInputError as error:
-                evidence.write(f"{NOT_DECIDED}-{self.try_identity()[1]}.json", {**given, "why": str(error)})
+                evidence.write(f"{NOT_DECIDED}-{self.try_identity()[1]}.json", {**decided, "why": str(error)})
                 raise
             evidence.write(DECISIONS, decided)
-        return {
-            "folder": str(evidence),
-            "by": decided["by"],
-            "at": decided["at"],
-            "counts": _counts(decided["decisions"]),
-        }
+        counts = Counter(map(str, decided["decisions"].values()))
+        return {"folder": str(evidence), "by": decided["by"], "at": decided["at"], "counts": dict(counts)}
 
     def _ask(self, hook: WorkspaceHook, evidence: Evidence, population: dict[str, Any]) -> NoReturn:
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -181,43 +170,42 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         if not self.reviewers:
             raise WorkspaceInputError("Name one or more reviewers: a review is decided by somebody who is named")
         subject = f"Who keeps access to {describe_organization(hook.client.settings, population['organization_id'])}?"
-        body, about = question_of(population, str(evidence)), {"population": evidence.digest(POPULATION)}
+        form = {"options": [DONE], "body": question_of(population, str(evidence)), "params": form_of(population)}
         wait = (self.reviewers, self.review_timeout, self.notifiers)
+        told = {"population": evidence.digest(POPULATION)}
         self.log.info("Waiting until everybody is decided, under Required Actions.")
-        form = form_of(population)
-        ask_and_wait(self, self._context, [DONE], subject, body, wait, "access reviewed", about, form)
+        ask_and_wait(self, self._context, wait, "access reviewed", told, subject=subject, **form)
 
     def _decide(self, population: dict[str, Any], digest: str) -> dict[str, Any]:
         """Return what the answer decides."""
         from airflow_provider_workspace.api.comparison import address_key
         from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.hooks.evidence import POPULATION
         from airflow_provider_workspace.procedures.review import read_answer, read_exceptions
 
         event: Mapping[str, Any] = self._answer or {}
         user, answer = event.get("responded_by_user"), event.get("params_input") or {}
-        if "error" in event:
-            why = "nobody answered in time" if event.get("error_type") == "timeout" else event["error"]
-            raise WorkspaceInputError(f"Start a new run to ask again: {why}", problem="not-reviewed")
-        if not user or event.get("chosen_options") != [DONE] or digest != self._asked:
-            what = "nobody answered it" if not user else "it is no answer to this question"
-            raise WorkspaceInputError(f"Start a new run to ask again: {what}", problem="answer-refused")
+        why = "nobody answered" if not user else "" if event.get("chosen_options") == [DONE] else "it is another answer"
+        why = (event["error"] or "nobody answered in time") if "error" in event else why
+        if why or not user or digest != self._asked:
+            why = why or f"{POPULATION} is another one now"
+            raise WorkspaceInputError(f"Start a new run to ask again: {why}", problem="answer-refused")
         rows, file = self._rows_of_file(answer)
         decisions = read_answer(population, answer, rows)
-        people = {address_key(row["email"] or "") for row in population["people"]} - {""}
         names = {address_key(str(user.get(name) or "")) for name in ("id", "name")}
-        reviewed = bool(names & people) if any("@" in name for name in names) else None
+        is_reviewed = any(address_key(row["email"] or "-") in names for row in population["people"])
         return {
             "population_sha256": digest,
             "decisions": decisions,
             "exceptions": read_exceptions(answer),
             "decisions_file": file,
-            "reviewer_is_reviewed": reviewed,  # null: the name of the Airflow user is no address
+            # Null: the name of the Airflow user is no address.
+            "reviewer_is_reviewed": is_reviewed if "@" in str(names) else None,
         }
 
-    def _rows_of_file(self, answer: Mapping[str, Any]) -> tuple[list[dict[str, Any]] | None, dict[str, str] | None]:
+    def _rows_of_file(self, answer: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return the rows of the decisions file that an answer names, and which file it is."""
         import csv
-        import io
 
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.hooks.files import file_at
@@ -225,11 +213,11 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         path, expected = (str(answer.get(name) or "").strip() for name in ("decisions_file", "decisions_sha256"))
         if not path and not expected:
             return None, None
-        text, digest = file_at(path, "decisions_file").read_with_digest()
+        text, digest = file_at(path).read_with_digest()
         if digest != expected.lower():
             msg = f"Start a new run to decide again: the SHA-256 of {path!r} is {digest}, not {expected!r}"
             raise WorkspaceInputError(msg, problem="answer-refused")
-        return list(csv.DictReader(io.StringIO(text, newline=""))), {"path": path, "sha256": digest}
+        return list(csv.DictReader(text.splitlines())), {"path": path, "sha256": digest}
 
 
 class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWriteOperator):
@@ -251,35 +239,36 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.hooks.evidence import DECISIONS, POPULATION
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.plan import apply
+        from airflow_provider_workspace.procedures.plan import Plan, apply
         from airflow_provider_workspace.procedures.review import outcomes_of, plan_decisions
-        from airflow_provider_workspace.state.ending import utc_now
 
-        evidence, (population, decided) = self.open(hook, POPULATION, DECISIONS)
-        guards = self.guards()
+        evidence, population, decided = self.open(hook, POPULATION, DECISIONS)
+        plan, rows, failed = Plan(), list[dict[str, Any]](), None
 
-        def plan_again() -> tuple[Plan, list[dict[str, Any]]]:
-            about = {"present": self.read_now(hook), "decided_at": decided["at"]}
-            return plan_decisions(hook.client, population, decided["decisions"], guards, **about)
+        def plan_now() -> tuple[Plan, list[dict[str, Any]]]:
+            how = {"present": self.read_now(hook), "decided_at": decided["at"]}
+            return plan_decisions(hook.client, population, decided["decisions"], self.guards(), **how)
 
-        plan, rows, failed = None, list[dict[str, Any]](), None
         try:
             wait_for_consistency(hook.client, self.task_state)
-            plan, rows = plan_again()
+            plan, rows = plan_now()
             self.log.info("%s", plan.table())
             plan.check_losses(self.max_removals)
             if self.is_dry_run:
                 return plan.to_dict()
-            apply(hook.client, plan, _invite_nobody, lambda: plan_again()[0])
+            apply(hook.client, plan, self._invite_nobody, lambda: plan_now()[0])
         except WorkspaceError as error:
             failed = error
-        outcomes = rows if plan is None else outcomes_of(plan, rows)
-        done = {"at": utc_now().isoformat(), "error": failed and str(failed), "outcomes": outcomes}
-        evidence.write(f"done-{self.try_identity()[1]}.json", done)
+        outcomes, at = outcomes_of(plan, rows), datetime.now(timezone.utc).isoformat()
+        done = {"at": at, "error": failed and str(failed), "outcomes": outcomes}
+        evidence.write(f"{TRIES}{self.try_identity()[1]}.json", done)
         if failed:
             raise failed
-        _check_done(outcomes, str(evidence))
-        return {"folder": str(evidence), "counts": _counts({row["who"]: row["outcome"] for row in outcomes})}
+        _check_done(_left(outcomes), evidence)
+        return {"folder": str(evidence), "counts": dict(Counter(row["outcome"] for row in outcomes))}
+
+    def _invite_nobody(self, rows: list[dict[str, Any]]) -> NoReturn:
+        raise NotImplementedError(rows)
 
 
 class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
@@ -293,79 +282,54 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.hooks.evidence import COMPLETE, LAST_LOOK, PAGE, REVIEW
         from airflow_provider_workspace.procedures.review import judge, page_of
-        from airflow_provider_workspace.state.ending import utc_now
 
-        evidence, (population, decided) = self.open(hook)
-        review = evidence.read(REVIEW)
+        evidence, population, decided = self.open(hook)
+        review, last_look, outcomes = evidence.read(REVIEW), evidence.read(LAST_LOOK), list[dict[str, Any]]()
         if review:
             self.log.info("Closed at %s, by an earlier try.", review["closed_at"])
         else:
-            last_look, outcomes = evidence.read(LAST_LOOK), []
             if decided:
                 last_look = last_look or self.read_now(hook)
                 evidence.write(LAST_LOOK, last_look)
                 outcomes = judge(population, decided["decisions"], self.guards(), last_look)
-            left, ti = _left(outcomes), self._context.get("ti")
+            left, tries = _left(outcomes), [evidence.read(name) for name in evidence.names(TRIES)]
+            said = [
+                *(one["error"] for one in tries),
+                *(evidence.read(one)["why"] for one in evidence.names(NOT_DECIDED)),
+            ]
             review = {
                 **self.where(hook),
                 "state": "not reviewed" if not decided else "incomplete" if left else COMPLETE,
-                "dag_id": getattr(ti, "dag_id", ""),
-                "run_id": getattr(ti, "run_id", ""),
-                "task_group": self.task_id.rpartition(".")[0],
+                **{name: getattr(self._context.get("ti"), name, "") for name in ("dag_id", "run_id")},
                 "read_at": population and population["read_at"],
-                "decided_at": decided and decided["at"],
-                "decided_by": decided and decided["by"],
-                "closed_at": utc_now().isoformat(),
+                "closed_at": datetime.now(timezone.utc).isoformat(),
+                "missing": [*left, *filter(None, said[-1:])],
+                "files": {name: evidence.digest(name) for name in evidence.names() if name != PAGE},
                 "outcomes": outcomes,
-                "files": {name: evidence.digest(name) for name in evidence.names() if name not in (PAGE, REVIEW)},
             }
-            tries = [evidence.read(name) for name in evidence.names("done-")]
-            refused = [evidence.read(name) for name in evidence.names(NOT_DECIDED)]
-            review["missing"] = [
-                *left,
-                *(one["why"] for one in refused if not decided),
-                *(one["error"] for one in tries[-1:] if one["error"]),
-            ]
-            sent = [row for one in tries for row in one["outcomes"]]
             if not evidence.digest(PAGE):  # a try may end between both
+                sent = [row for one in tries for row in one["outcomes"]]
                 evidence.write(PAGE, page_of(review, population or {}, decided or {}, sent, last_look or {}, outcomes))
             review["files"][PAGE] = evidence.digest(PAGE)
             evidence.write(REVIEW, review)
-        if review["state"] == "not reviewed":
-            from airflow_provider_workspace.errors import WorkspaceInputError
-
-            msg = f"Start a new run: nobody decided who keeps access. The evidence says so: {evidence}"
-            raise WorkspaceInputError(msg, problem="not-reviewed")
-        _check_done(review["outcomes"], str(evidence))
+        if review["state"] != COMPLETE:
+            _check_done(review["missing"] or ["nobody was asked"], evidence, review["state"])
         return {"folder": str(evidence), "state": review["state"], "sha256": evidence.digest(REVIEW)}
-
-
-def _invite_nobody(rows: list[dict[str, Any]]) -> NoReturn:
-    raise NotImplementedError(rows)
-
-
-def _counts(words: Mapping[str, Any]) -> dict[str, int]:
-    return dict(Counter(map(str, words.values())))
-
-
-def _check_done(outcomes: list[dict[str, Any]], folder: str) -> None:
-    """Refuse outcomes with which something that was decided is left to do."""
-    from airflow_provider_workspace.errors import WorkspaceError
-
-    left = _left(outcomes)
-    if left:
-        msg = (
-            f"Review these {len(left)} again in a new run, or change them by hand: {'; '.join(left[:20])}. See {folder}"
-        )
-        raise WorkspaceError(msg, problem="review-incomplete")
 
 
 def _left(outcomes: list[dict[str, Any]]) -> list[str]:
     """Return what was decided and is not done, for people."""
     from airflow_provider_workspace.procedures.review import FINE
 
-    return [
-        f"{row['who']} ({row['decision']}): {row['outcome']}, {row['detail']}"
-        for row in outcomes
-        if row["outcome"] not in FINE
-    ]
+    text = "{who} ({decision}): {outcome} {detail}"
+    return [text.format(**row) for row in outcomes if row["outcome"] not in FINE]
+
+
+def _check_done(left: list[str], evidence: Evidence, state: str = "incomplete") -> None:
+    """Refuse to end a task while something is left to do."""
+    from airflow_provider_workspace.errors import WorkspaceError
+
+    if left:
+        named = "; ".join(left[:20])
+        msg = f"Start a new run, or do by hand what is left: the review is {state}: {named}. See {evidence}"
+        raise WorkspaceError(msg, problem="review-incomplete")

@@ -132,11 +132,11 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.plan import make_digest
 
         name = make_digest(digests)[-8:]
-        options, body = [_approve_option(name), REJECT], question(plan, name, len(digests), report)
+        form = {"options": [_approve_option(name), REJECT], "params": {}}
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
-        told = {"plan": name, "changes": digests}
-        wait = (self.approvers or [], self.approval_timeout, self.notifiers)
-        ask_and_wait(self, self._context, options, subject, body, wait, f"plan {name} approved", told)
+        told, wait = {"plan": name, "changes": digests}, (self.approvers or [], self.approval_timeout, self.notifiers)
+        body = question(plan, name, len(digests), report)
+        ask_and_wait(self, self._context, wait, f"plan {name} approved", told, subject=subject, body=body, **form)
 
     def _granted(self) -> Mapping[str, Any] | None:
         """Return the approval; ``None`` if there is none since the task was cleared last."""
@@ -157,15 +157,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
 
 def ask_and_wait(
-    task: Any,
-    context: Any,
-    options: list[str],
-    subject: str,
-    body: str,
-    wait: tuple[Any, Any, Any],
-    what: str,
-    kwargs: dict[str, Any],
-    params: Mapping[str, Any] | None = None,
+    task: Any, context: Any, wait: tuple[Any, Any, Any], what: str, kwargs: dict[str, Any], **question: Any
 ) -> NoReturn:
     """
     Ask a person, and defer the task until it goes on in ``execute_approved``.
@@ -173,20 +165,20 @@ def ask_and_wait(
     :param wait: who may answer, for how many seconds, and what to call when the question is asked
     :param what: what a new run would have, for messages
     :param kwargs: for ``execute_approved``
-    :param params: fields of the form, see :func:`~airflow_provider_workspace.version_compat.ask_person`
+    :param question: see :func:`~airflow_provider_workspace.version_compat.ask_person`
     :raises WorkspaceInputError: if Airflow still shows another question
     """
     from airflow_provider_workspace.errors import WorkspaceInputError
     from airflow_provider_workspace.version_compat import ask_person, await_answer
 
-    (users, seconds, notifiers), ti_id = wait, context["ti"].id
-    asked = ask_person(ti_id, options=options, subject=subject, body=body, users=users, params=params or {})
+    (users, seconds, notifiers), ti_id, options = wait, context["ti"].id, question["options"]
+    asked = ask_person(ti_id, users=users, **question)
     if asked != options:
         msg = f"Start a new run to have {what}: Airflow still shows the question of an earlier try ({asked[0]})"
         raise WorkspaceInputError(msg, problem="question-of-earlier-try")
     for notify in [notifiers] if callable(notifiers) else notifiers:
         notify(context)
-    await_answer(task, ti_id, options, seconds, method_name="execute_approved", kwargs=kwargs, params=params or {})
+    await_answer(task, ti_id, options, seconds, "execute_approved", kwargs, question["params"])
 
 
 def describe_organization(settings: Settings, organization_id: str, name: str = "") -> str:

@@ -217,7 +217,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         if digest != expected.lower():
             msg = f"Start a new run to decide again: the SHA-256 of {path!r} is {digest}, not {expected!r}"
             raise WorkspaceInputError(msg, problem="answer-refused")
-        return list(csv.DictReader(text.splitlines())), {"path": path, "sha256": digest}
+        return list(csv.DictReader(text.split("\n"))), {"path": path, "sha256": digest}
 
 
 class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWriteOperator):

@@ -151,7 +151,10 @@ def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(
     }
     assert review.outcomes() == review.outcomes("done-1.json") == dict.fromkeys((NOAH, LIV, ADAM), "done")
     decided = review.file("decisions.json")
-    assert (decided["by"], decided["exceptions"], decided["reviewer_is_reviewed"]) == (RUTH, {MINA: "on leave"}, None)
+    assert (decided["by"], decided["exceptions"], decided["reviewer_is_reviewed"]) == (
+        *(RUTH, {MINA: "on leave"}),
+        "unknown: this Airflow user has no address",
+    )
     page = html.unescape((review.folder / "review.md").read_text())
     assert all(text in page for text in ("ruth", "complete", NOAH, "on leave", files["population.json"]))
     sent = effects(sandbox)
@@ -330,7 +333,7 @@ def test_many_people_are_decided_by_lists_or_by_a_file(sandbox: SandboxServer, t
         by_file.answer({**fields, "decisions_sha256": "0"})
     by_file.ask()
     by_file.answer({**fields, "decisions_sha256": digest})
-    assert by_file.file("decisions.json")["decisions_file"] == {"path": str(filled), "sha256": digest}
+    assert by_file.file("decisions.json")["decisions_file"] == f"{filled} (sha256 {digest})"
     by_file.run("apply_decisions")
     assert by_file.close()["state"] == "complete"
     assert sorted(effects(sandbox)) == ["delete_invite", "delete_member", "delete_member"]

@@ -40,8 +40,8 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     """
 
     resource_kind = "members"
-    evidence: Arg[ObjectStoragePath | str] = arg(kinds.FOLDER)
-    dashboards: Arg[Sequence[int | str | Mapping[str, Any]]] = arg(kinds.ITEMS, default=())
+    evidence: Arg[ObjectStoragePath | str] = arg(kinds.NEEDED)
+    dashboards: Arg[Sequence[int | str | Mapping[str, Any]]] = arg(kinds.DASHBOARDS, default=())
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
     owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
 
@@ -79,8 +79,9 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
         """Read who has access now."""
         from airflow_provider_workspace.procedures.review import read_population
 
-        ids = [one if isinstance(one, Mapping) else {"dashboard_id": one} for one in self.dashboards]
-        dashboards = [{"project_id": one.get("project_id") or hook.project_or_default(), **one} for one in ids]
+        dashboards = [
+            one if "project_id" in one else {**one, "project_id": hook.project_or_default()} for one in self.dashboards
+        ]
         how = {"dashboards": dashboards, "previous": previous, "now": datetime.now(timezone.utc)}
         return read_population(hook.client, self.where(hook)["organization_id"], **how)
 

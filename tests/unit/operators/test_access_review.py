@@ -347,6 +347,23 @@ def test_a_collaborator_is_reviewed_on_each_dashboard(sandbox: SandboxServer, tm
     assert effects(sandbox) == ["remove_dashboard_collaborator"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"evidence": "reviews"},
+            r"evidence must be the URL of an object store, .* or an absolute path, not 'reviews'",
+        ),
+        ({"dashboards": [{"project_id": 1}]}, "dashboards must be ids, or mappings with dashboard_id and project_id"),
+        ({"reviewers": []}, "Name one or more reviewers"),
+    ],
+)
+def test_invalid_arguments_are_named(tmp_path: Path, arguments: Any, message: str) -> None:
+    review = Review(**{"evidence": tmp_path, **arguments})
+    with pytest.raises(AirflowFailException, match=message):
+        review.decide(KEPT)
+
+
 def test_a_dry_run_plans_what_was_decided(sandbox: SandboxServer, tmp_path: Path) -> None:
     review = Review(tmp_path, dry_run=True)
     review.decide({**KEPT, NOAH: "remove"})

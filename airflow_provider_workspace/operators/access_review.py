@@ -41,7 +41,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
 
     resource_kind = "members"
     evidence: Arg[ObjectStoragePath | str] = arg(kinds.NEEDED)
-    dashboards: Arg[Sequence[int | str | Mapping[str, Any]]] = arg(kinds.DASHBOARDS, default=())
+    dashboards: Arg[Sequence[Any]] = arg(kinds.DASHBOARDS, default=())
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
     owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 from typing import Any
 
 from airflow.sdk import BaseOperator
@@ -59,7 +60,7 @@ GOOD: dict[str, Any] = {
     "part": "projects",
     "reason": "audit",
     "protected": ["keep@example.com"],
-    "evidence": "/reviews",
+    "evidence": f"{os.environ['AIRFLOW_HOME']}/reviews",
     "reviewers": ["ruth"],
     "review_timeout": 60.0,
 }

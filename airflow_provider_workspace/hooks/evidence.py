@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
-from airflow_provider_workspace.hooks.files import StoredFile, is_stored
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
+from airflow_provider_workspace.hooks.files import SHARED, StoredFile, is_stored
 from airflow_provider_workspace.procedures.review import reviewed
 
 log = logging.getLogger(__name__)
@@ -31,7 +32,10 @@ class Evidence:
     """
 
     def __init__(self, parent: Any, run_id: str, *names: str) -> None:
-        self.parent = StoredFile(parent if is_stored(parent) else f"file://{Path(parent).absolute()}")
+        on_disk = isinstance(parent, str | os.PathLike) and Path(parent).is_absolute()
+        if not on_disk and not is_stored(parent):
+            raise WorkspaceInputError(f"evidence must be {SHARED}, not {shown(parent)}")
+        self.parent = StoredFile(f"file://{parent}" if on_disk else parent)
         safe = re.sub(r"[^\w.-]+", "_", run_id, flags=re.ASCII)[:100]
         self.path = self.parent.path / f"{safe}-{sha256(json.dumps([run_id, *names]).encode()).hexdigest()[:8]}"
 

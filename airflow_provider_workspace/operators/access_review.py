@@ -40,8 +40,8 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     """
 
     resource_kind = "members"
-    evidence: Arg[ObjectStoragePath | str] = arg(kinds.FOLDER)
-    dashboards: Arg[Sequence[int | str | Mapping[str, Any]]] = arg(kinds.ITEMS, default=())
+    evidence: Arg[ObjectStoragePath | str] = arg(kinds.NEEDED)
+    dashboards: Arg[Sequence[Any]] = arg(kinds.DASHBOARDS, default=())
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
     owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
 
@@ -79,8 +79,9 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
         """Read who has access now."""
         from airflow_provider_workspace.procedures.review import read_population
 
-        ids = [one if isinstance(one, Mapping) else {"dashboard_id": one} for one in self.dashboards]
-        dashboards = [{"project_id": one.get("project_id") or hook.project_or_default(), **one} for one in ids]
+        dashboards = [
+            one if "project_id" in one else {**one, "project_id": hook.project_or_default()} for one in self.dashboards
+        ]
         how = {"dashboards": dashboards, "previous": previous, "now": datetime.now(timezone.utc)}
         return read_population(hook.client, self.where(hook)["organization_id"], **how)
 
@@ -108,7 +109,8 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
             self.log.info("%s was read at %s, by an earlier try.", POPULATION, population["read_at"])
         else:
             previous, found = evidence.previous(**self.where(hook))
-            population = self.read_now(hook, previous) | {"previous": found}
+            population = self.read_now(hook, previous)
+            population["previous"] = found
             evidence.write(POPULATION, population)
         evidence.write(TABLE, csv_text(COLUMNS, csv_rows(population)))
         people, first = len(population["people"]), sum(bool(one["look"]) for one in population["people"])
@@ -147,11 +149,12 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
 
         evidence, population, decided = self.open(hook, POPULATION)
         if decided:
-            self.log.info("Decided at %s by %s; start a new run to decide again.", decided["at"], decided["by"]["name"])
+            when, who = decided["decided_at"], decided["by"]["name"]
+            self.log.info("Decided at %s by %s; start a new run to decide again.", when, who)
         elif self._answer is None:
             self._ask(hook, evidence, population)
         else:
-            decided = {"at": str(self._answer.get("responded_at")), "by": self._answer.get("responded_by_user")}
+            decided = {"decided_at": str(self._answer.get("responded_at")), "by": self._answer.get("responded_by_user")}
             decided |= {"answer": self._answer.get("params_input"), "reviewers": self.reviewers}
             try:
                 decided |= self._decide(population, evidence.digest(POPULATION))
@@ -160,7 +163,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
                 raise
             evidence.write(DECISIONS, decided)
         counts = Counter(map(str, decided["decisions"].values()))
-        return {"folder": str(evidence), "by": decided["by"], "at": decided["at"], "counts": dict(counts)}
+        return {"folder": str(evidence), "by": decided["by"], "at": decided["decided_at"], "counts": dict(counts)}
 
     def _ask(self, hook: WorkspaceHook, evidence: Evidence, population: dict[str, Any]) -> NoReturn:
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -199,11 +202,10 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             "decisions": decisions,
             "exceptions": read_exceptions(answer),
             "decisions_file": file,
-            # Null: the name of the Airflow user is no address.
-            "reviewer_is_reviewed": is_reviewed if "@" in str(names) else None,
+            "reviewer_is_reviewed": is_reviewed if "@" in str(names) else "unknown: this Airflow user has no address",
         }
 
-    def _rows_of_file(self, answer: Mapping[str, Any]) -> tuple[Any, Any]:
+    def _rows_of_file(self, answer: Mapping[str, Any]) -> tuple[list[dict[str, Any]] | None, str]:
         """Return the rows of the decisions file that an answer names, and which file it is."""
         import csv
 
@@ -212,12 +214,12 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
 
         path, expected = (str(answer.get(name) or "").strip() for name in ("decisions_file", "decisions_sha256"))
         if not path and not expected:
-            return None, None
+            return None, "none"
         text, digest = file_at(path).read_with_digest()
         if digest != expected.lower():
             msg = f"Start a new run to decide again: the SHA-256 of {path!r} is {digest}, not {expected!r}"
             raise WorkspaceInputError(msg, problem="answer-refused")
-        return list(csv.DictReader(text.splitlines())), {"path": path, "sha256": digest}
+        return list(csv.DictReader(text.split("\n"))), f"{path} (sha256 {digest})"
 
 
 class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWriteOperator):
@@ -246,7 +248,7 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
         plan, rows, failed = Plan(), list[dict[str, Any]](), None
 
         def plan_now() -> tuple[Plan, list[dict[str, Any]]]:
-            how = {"present": self.read_now(hook), "decided_at": decided["at"]}
+            how = {"present": self.read_now(hook), "decided_at": decided["decided_at"]}
             return plan_decisions(hook.client, population, decided["decisions"], self.guards(), **how)
 
         try:

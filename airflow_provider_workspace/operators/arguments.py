@@ -222,12 +222,13 @@ FIELDS = Kind("fields", needed=False)
 ENDPOINT_FIELDS = Kind("fields", needed=False, ids=("organization_id", "project_id"))
 ROWS = Kind("rows")
 FILTER = Kind("filter", whole=True)
-# A file, a folder that is needed, and an organization file: a path, or its content.
+# A file, and an organization file: a path, or its content.
 PATH = Kind(needed=False, is_path=True)
-FOLDER = Kind(is_path=True)
 CONTENT = Kind("nested", whole=True, is_path=True, leave_out=False)
 # Limits, times and lists of names: without a value, their defaults would be another order.
 NAMES = Kind("names")
+# Dashboards, with their projects.
+DASHBOARDS = Kind("dashboards")
 # Names of columns, by position or by name.
 COLUMNS = Kind("columns")
 EXPORTS, SOME_EXPORTS = Kind("exports", at_least=1), Kind("exports", at_least=0)

@@ -151,7 +151,10 @@ def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(
     }
     assert review.outcomes() == review.outcomes("done-1.json") == dict.fromkeys((NOAH, LIV, ADAM), "done")
     decided = review.file("decisions.json")
-    assert (decided["by"], decided["exceptions"], decided["reviewer_is_reviewed"]) == (RUTH, {MINA: "on leave"}, None)
+    assert (decided["by"], decided["exceptions"], decided["reviewer_is_reviewed"]) == (
+        *(RUTH, {MINA: "on leave"}),
+        "unknown: this Airflow user has no address",
+    )
     page = html.unescape((review.folder / "review.md").read_text())
     assert all(text in page for text in ("ruth", "complete", NOAH, "on leave", files["population.json"]))
     sent = effects(sandbox)
@@ -330,7 +333,7 @@ def test_many_people_are_decided_by_lists_or_by_a_file(sandbox: SandboxServer, t
         by_file.answer({**fields, "decisions_sha256": "0"})
     by_file.ask()
     by_file.answer({**fields, "decisions_sha256": digest})
-    assert by_file.file("decisions.json")["decisions_file"] == {"path": str(filled), "sha256": digest}
+    assert by_file.file("decisions.json")["decisions_file"] == f"{filled} (sha256 {digest})"
     by_file.run("apply_decisions")
     assert by_file.close()["state"] == "complete"
     assert sorted(effects(sandbox)) == ["delete_invite", "delete_member", "delete_member"]
@@ -342,6 +345,25 @@ def test_a_collaborator_is_reviewed_on_each_dashboard(sandbox: SandboxServer, tm
     review.run("apply_decisions")
     assert review.close()["state"] == "complete"
     assert effects(sandbox) == ["remove_dashboard_collaborator"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"evidence": "reviews"},
+            r"evidence must be the URL of an object store, .* or an absolute path, not 'reviews'",
+        ),
+        ({"dashboards": [{"project_id": 1}]}, "dashboards must be ids, or mappings with dashboard_id and project_id"),
+        ({"reviewers": []}, "Name one or more reviewers"),
+    ],
+)
+def test_invalid_arguments_are_named(tmp_path: Path, arguments: Any, message: str) -> None:
+    review = Review(**{"evidence": tmp_path, **arguments})
+    if "reviewers" in arguments:
+        review.run("read_population")
+    with pytest.raises(AirflowFailException, match=message):
+        review.run("decide" if "reviewers" in arguments else "read_population")
 
 
 def test_a_dry_run_plans_what_was_decided(sandbox: SandboxServer, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_answers_decide_everybody() -> None:
         ("who", "x@example.com", "not decided.*'x@example.com' .*in the population"),
     ):
         with pytest.raises(WorkspaceInputError, match=message):
-            review.read_answer(many, {}, [{**file[0], name: value}, *file[1:]])
+            review.read_answer(many, {"all_others_stay": True}, [{**file[0], name: value}, *file[1:]])
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,10 @@ REMOVALS: dict[str, type[Operation[Any]]] = {
 }
 # With these outcomes, nothing is left to do.
 FINE = ("done", "kept")
-NEVER_KNOWN = "Who granted access and why; other API keys; access to single projects; whose API key read all this."
+NEVER_KNOWN = (
+    "Who granted access and why; other API keys; access to single projects, and to dashboards that are not listed; "
+    "whose API key read all this. The service does not show what is *not shown*. Expired invites give no access."
+)
 
 
 def read_population(
@@ -327,13 +330,14 @@ def page_of(review: Json, population: Json, decisions: Json, sent: Rows, last_lo
     :param outcomes: the rows of :func:`judge` for the last look
     """
     people, decided = population.get("people", ()), decisions.get("decisions", {})
-    results = ([(row["who"], row["outcome"], row["detail"]) for row in rows] for rows in (sent, outcomes))
-    tried, seen = ({who: ", ".join(filter(None, result)) for who, *result in of} for of in results)
-    by, known = decisions.get("by", {}), {row["who"] for row in people}
-    counts = {f"decided {decision}": count for decision, count in Counter(decided.values()).items()}
-    facts = {**review, "population_read_at": population.get("read_at"), "last_look_at": last_look.get("read_at")}
-    facts |= {"verified_domains": ", ".join(population.get("verified_domains", ())), "people": len(people)}
-    facts |= {"decided_by": f"{by['name']} (Airflow user {by['id']})" if by else "nobody", **decisions, **counts}
+    tried, seen = _told(sent), _told(outcomes)
+    by, known, previous = decisions.get("by", {}), {row["who"] for row in people}, population.get("previous")
+    counts = {f"decided {_level(decision)}": count for decision, count in Counter(decided.values()).items()}
+    facts = {**review, "last_look_at": last_look.get("read_at", "none"), "people": len(people)}
+    facts["previous_review"] = "{folder}, read {read_at} (sha256 {sha256})".format(**previous) if previous else "none"
+    facts["verified_domains"] = ", ".join(population.get("verified_domains", ())) or "none, so nobody is outside"
+    facts |= {"decided_by": f"{by['name']} (Airflow user {by['id']})" if by else "nobody", **counts}
+    facts |= {name: ", ".join(one) if name == "reviewers" else one for name, one in decisions.items()}
     told = ((name.replace("_", " "), _said(one)) for name, one in facts.items() if not isinstance(one, dict | list))
     rows = (
         [*_cells(row), *(_level(column.get(row["who"], "-")) for column in (decided, tried, seen))] for row in people
@@ -342,10 +346,18 @@ def page_of(review: Json, population: Json, decisions: Json, sent: Rows, last_lo
     parts = {
         f"Access review: {review['state']}": table(("what", ""), told),
         "Not done": table(("what",), zip(review["missing"])),
-        "Everybody with access": table((*HEADERS, "decision", "done", "last look"), rows),
+        f"Everybody with access ({review.get('read_at')})": table((*HEADERS, "decision", "done", "last look"), rows),
         "Exceptions": table(("who", "why"), decisions.get("exceptions", {}).items()),
         "Access since then, left to the next review": table(HEADERS, map(_cells, since)),
         "What this cannot know": [NEVER_KNOWN],
-        "Files": table(("file", "sha256"), review["files"].items()),
+        "Files": [*table(("file", "sha256"), review["files"].items()), "", "That of this page is in review.json."],
     }
     return "\n".join(line for title, lines in parts.items() for line in (f"## {title}", "", *lines, ""))
+
+
+def _told(rows: Rows) -> dict[str, str]:
+    """Return what became of each person, in words; of several tries, each that says something else."""
+    told: dict[str, list[str]] = {}
+    for row in rows:
+        told.setdefault(row["who"], []).append(", ".join(filter(None, (row["outcome"], row["detail"]))))
+    return {who: ", then ".join(dict.fromkeys(results)) for who, results in told.items()}

@@ -186,12 +186,13 @@ def test_only_what_was_decided_is_sent_and_the_page_tells_it(sandbox: SandboxSer
         "decisions": DECIDED,
         "exceptions": {OWNER: "a | b"},
     }
-    page = review.page_of(state, population, decisions, done, last, seen)
+    page = review.page_of(state, population, decisions, [*done, *seen], last, seen)
     for text in (
         "Rita (Airflow user 7)",
-        "done, sent",
-        "done, gone already",
+        "| done, sent, then done, gone already | done, gone already |",
         "| member (1) |",
+        "| previous review | none |",
+        "| decided member (1) | ",
         "refused, protected",
         "eve&#124;",
         "ab12",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.operators import arguments as kinds
@@ -258,7 +259,8 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
             plan.check_losses(self.max_removals)
             if self.is_dry_run:
                 return plan.to_dict()
-            apply(hook.client, plan, self._invite_nobody, lambda: plan_now()[0])
+            invite = partial(self.invite_people, hook=hook, organization_id=population["organization_id"])
+            apply(hook.client, plan, invite, lambda: plan_now()[0])
         except WorkspaceError as error:
             failed = error
         outcomes, at = outcomes_of(plan, rows), datetime.now(timezone.utc).isoformat()
@@ -268,9 +270,6 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
             raise failed
         _check_done(_left(outcomes), evidence)
         return {"folder": str(evidence), "counts": dict(Counter(row["outcome"] for row in outcomes))}
-
-    def _invite_nobody(self, rows: list[dict[str, Any]]) -> NoReturn:
-        raise NotImplementedError(rows)
 
 
 class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "airflow_provider_workspace"
+OTHERS = ("access", "access_review", "organization", "windows", "window_closing", "send")
 RESOURCES = ("batch_exports", "dashboards", "domains", "invites", "members", "projects")
 
 
@@ -23,10 +24,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [
             {
                 "integration-name": "Workspace",
-                "python-modules": [
-                    f"{PACKAGE}.operators.{resource}"
-                    for resource in (*RESOURCES, "access", "organization", "windows", "window_closing", "send")
-                ],
+                "python-modules": [f"{PACKAGE}.operators.{resource}" for resource in (*RESOURCES, *OTHERS)],
             }
         ],
         "sensors": [{"integration-name": "Workspace", "python-modules": [f"{PACKAGE}.sensors.workspace"]}],

@@ -1,4 +1,4 @@
-"""Task groups: maintenance windows and organizations."""
+"""Task groups: maintenance windows, organizations and access reviews."""
 
 from __future__ import annotations
 
@@ -341,6 +341,81 @@ def workspace_organization(
         organization_group.expand_kwargs([arguments_of(item) for item in file])
     else:
         organization_group(file, **single)
+
+
+def access_review(
+    group_id: str = "access_review",
+    *,
+    evidence: Any,
+    reviewers: Sequence[str] | str | XComArg,
+    review_timeout: timedelta | float | str,
+    protected: Sequence[Any] | str | XComArg = (),
+    owner_level: int | str | None = 15,
+    max_removals: int | str | None = "10 or 30%",
+    dashboards: Sequence[Any] | str | XComArg = (),
+    notifiers: Any = (),
+    dry_run: bool = False,
+    organization_id: str | XComArg | None = None,
+    workspace_conn_id: str | None = None,
+    **task_args: Any,
+) -> TaskGroup:
+    """
+    Build a task group that reviews who has access: it reads, asks a reviewer, does what was decided, and proves it.
+
+    Each run writes its evidence to a folder of its own, and nothing in it twice. A retried or cleared task goes on with
+    what is there; to decide again, start a new run. ``close_review`` runs also if an earlier task failed, so the
+    evidence says "not reviewed" if nobody decided; then, and if anything that was decided is not done, the run fails.
+
+    :param group_id: id of the task group
+    :param evidence: folder with the evidence of all reviews: an absolute path on a disk that all workers share, or the
+        URL of an object store, such as ``s3://conn_id@bucket/reviews``
+    :param reviewers: ids of the Airflow users who may answer; one answer is enough
+    :param review_timeout: how long to wait for the answer, a timedelta or seconds; then the run fails
+    :param protected: rows or addresses of people who are never removed or lowered, such as the owner of the
+        connection's API key
+    :param owner_level: members of this level and above are neither removed nor lowered; ``None`` treats owners like
+        others
+    :param max_removals: how many people one review may remove or put to a lower level, see
+        :class:`~airflow_provider_workspace.operators.access_review.WorkspaceApplyDecisionsOperator`
+    :param dashboards: dashboards whose collaborators belong to the review: ids in the project of the connection, or
+        mappings with ``project_id`` and ``dashboard_id``
+    :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
+    :param dry_run: whether to plan only what was decided; the review then stays incomplete
+    :param organization_id: organization; by default that of ``default_args``, or of the connection
+    :param workspace_conn_id: connection to the service; by default that of ``default_args``, or ``workspace_default``
+    :param task_args: arguments for each of the tasks, such as ``pool``; by default they have 3 retries
+    :return: the task group
+    """
+    from airflow.sdk import chain
+
+    from airflow_provider_workspace.operators import access_review as review
+
+    where = {"organization_id": organization_id, "workspace_conn_id": workspace_conn_id}
+    common = {"evidence": evidence, "dashboards": dashboards, "protected": protected, "owner_level": owner_level}
+    common |= {**{name: value for name, value in where.items() if value is not None}, **TASK_DEFAULTS, **task_args}
+    asked = {"reviewers": reviewers, "review_timeout": review_timeout, "notifiers": notifiers}
+    tasks: dict[type[WorkspaceOperator], tuple[str, str, dict[str, Any]]] = {
+        review.WorkspaceReadPopulationOperator: ("read_population", "Read who has access", {}),
+        review.WorkspaceDecideAccessOperator: ("decide", "Decide who keeps access", asked),
+        review.WorkspaceApplyDecisionsOperator: (
+            *("apply_decisions", "Do what was decided"),
+            {"max_removals": max_removals, "dry_run": dry_run},
+        ),
+        review.WorkspaceCloseReviewOperator: ("close_review", "Prove it", {"trigger_rule": "all_done"}),
+    }
+    with TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove") as group:
+        chain(
+            *(
+                cls(
+                    task_id=task_id,
+                    task_display_name=name,
+                    doc_md=(cls.__doc__ or "").split(". ")[0],
+                    **{**common, **own},
+                )
+                for cls, (task_id, name, own) in tasks.items()
+            )
+        )
+    return group
 
 
 def _result(task_id: str, name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -112,9 +112,13 @@ def variable_keys(prefix: str) -> list[str]:
         return []
 
 
-def ask_person(ti_id: Any, *, options: list[str], subject: str, body: str, users: Iterable[str]) -> list[str]:
+def ask_person(
+    ti_id: Any, *, options: list[str], subject: str, body: str, users: Iterable[str], params: Mapping[str, Any]
+) -> list[str]:
     """
     Create a required action in the Airflow UI, and return its options.
+
+    ``params`` are the fields of its form, as ``Param.serialize`` returns them.
 
     Up to 3.3 at least, Airflow keeps the question of an earlier try and ignores the new one. The returned options tell
     which one is shown.
@@ -130,7 +134,7 @@ def ask_person(ti_id: Any, *, options: list[str], subject: str, body: str, users
             "subject": subject,
             "body": body,
             "multiple": False,
-            "params": {},
+            "params": params,
             "assigned_users": [{"id": user, "name": user} for user in users],
         }
     )
@@ -143,9 +147,9 @@ def await_answer(
     ti_id: Any,
     options: list[str],
     seconds: float | None,
-    *,
     method_name: str,
     kwargs: dict[str, Any],
+    params: Mapping[str, Any],
 ) -> NoReturn:
     """Defer until a required action is answered; since 3.3 this needs no triggerer."""
     timeout = None if seconds is None else timedelta(seconds=seconds)
@@ -155,7 +159,8 @@ def await_answer(
         from airflow.providers.standard.triggers.hitl import HITLTrigger
 
         until = None if timeout is None else datetime.now(timezone.utc) + timeout
-        trigger = HITLTrigger(ti_id=ti_id, options=options, params={}, timeout_datetime=until)
+        fields = {name: {**field} for name, field in params.items()}  # it takes them apart
+        trigger = HITLTrigger(ti_id=ti_id, options=options, params=fields, timeout_datetime=until)
         task.defer(trigger=trigger, method_name=method_name, kwargs=kwargs)
     raise TaskAwaitingInput(method_name=method_name, kwargs=kwargs, timeout=timeout)
 

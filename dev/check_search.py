@@ -28,6 +28,7 @@ EXPECTED = {
     ),
     "glossary": "glossary",
     "guides/access-for-a-while": "temporary access, elevated access, grant",
+    "guides/access-review": "access review, recertification, audit evidence, soc 2",
     "guides/approve": "approve, require_approval, human in the loop",
     "guides/audits": "audit, what changed since last week",
     "guides/bulk-invites": "resend invite, bulk invites, rate limit invites, sso",
@@ -49,7 +50,7 @@ EXPECTED = {
     "operators/dashboards": "variable_key",
     "operators/index": "dry run, if_exists",
     "operators/send": "add another endpoint",
-    "operators/members": "WorkspaceSyncMembersOperator, max_removals",
+    "operators/members": "WorkspaceSyncMembersOperator",
     "production": (
         "docker compose, cron, postgres, 429, api key, kubernetes, openlineage, pool, rate limit, rotation, "
         "secrets backend, service account, triggerer"

@@ -58,10 +58,14 @@ Arg.__class_getitem__ = classmethod(lambda _cls, kind: kind)  # type: ignore[ass
 COMMON = {
     *("OfOrganization", "OfProject", "OfUser", "SelectsRows", "WorkspaceApprovalMixin", "WorkspaceCreateOperator"),
     *("WorkspaceDeleteOperator", "WorkspaceOperator", "WorkspaceTaskMixin", "WorkspaceUpdateOperator"),
-    *("WorkspaceOrganizationOperator", "WorkspaceSensor", "WorkspaceWriteOperator"),
+    *("WorkspaceAccessReviewOperator", "WorkspaceOrganizationOperator", "WorkspaceSensor", "WorkspaceWriteOperator"),
 }
 # The sections of those that are not on the page of operators.
-SECTIONS = {"WorkspaceOrganizationOperator": "organization-arguments", "WorkspaceSensor": "sensor-arguments"}
+SECTIONS = {
+    "WorkspaceAccessReviewOperator": "access-review-arguments",
+    "WorkspaceOrganizationOperator": "organization-arguments",
+    "WorkspaceSensor": "sensor-arguments",
+}
 # Classes whose arguments this package sets: tasks of a window, and triggers that tasks defer to.
 INNER = re.compile(r"Workspace((Open|Hold|Guard|Close)Maintenance|Pause)?Window|Workspace(Wait|Deadline)Trigger")
 # Modules whose arguments are what people look for.

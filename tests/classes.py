@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import os
 from typing import Any
 
 from airflow.sdk import BaseOperator
@@ -33,7 +34,7 @@ OPERATORS = classes("operators", BaseOperator)
 SENSORS = [cls for cls in classes("sensors", BaseOperator) if cls is not WorkspaceSensor]
 TRIGGERS = classes("triggers", BaseTrigger)
 # Base classes in the same modules.
-BASES = ("WorkspaceWindowOperator", "WorkspaceOrganizationOperator")
+BASES = ("WorkspaceWindowOperator", "WorkspaceOrganizationOperator", "WorkspaceAccessReviewOperator")
 TASKS = [cls for cls in (*OPERATORS, *SENSORS) if cls.__name__ not in BASES]
 
 # Valid arguments without a default, or whose default sends nothing.
@@ -59,6 +60,9 @@ GOOD: dict[str, Any] = {
     "part": "projects",
     "reason": "audit",
     "protected": ["keep@example.com"],
+    "evidence": f"{os.environ['AIRFLOW_HOME']}/reviews",
+    "reviewers": ["ruth"],
+    "review_timeout": 60.0,
 }
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.errors import printable, visible
+from airflow_provider_workspace.errors import visible
+from airflow_provider_workspace.procedures.markdown import code
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.organization_file import Organization
@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 # A comment on GitHub may have 65,536 characters; each of a text may become nine.
 MAX_COMMENT = 60_000
-MAX_CODE = 3_000
 CUT = "\n\nThe rest is cut off: the log of the job has all with `-o table`."
-
-# What could be Markdown, HTML, a mention or a link: not the @ and the dots of an address.
-ACTIVE = re.compile(r"[^\w .,=/()@-]|_|(?<!\w)@|(?<=www)\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +48,13 @@ def _json(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[str]:
 
 def _markdown(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[str]:
     """Yield a table for each organization, for a comment."""
-    lines = [f"**Error** in {_code(file)}: {_code(error)}\n" for file, error in errors.items()]
+    lines = [f"**Error** in {code(file)}: {code(error)}\n" for file, error in errors.items()]
     for one in plans:
-        lines.append(f"### {_code(one.organization)} in {_code(one.file)}\n\n{one.plan.summary()}\n")
-        rows = [f"| {each.action} | {_code(visible(each.name))} | {_code(each.notes)} |" for each in one.plan.changes]
+        lines.append(f"### {code(one.organization)} in {code(one.file)}\n\n{one.plan.summary()}\n")
+        rows = [f"| {each.action} | {code(visible(each.name))} | {code(each.notes)} |" for each in one.plan.changes]
         lines += ["| action | what | how |\n| --- | --- | --- |", *rows, ""] if rows else []
     text = "\n".join(lines).rstrip()
     yield text if len(text) <= MAX_COMMENT else text[: text.rindex("\n", 0, MAX_COMMENT)] + CUT
-
-
-def _code(text: str) -> str:
-    """Return a text from a file or the workspace as code, in which nothing is Markdown, HTML or a mention."""
-    cut = text if len(text) <= MAX_CODE else f"{text[:MAX_CODE]}…"
-    escaped = ACTIVE.sub(lambda found: f"&#{ord(found[0])};", printable(cut))
-    return escaped and f"<code>{escaped}</code>"
 
 
 FORMATS: dict[str, Callable[[Sequence[Planned], Mapping[str, str]], Iterator[str]]] = {

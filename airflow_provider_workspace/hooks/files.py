@@ -8,8 +8,9 @@ import io
 import json
 import os
 import stat
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,10 @@ class _File:
 
         :raises WorkspaceInputError: if it cannot be read, is larger than :data:`MAX_MEGABYTES`, or is not in UTF-8
         """
+        return self.read_with_digest()[0]
+
+    def read_with_digest(self) -> tuple[str, str]:
+        """Return its text, and the SHA-256 of its bytes as ``sha256sum`` prints it; see :meth:`read`."""
         most = MAX_MEGABYTES * 1_000_000
         try:
             content = self.read_bytes(most + 1)
@@ -75,7 +80,7 @@ class _File:
         if len(content) > most:
             raise WorkspaceInputError(f"Split {self}: it is larger than {MAX_MEGABYTES} MB")
         try:
-            return content.decode("utf-8-sig")
+            return content.decode("utf-8-sig"), sha256(content).hexdigest()
         except UnicodeDecodeError as error:
             raise WorkspaceInputError(
                 f'Save {self} with the encoding UTF-8: byte {error.start} is invalid (in a spreadsheet: "CSV UTF-8")'
@@ -129,9 +134,32 @@ class StoredFile(_File):
             self.fs.invalidate_cache()
             return bool(self.fs.isfile(self.path.path))
 
-    def write(self, content: bytes) -> None:
-        with self._clear_errors("written"), self.path.open("wb") as file:
+    def write(self, content: bytes, mode: str = "wb") -> None:
+        with self._clear_errors("written"), self.path.open(mode) as file:
             file.write(content)
+
+    def write_once(self, content: bytes) -> None:
+        """
+        Create the file, on a disk with its folder. If it exists with the same content, an earlier try wrote it.
+
+        :raises WorkspaceInputError: if it exists with other content
+        :raises WorkspaceStorageError: if it cannot be written
+        """
+        try:
+            with self._clear_errors("written"):
+                if self.path.protocol == "file":  # elsewhere it could create a bucket
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.write(content, "xb")
+        except FileExistsError:
+            if self.read_bytes(len(content) + 1) != content:
+                msg = f"Start a new run: {self} exists with other content, and is never overwritten"
+                raise WorkspaceInputError(msg, problem="file-exists") from None
+
+    def entries(self) -> list[Any]:
+        """Return the paths in this folder; none if it does not exist."""
+        with self._clear_errors("read"):
+            self.fs.invalidate_cache()
+            return [*self.path.iterdir()] if self.path.is_dir() else []
 
     @contextmanager
     def _clear_errors(self, done: str) -> Iterator[None]:
@@ -144,9 +172,9 @@ class StoredFile(_File):
         """
         try:
             yield
-        except WorkspaceError:
+        except (WorkspaceError, FileExistsError):
             raise
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             if done == "read":
                 raise WorkspaceInputError(f"There is no file {self}", problem="file-missing") from None
             raise WorkspaceStorageError(f"There is no bucket or folder for the file {self}", permanent=True) from None
@@ -269,14 +297,9 @@ class ReportFile:
 
         :raises WorkspaceStorageError: if it cannot be written
         """
-        text = io.StringIO()
-        if self.file.suffix == ".json":
-            json.dump(report, text, indent=1)
-        else:
-            writer = csv.DictWriter(text, self.columns, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows({name: _cell(value) for name, value in row.items()} for row in report[self.rows])
-        self.file.write(text.getvalue().encode(errors="backslashreplace"))
+        as_json = self.file.suffix == ".json"
+        text = json.dumps(report, indent=1) if as_json else csv_text(self.columns, report[self.rows])
+        self.file.write(text.encode(errors="backslashreplace"))
 
     def __str__(self) -> str:
         return str(self.file)
@@ -289,6 +312,15 @@ class ReportFile:
             "report_path": str(self.file.path),
             "needs_attention": rows[:MAX_ROWS_IN_XCOM],
         }
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return a CSV file for people, in which no cell is a formula."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    return text.getvalue()
 
 
 def _cell(value: Any) -> Any:

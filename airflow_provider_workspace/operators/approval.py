@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 REJECT = "Reject"
 # Key of the approval in the task state.
 GRANT = "airflow_provider_workspace_approved"
-# MySQL stores up to 65,535 bytes.
-MAX_BODY = 60_000
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
@@ -131,24 +129,14 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
     def _ask(self, subject: str, plan: str, digests: list[str], report: object) -> NoReturn:
-        from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.procedures.plan import make_digest
-        from airflow_provider_workspace.version_compat import ask_person, await_answer
 
-        name, ti_id = make_digest(digests)[-8:], self._context["ti"].id
-        options, body = [_approve_option(name), REJECT], question(plan, name, len(digests), report)
-        asked = ask_person(ti_id, options=options, subject=subject, body=body, users=self.approvers or [])
-        if asked != options:
-            raise WorkspaceInputError(
-                f"Start a new run to have plan {name} approved: Airflow still shows the question of an earlier try "
-                f"({asked[0]})",
-                problem="question-of-earlier-try",
-            )
+        name = make_digest(digests)[-8:]
+        form = {"options": [_approve_option(name), REJECT], "params": {}}
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
-        for notify in [self.notifiers] if callable(self.notifiers) else self.notifiers:
-            notify(self._context)
-        told = {"plan": name, "changes": digests}
-        await_answer(self, ti_id, options, self.approval_timeout, method_name="execute_approved", kwargs=told)
+        told, wait = {"plan": name, "changes": digests}, (self.approvers or [], self.approval_timeout, self.notifiers)
+        body = question(plan, name, len(digests), report)
+        ask_and_wait(self, self._context, wait, f"plan {name} approved", told, subject=subject, body=body, **form)
 
     def _granted(self) -> Mapping[str, Any] | None:
         """Return the approval; ``None`` if there is none since the task was cleared last."""
@@ -168,6 +156,31 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return getattr(self._context.get("ti"), "max_tries", None)
 
 
+def ask_and_wait(
+    task: Any, context: Any, wait: tuple[Any, Any, Any], what: str, kwargs: dict[str, Any], **question: Any
+) -> NoReturn:
+    """
+    Ask a person, and defer the task until it goes on in ``execute_approved``.
+
+    :param wait: who may answer, for how many seconds, and what to call when the question is asked
+    :param what: what a new run would have, for messages
+    :param kwargs: for ``execute_approved``
+    :param question: see :func:`~airflow_provider_workspace.version_compat.ask_person`
+    :raises WorkspaceInputError: if Airflow still shows another question
+    """
+    from airflow_provider_workspace.errors import WorkspaceInputError
+    from airflow_provider_workspace.version_compat import ask_person, await_answer
+
+    (users, seconds, notifiers), ti_id, options = wait, context["ti"].id, question["options"]
+    asked = ask_person(ti_id, users=users, **question)
+    if asked != options:
+        msg = f"Start a new run to have {what}: Airflow still shows the question of an earlier try ({asked[0]})"
+        raise WorkspaceInputError(msg, problem="question-of-earlier-try")
+    for notify in [notifiers] if callable(notifiers) else notifiers:
+        notify(context)
+    await_answer(task, ti_id, options, seconds, "execute_approved", kwargs, question["params"])
+
+
 def describe_organization(settings: Settings, organization_id: str, name: str = "") -> str:
     """Return the service and an organization for people."""
     from airflow_provider_workspace.errors import visible
@@ -181,13 +194,13 @@ def _approve_option(plan: str) -> str:
 
 def question(plan: str, name: str, changes: int, report: object = None) -> str:
     """Return the Markdown body of a question, short enough for every database; ``report`` is a file with the plan."""
+    from airflow_provider_workspace.procedures.markdown import fit
+
     lines = plan.replace("```", "'''").split("\n")
-    shown, size = 0, 0
-    while shown < len(lines) and (size := size + len(lines[shown].encode()) + 1) <= MAX_BODY:
-        shown += 1
-    hidden = len(lines) - shown
+    shown = fit(lines)
+    hidden = len(lines) - len(shown)
     where = f"in the log of the task{f' and in {report}' if report else ''}"
     rest = [f"**{hidden} of {len(lines)} lines are not shown here.** Read them {where}.", ""] if hidden else []
     also = ", also those that are not shown" if hidden else ""
     cure = f"**Approve** sends what is in this plan ({changes} changes, plan {name}{also}) and nothing else. "
-    return "\n".join(["```text", *lines[:shown], "```", "", *rest, f"{cure}**Reject** sends nothing."])
+    return "\n".join(["```text", *shown, "```", "", *rest, f"{cure}**Reject** sends nothing."])

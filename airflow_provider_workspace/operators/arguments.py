@@ -227,6 +227,8 @@ PATH = Kind(needed=False, is_path=True)
 CONTENT = Kind("nested", whole=True, is_path=True, leave_out=False)
 # Limits, times and lists of names: without a value, their defaults would be another order.
 NAMES = Kind("names")
+# Dashboards, with their projects.
+DASHBOARDS = Kind("dashboards")
 # Names of columns, by position or by name.
 COLUMNS = Kind("columns")
 EXPORTS, SOME_EXPORTS = Kind("exports", at_least=1), Kind("exports", at_least=0)

@@ -169,6 +169,12 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
         """The folder of the Dag file, where relative paths begin."""
         return getattr(self._context.get("dag"), "folder", "")
 
+    def try_identity(self) -> tuple[str, int]:
+        """Return the name of the task and the number of its try."""
+        ti = self._context.get("ti")
+        names = ("dag_id", "run_id", "task_id", "map_index")
+        return " / ".join(str(getattr(ti, name, "-")) for name in names), getattr(ti, "try_number", 1)
+
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError
@@ -376,12 +382,6 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         from airflow_provider_workspace.state.task_state import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, clock=time.time)
-
-    def try_identity(self) -> tuple[str, int]:
-        """Return the name of the task and the number of its try."""
-        ti = self._context.get("ti")
-        names = ("dag_id", "run_id", "task_id", "map_index")
-        return " / ".join(str(getattr(ti, name, "-")) for name in names), getattr(ti, "try_number", 1)
 
     def compared(self, create: Operation[Any], record: Resource) -> dict[str, Any]:
         """Return a record as plain JSON, and note how it differs from what was requested."""

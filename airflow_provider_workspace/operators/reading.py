@@ -235,6 +235,17 @@ def read_exports(name: str, value: Any, *, at_least: int) -> list[str]:
     return found
 
 
+def read_dashboards(name: str, value: Any) -> list[dict[str, Any]]:
+    """Read dashboards: ids, or mappings with ``dashboard_id`` and perhaps ``project_id``."""
+    given = _read_json(value)
+    several = given if isinstance(given, list | tuple) else [given]
+    rows = [dict(one) if isinstance(one, Mapping) else {"dashboard_id": one} for one in several]
+    for row in rows:
+        if "dashboard_id" not in row or not row.keys() <= {"dashboard_id", "project_id"}:
+            raise WorkspaceInputError(f"{name} must be ids, or mappings with dashboard_id and project_id")
+    return [{key: check_id(f"{name}: {key}", one) for key, one in row.items()} for row in rows]
+
+
 def read_integer(name: str, value: Any) -> int:
     """Read a whole number."""
     text = value.strip() if isinstance(value, str) else value

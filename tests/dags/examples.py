@@ -29,6 +29,7 @@ EFFECTS: dict[str, dict[str, int]] = {
     "sync_members": {"delete_member": 1, "update_member": 1, "create_invite": 1},
     "grant_access": {"update_member": 1},
     "end_access": {},
+    "quarterly_access_review": {},
     "people_from_warehouse": {"delete_member": 1, "update_member": 1, "create_invite": 1, "delete_invite": 1},
 }
 

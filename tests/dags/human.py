@@ -63,10 +63,15 @@ def approve(api: str, over: threading.Event) -> None:
                 call(
                     "PATCH",
                     f"{api}/{path}/{task['map_index']}/hitlDetails",
-                    {"chosen_options": question["options"][:1]},
+                    {"chosen_options": question["options"][:1], "params_input": first_choices(question["params"])},
                 )
         except OSError:  # the server is not ready yet
             continue
+
+
+def first_choices(params: Any) -> dict[str, Any]:
+    """Return the first choice of each field of a form, else its default."""
+    return {name: (each["schema"].get("enum") or [each["value"]])[0] for name, each in (params or {}).items()}
 
 
 def call(method: str, url: str, body: Any = None, **headers: str) -> Any:

@@ -25,7 +25,7 @@ from tests.windows import Airflow, Window
 if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
 
-WITH_APPROVAL = ("offboard_members", "sync_members", "grant_access")
+WITH_APPROVAL = ("offboard_members", "sync_members", "grant_access", "quarterly_access_review")
 # A window, an approval, an organization and invites; the others, and the Dags below but one, are slow.
 ALWAYS = ("maintenance_window", "offboard_members", "onboard_organizations", "people_from_warehouse")
 # The example that `make test-all` runs on every Python version.
@@ -176,12 +176,19 @@ def test_example_makes_the_documented_changes_and_no_others(
 ) -> None:
     server.reset()
     files = {"access_audit": tmp_path / "findings.csv"}
-    run = run_dag(dag_id, **({"file": str(files[dag_id])} if dag_id in files else {}))
+    params = {
+        "access_audit": {"file": str(tmp_path / "findings.csv")},
+        "quarterly_access_review": {"evidence": str(tmp_path), "reviewers": ["Anonymous"]},
+    }
+    run = run_dag(dag_id, **params.get(dag_id, {}))
     log = run.stdout + run.stderr
     assert run.returncode == 0, log[-3000:]
     assert "DagRun failed" not in log, log[-3000:]
     assert Counter(effects(server)) == EFFECTS[dag_id]
     assert dag_id not in files or files[dag_id].read_text().startswith("email,finding,since\n")
+    assert (
+        dag_id != "quarterly_access_review" or '"state": "complete"' in next(tmp_path.glob("*/review.json")).read_text()
+    )
     assert server.seed.admin_key not in log
 
 

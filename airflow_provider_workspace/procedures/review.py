@@ -1,0 +1,363 @@
+"""An access review: who has access, what a reviewer may decide and did, what that changes, and the page about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace import errors
+from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.comparison import address_key, domain_key
+from airflow_provider_workspace.api.levels import LEVELS, parse_level
+from airflow_provider_workspace.api.models import Member, User
+from airflow_provider_workspace.api.timestamps import parse_timestamp
+from airflow_provider_workspace.procedures.find import read_rows
+from airflow_provider_workspace.procedures.markdown import code, fit, table
+from airflow_provider_workspace.procedures.members import HIDDEN, ORDER, Guards, check_owner_stays
+from airflow_provider_workspace.procedures.plan import Change, Plan
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.client import WorkspaceClient
+
+Json = Mapping[str, Any]
+Rows = Iterable[Json]
+Decisions = Mapping[str, str | int]
+KEEP, REMOVE, LOWER_TO = "keep", "remove", "lower to "
+# What the service shows of people, if it does.
+SHOWN = ("level", "joined_at", "last_login", "is_2fa_enabled")
+# Columns for people, who fill in the last one.
+COLUMNS = ("who", "kind", *SHOWN, "outside", "change", "look", "decision")
+HEADERS = ("who", "kind", "level", "joined", "last log-in", "second factor", "look")
+# Of more people, only those are asked about who do not stay.
+MAX_FIELDS = 25
+UNSEEN_DAYS = 90
+MAX_PROBLEMS, MAX_SHOWN = 10, 60
+REMOVALS: dict[str, type[Operation[Any]]] = {
+    "member": ops.members.DeleteMember,
+    "invite": ops.invites.DeleteInvite,
+    "collaborator": ops.dashboards.RemoveDashboardCollaborator,
+}
+# With these outcomes, nothing is left to do.
+FINE = ("done", "kept")
+NEVER_KNOWN = (
+    "Who granted access and why; other API keys; access to single projects, and to dashboards that are not listed; "
+    "whose API key read all this. The service does not show what is *not shown*. Expired invites give no access."
+)
+
+
+def read_population(
+    client: WorkspaceClient, organization_id: str, *, now: datetime, dashboards: Rows = (), previous: Json | None = None
+) -> dict[str, Any]:
+    """
+    Read everybody who has access: members, open invites, and the collaborators of some dashboards.
+
+    :param dashboards: ``project_id`` and ``dashboard_id`` of each
+    :param previous: the population of the last review, see :func:`reviewed`; ``None`` if there was none
+    :raises WorkspaceIncompleteListError: if a list is known to be short
+    """
+    where: dict[str, Any] = {"organization_id": organization_id}
+    domains = read_rows(client, ops.domains.ListDomains(**where))
+    verified = sorted({domain_key(one.domain or "") for one in domains if one.is_verified})
+    # Before the members, so that people who join in between are not missed.
+    invites = read_rows(client, ops.invites.ListInvites(**where))
+    members = read_rows(client, ops.members.ListMembers(**where))
+    users = {one.user.uuid: one.user for one in members if one.user}
+    found: list[tuple[str, User, Any, Json]] = [("member", one.user or User(), one, {}) for one in members]
+    found += [("invite", User(uuid=one.id, email=one.target_email), one, {}) for one in invites if not one.is_expired]
+    for dashboard in dashboards:
+        for one in read_rows(client, ops.dashboards.ListDashboardCollaborators(**dashboard)):
+            user = users.get(one.user_uuid or one.label) or one.user or User(uuid=one.user_uuid)
+            found.append(("collaborator", user, one, dashboard))
+    seen = now if any(one.last_login for one in members) else None
+    had = {row["who"]: row for row in previous["people"]} if previous else None
+    people: dict[str, dict[str, Any]] = {}
+    for kind, user, record, dashboard in found:
+        who = address_key(user.email or "") or f"{kind} {user.uuid}"
+        who += f" on dashboard {dashboard['dashboard_id']}" if dashboard else ""
+        who = f"{who} ({kind} {len(people)})" if who in people else who
+        row = {"who": who, "kind": kind, "email": user.email, "id": user.uuid, **dashboard}
+        row |= {name: getattr(record, name, None) for name in SHOWN}
+        domain = domain_key((user.email or "").rpartition("@")[2])
+        row["outside"] = domain not in verified if domain and verified else None
+        row["change"] = None if had is None else "new" if who not in had else "raised" * _is_raised(had[who], row)
+        people[who] = row | {"look": _reasons(row, seen)}
+    return {
+        "read_at": now.astimezone(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "service": client.settings.base_url,
+        "organization_id": organization_id,
+        "verified_domains": verified,
+        "previous": previous and {"read_at": previous["read_at"]},
+        "people": sorted(people.values(), key=lambda row: not row["look"]),
+    }
+
+
+def reviewed(population: Json, last_look: Json) -> dict[str, Any]:
+    """Return the population of a review as it left it: without those who are gone, and with the levels decided on."""
+    left = {row["who"]: row for row in last_look["people"]}
+    people = [row for row in population["people"] if row["who"] in left]
+    # Whom somebody raised meanwhile, nobody reviewed at that level.
+    return {**population, "people": [row if _is_raised(row, left[row["who"]]) else left[row["who"]] for row in people]}
+
+
+def _is_raised(before: Json, after: Json) -> bool:
+    return None not in (before["level"], after["level"]) and after["level"] > before["level"]
+
+
+def _reasons(row: Json, now: datetime | None) -> list[str]:
+    """Return why a reviewer must look at somebody first; ``now`` if the service shows when people logged in."""
+    level = 0 if row["kind"] == "collaborator" else row["level"] or 0
+    seen = parse_timestamp(row["last_login"])
+    reasons = {
+        "owner": level >= LEVELS["owner"],
+        "admin": LEVELS["admin"] <= level < LEVELS["owner"],
+        "no second factor": row["is_2fa_enabled"] is False,
+        "never logged in": now and row["kind"] == "member" and seen is None,
+        f"not seen for {UNSEEN_DAYS} days": now and seen and now.timestamp() - seen > UNSEEN_DAYS * 86_400,
+        "outside the verified domains": row["outside"],
+        row["change"]: row["change"],
+    }
+    return [reason for reason, applies in reasons.items() if applies]
+
+
+def csv_rows(population: Json) -> list[dict[str, Any]]:
+    """Return the rows of the file that people fill in, with :data:`COLUMNS`."""
+    rows = ({**row, "look": ", ".join(row["look"]), "decision": ""} for row in population["people"])
+    return [{name: row[name] for name in COLUMNS} for row in rows]
+
+
+# The question and its answer
+
+
+def _choices(row: Json) -> list[str]:
+    """Return what may be decided about somebody: the interface can lower members only."""
+    level = (row["level"] or 0) if row["kind"] == "member" else 0
+    return [KEEP, REMOVE, *(LOWER_TO + name for name, number in LEVELS.items() if number < level)]
+
+
+def form_of(population: Json) -> dict[str, dict[str, Any]]:
+    """Return the fields of the question, as Airflow serializes a ``Param``."""
+    people = population["people"]
+
+    def field(title: str, *types: str, value: Any = "", **schema: Any) -> dict[str, Any]:
+        schema |= {"title": title, "type": types[0] if len(types) == 1 else [*types]}
+        return {"value": value, "description": None, "schema": schema, "source": "task"}
+
+    form = {row["who"]: field(row["who"], "string", enum=_choices(row)) for row in people}
+    if len(people) > MAX_FIELDS:
+        form = {}
+        for word in dict.fromkeys(word for row in people for word in _choices(row)[1:]):
+            whom = {"examples": [row["who"] for row in people if word in _choices(row)], "items": {"type": "string"}}
+            form[word.replace(" ", "_")] = field(word, "null", "array", value=None, **whom)
+        form["all_others_stay"] = field("all others stay", "boolean", value=False)
+        form["decisions_file"] = field("or a file: population.csv with each decision", "null", "string")
+        form["decisions_sha256"] = field("sha256 of this file", "null", "string")
+    return {**form, "exceptions": field("exceptions, as address: reason", "null", "string", format="multiline")}
+
+
+def question_of(population: Json, folder: str) -> str:
+    """Return the Markdown body of the question: first those whom a reviewer must look at."""
+    people, since = population["people"], population["previous"]
+    first = [row for row in people if row["look"]]
+    where = f"organization {code(population['organization_id'])} at {code(population['service'])}"
+    text = f"{len(people)} people and invites have access to {where}, read {population['read_at']}. All of them are in "
+    text += f"{code(f'{folder}/population.csv')}. "
+    text += f"What is new is so since {code(since['read_at'])}." if since else "There is no earlier review."
+    lines = [text, "", f"To look at first: {len(first)}.", "", *table(HEADERS, map(_cells, first))]
+    shown = fit(lines)
+    return "\n".join([*shown, *([f"\n**{len(lines) - len(shown)} more are in the file.**"] if lines != shown else [])])
+
+
+def _cells(row: Json) -> list[str]:
+    facts = (_level(row["level"]), *(row[name] for name in SHOWN[1:]))
+    return [row["who"], row["kind"], *map(_said, facts), ", ".join(row["look"])]
+
+
+def _level(level: Any) -> Any:
+    return next((f"{name} ({number})" for name, number in LEVELS.items() if number == level), level)
+
+
+def _said(value: Any) -> str:
+    return "not shown" if value is None else {"True": "yes", "False": "no"}.get(str(value), str(value))
+
+
+def read_answer(population: Json, answer: Json, file_rows: Rows | None = None) -> dict[str, str | int]:
+    """
+    Return what was decided about each person: ``keep``, ``remove`` or a lower level.
+
+    :param answer: the values of :func:`form_of`
+    :param file_rows: the rows of the decisions file that the answer names
+    :raises WorkspaceInputError: if it does not decide everybody, or is not an answer to this form
+    """
+    people, form = {row["who"]: row for row in population["people"]}, form_of(population)
+    said: dict[str, dict[str, Any]] = {who: {"the form": answer.get(who)} if who in form else {} for who in people}
+    for name in form:
+        if "examples" in form[name]["schema"]:
+            value = answer.get(name) or []
+            for who in value if isinstance(value, list) else [value]:
+                said.setdefault(_find(people, who), {})[f"field '{name}'"] = name.replace("_", " ")
+    for number, row in enumerate(file_rows or (), start=2):
+        said.setdefault(_find(people, row.get("who")), {})[f"row {number} of the file"] = row.get("decision")
+    if file_rows is None and answer.get("all_others_stay") is True:
+        said |= {who: {"all_others_stay": KEEP} for who, ways in said.items() if not ways}
+    decided = {who: {_parse(people.get(who), word) for word in ways.values()} for who, ways in said.items()}
+    problems = [f"{errors.shown(name)} is no field of the form" for name in answer if name not in form]
+    for who, ways in said.items():
+        if len(decided[who]) != 1 or None in decided[who]:
+            expected = f"one of {', '.join(_choices(people[who]))}" if who in people else "somebody in the population"
+            found = ", ".join(f"{where}: {str(word or '')[:40]!r}" for where, word in ways.items()) or "not decided"
+            problems.append(f"{who[:MAX_SHOWN]!r} ({found}): expected {expected}")
+    for who, why in read_exceptions(answer).items():
+        if not why or _find(people, who) not in people:
+            problems.append(f"exceptions, {who[:MAX_SHOWN]!r}: expected somebody in the population, ':' and the reason")
+    if problems:
+        msg = f"Start a new run to decide again ({len(problems)} problems): {'; '.join(problems[:MAX_PROBLEMS])}"
+        raise errors.WorkspaceInputError(msg, problem="answer-refused")
+    return {who: decision for who, (decision,) in decided.items() if decision is not None}
+
+
+def read_exceptions(answer: Json) -> dict[str, str]:
+    """Return the exceptions of an answer: the reason for each person."""
+    lines = (line.partition(":") for line in str(answer.get("exceptions") or "").splitlines() if line.strip())
+    return {who.strip(): why.strip() for who, _, why in lines}
+
+
+def _find(people: Json, who: Any) -> str:
+    """Return somebody as the population names them, also after a spreadsheet; else what was given."""
+    text = str(who or "").strip()
+    return next((one for one in (text, text.removeprefix("'"), address_key(text)) if one in people), text)
+
+
+def _parse(row: Json | None, word: Any) -> str | int | None:
+    text = str(word or "").strip().lower()
+    with suppress(ValueError):
+        level = parse_level(text.removeprefix(LOWER_TO))
+        return level if row and row["kind"] == "member" and 0 < level < (row["level"] or 0) else None
+    return text if row and text in (KEEP, REMOVE) else None
+
+
+# What it changes
+
+
+def judge(population: Json, decisions: Decisions, guards: Guards, present: Json) -> list[dict[str, Any]]:
+    """
+    Return the outcome of each decision as a later look shows it; ``not sent`` is what is left to do.
+
+    :param present: the population as it is now
+    """
+    people, now = ({_identity(row): row for row in one["people"]} for one in (population, present))
+    others = {row["who"]: row for key, row in now.items() if key not in people}
+    return [
+        {"who": row["who"], "kind": row["kind"], "decision": decisions[row["who"]]}
+        | _outcome(row, decisions[row["who"]], now.get(key) or others.get(row["who"]), guards)
+        for key, row in people.items()
+    ]
+
+
+def _identity(row: Json) -> tuple[Any, ...]:
+    return row["kind"], row["id"] or row["who"], row.get("dashboard_id")
+
+
+def _outcome(row: Json, decision: str | int, now: Json | None, guards: Guards) -> dict[str, str]:
+    names = [name for name in ("kind", "id", "level") if now and row[name] != now[name]]
+    detail = ", ".join(f"{name} {_said(row[name])} -> {_said(now[name])}" for name in names if now)
+    outcome = "changed" if detail else "not sent"
+    if now is None:
+        outcome, detail = "kept" if decision == KEEP else "done", "gone already"
+    elif decision == KEEP:
+        outcome = "changed" if _is_raised(row, now) else "kept"
+    elif names == ["level"] and now["level"] == decision:
+        outcome = "done"
+    elif not detail:
+        # The rule for members reads addresses and levels; of others only the address counts.
+        detail = guards.why_kept(_member({**row, "level": row["level"] if row["kind"] == "member" else 0}))
+        detail = detail or ("" if row["id"] else HIDDEN + "their id")
+        outcome = "refused" if detail else outcome
+    return {"outcome": outcome, "detail": detail}
+
+
+def _member(row: Json) -> Member:
+    return Member(user=User(uuid=row["id"], email=row["email"]), level=row["level"])
+
+
+def plan_decisions(
+    client: WorkspaceClient, population: Json, decisions: Decisions, guards: Guards, *, present: Json, decided_at: str
+) -> tuple[Plan, list[dict[str, Any]]]:
+    """
+    Plan what was decided, where nothing changed since.
+
+    :return: the plan, and the rows of :func:`judge`
+    :raises WorkspaceInputError: if no owner would be left
+    """
+    organization_id, people = population["organization_id"], {row["who"]: row for row in population["people"]}
+    rows = judge(population, decisions, guards, present)
+    due = [(people[row["who"]], row["decision"]) for row in rows if row["outcome"] == "not sent"]
+    changes = [_change(organization_id, row, decision, f"decided {decided_at}") for row, decision in due]
+    changes.sort(key=lambda change: ORDER.index(change.action))
+    members = [_member(row) for row in present["people"] if row["kind"] == "member"]
+    check_owner_stays(members, changes)
+    return Plan(client.settings.organization_at_service(organization_id), changes, members=len(members)), rows
+
+
+def _change(organization_id: str, row: Json, decision: str | int, why: str) -> Change:
+    fields: Any = {**row, "organization_id": organization_id, "level": decision}
+    fields |= {"user_uuid": row["id"], "invite_id": row["id"]}
+    kind: type[Operation[Any]] = REMOVALS[row["kind"]] if decision == REMOVE else ops.members.UpdateMember
+    operation = kind(**{name: fields[name] for name in kind.model_fields if name in fields})
+    part, name = "collaborators" if row["kind"] == "collaborator" else "members", f"{row['kind']} {row['who']}"
+    action, after = ("remove", {}) if decision == REMOVE else ("change", {"level": decision})
+    return Change(action, part, name, after, {"level": row["level"]}, why, operation)
+
+
+def outcomes_of(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
+    """Return the rows of :func:`plan_decisions` after their plan was applied."""
+    unknown = ("not sent", "the task ended before it, or the person is gone")
+    results = {change.name: plan.outcomes.get(change, unknown) for change in plan.changes}
+    found = {name: {"outcome": outcome, "detail": why or "sent"} for name, (outcome, why) in results.items()}
+    return [{**row, **found.get(f"{row['kind']} {row['who']}", {})} for row in rows]
+
+
+def page_of(review: Json, population: Json, decisions: Json, sent: Rows, last_look: Json, outcomes: Rows) -> str:
+    """
+    Return the page about a review, in Markdown; what there is none of is empty.
+
+    :param review: ``state``, ``missing`` (what was not done), ``files`` (the sha256 of each), and more facts
+    :param decisions: ``by`` (``id`` and ``name``), ``decisions``, ``exceptions``, and more facts
+    :param sent: the rows of :func:`outcomes_of` of all tries, the earliest first
+    :param outcomes: the rows of :func:`judge` for the last look
+    """
+    people, decided = population.get("people", ()), decisions.get("decisions", {})
+    tried, seen = _told(sent), _told(outcomes)
+    by, known, previous = decisions.get("by", {}), {row["who"] for row in people}, population.get("previous")
+    counts = {f"decided {_level(decision)}": count for decision, count in Counter(decided.values()).items()}
+    facts = {**review, "last_look_at": last_look.get("read_at", "none"), "people": len(people)}
+    facts["previous_review"] = "{folder}, read {read_at} (sha256 {sha256})".format(**previous) if previous else "none"
+    facts["verified_domains"] = ", ".join(population.get("verified_domains", ())) or "none, so nobody is outside"
+    facts |= {"decided_by": f"{by['name']} (Airflow user {by['id']})" if by else "nobody", **counts}
+    facts |= {name: ", ".join(one) if name == "reviewers" else one for name, one in decisions.items()}
+    told = ((name.replace("_", " "), _said(one)) for name, one in facts.items() if not isinstance(one, dict | list))
+    rows = (
+        [*_cells(row), *(_level(column.get(row["who"], "-")) for column in (decided, tried, seen))] for row in people
+    )
+    since = [row for row in last_look.get("people", ()) if row["who"] not in known]
+    parts = {
+        f"Access review: {review['state']}": table(("what", ""), told),
+        "Not done": table(("what",), zip(review["missing"])),
+        f"Everybody with access ({review.get('read_at')})": table((*HEADERS, "decision", "done", "last look"), rows),
+        "Exceptions": table(("who", "why"), decisions.get("exceptions", {}).items()),
+        "Access since then, left to the next review": table(HEADERS, map(_cells, since)),
+        "What this cannot know": [NEVER_KNOWN],
+        "Files": [*table(("file", "sha256"), review["files"].items()), "", "That of this page is in review.json."],
+    }
+    return "\n".join(line for title, lines in parts.items() for line in (f"## {title}", "", *lines, ""))
+
+
+def _told(rows: Rows) -> dict[str, str]:
+    """Return what became of each person, in words; of several tries, each that says something else."""
+    told: dict[str, list[str]] = {}
+    for row in rows:
+        told.setdefault(row["who"], []).append(", ".join(filter(None, (row["outcome"], row["detail"]))))
+    return {who: ", then ".join(dict.fromkeys(results)) for who, results in told.items()}

@@ -1,0 +1,389 @@
+"""An access review against the sandbox: read, decided, done and proved, with all that may come in between."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import html
+import json
+import re
+from copy import copy
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from airflow.sdk import DAG
+from airflow.sdk.execution_time import task_runner
+from airflow.sdk.io import attach
+from fsspec.implementations.memory import MemoryFileSystem
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.task_groups import access_review
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import effects, say
+from tests.interruptions import Interruptions
+from tests.task_instance import Killed, Question, TaskStore
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+
+OLIVE, ADAM, MINA, NOAH, GRACE, LIV = (
+    f"{name}@example.com"
+    for name in ("olive.owner", "adam.admin", "mina.member", "noah.newton", "grace.analyst", "liv.invited")
+)
+KEPT = dict.fromkeys((OLIVE, ADAM, MINA, NOAH, GRACE, LIV), "keep")
+RUTH = {"id": "7", "name": "ruth"}
+TASKS = ("read_population", "decide", "apply_decisions", "close_review")
+
+
+@pytest.fixture(autouse=True)
+def question(monkeypatch: pytest.MonkeyPatch, connect: Connect) -> Question:
+    connect(consistency_time=1, max_attempts=1)
+    question = Question(refreshes=True)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
+    return question
+
+
+class Review:
+    """A review of one Dag run; a task that is run again is a retry."""
+
+    def __init__(self, evidence: Any, run_id: str = "scheduled__2026-10-01T06:00:00+00:00", **arguments: Any) -> None:
+        given = {
+            "reviewers": ["ruth"],
+            "review_timeout": timedelta(days=14),
+            "protected": [OLIVE],
+            "max_removals": None,
+            **arguments,
+        }
+        with DAG("quarterly", schedule=None):
+            group = access_review(evidence=str(evidence), **given)
+        self.tasks: Any = {name.rpartition(".")[2]: task for name, task in group.children.items()}
+        self.run_id, self.tries, self.stores = run_id, dict.fromkeys(TASKS, 0), {name: TaskStore() for name in TASKS}
+        self.evidence, self.asked = evidence, dict[str, Any]()
+
+    def context(self, name: str) -> Any:
+        self.tries[name] += 1
+        ids = {"dag_id": "quarterly", "run_id": self.run_id, "map_index": -1, "id": SEED.owner_uuid}
+        ti = SimpleNamespace(**ids, task_id=name, try_number=self.tries[name], xcom_push=lambda **_: None)
+        return {"ti": ti, "task_state_store": self.stores[name]}
+
+    def run(self, name: str) -> Any:
+        return copy(self.tasks[name]).execute(self.context(name))
+
+    def ask(self) -> None:
+        with pytest.raises(BaseException, match=r"^$") as left:
+            self.run("decide")
+        self.asked = left.value.kwargs  # type: ignore[attr-defined]
+
+    def answer(self, fields: Any, **event: Any) -> Any:
+        given = {"chosen_options": ["Done"], "params_input": fields, "responded_by_user": RUTH}
+        given["responded_at"] = datetime(2026, 11, 22, tzinfo=timezone.utc)
+        self.tries["decide"] -= 1
+        return copy(self.tasks["decide"]).execute_approved(self.context("decide"), {**given, **event}, **self.asked)
+
+    def decide(self, fields: Any, **event: Any) -> None:
+        self.run("read_population")
+        self.ask()
+        self.answer(fields, **event)
+
+    def close(self, fails: str = "") -> Any:
+        if not fails:
+            return self.run("close_review")
+        with pytest.raises(Exception, match=fails):
+            self.run("close_review")
+        return self.file("review.json")
+
+    @property
+    def folder(self) -> Path:
+        (folder,) = Path(self.evidence).glob(re.sub(r"[^\w.-]+", "_", self.run_id) + "-*")
+        return folder
+
+    def file(self, name: str) -> Any:
+        return json.loads((self.folder / name).read_text())
+
+    def outcomes(self, name: str = "review.json") -> dict[str, str]:
+        return {row["who"]: row["outcome"] for row in self.file(name)["outcomes"] if row["outcome"] != "kept"}
+
+
+@pytest.fixture
+def review(tmp_path: Path) -> Review:
+    return Review(tmp_path)
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+def set_level(user_uuid: str, level: int) -> None:
+    with WorkspaceHook() as hook:
+        hook.update_member(user_uuid=user_uuid, level=level)
+
+
+def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(
+    sandbox: SandboxServer, review: Review, question: Question, tmp_path: Path
+) -> None:
+    read = review.run("read_population")
+    assert {name: read[name] for name in ("folder", "people")} == {"folder": str(review.folder), "people": 6}
+    review.ask()
+    asked = question.now
+    assert (asked.options, [user.id for user in asked.assigned_users], asked.defaults) == (["Done"], ["ruth"], None)
+    assert set(asked.params) == {*KEPT, "exceptions"}
+    assert asked.params[ADAM]["schema"]["enum"] == ["keep", "remove", "lower to member"]
+    assert str(review.folder) in html.unescape(asked.body)
+    fields = {**KEPT, NOAH: "remove", LIV: "remove", ADAM: "lower to member", "exceptions": f"{MINA}: on leave"}
+    assert review.answer(fields)["counts"] == {"keep": 3, "remove": 2, "1": 1}
+    assert effects(sandbox) == []
+    review.run("apply_decisions")
+    assert effects(sandbox) == ["delete_member", "delete_invite", "update_member"]
+    assert review.close()["state"] == "complete"
+    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in review.folder.iterdir()}
+    closed = review.file("review.json")
+    assert closed["files"] == {name: digest for name, digest in files.items() if name != "review.json"}
+    assert set(files) == {
+        *("population.json", "population.csv", "decisions.json", "done-1.json", "last_look.json"),
+        *("review.md", "review.json"),
+    }
+    assert review.outcomes() == review.outcomes("done-1.json") == dict.fromkeys((NOAH, LIV, ADAM), "done")
+    decided = review.file("decisions.json")
+    assert (decided["by"], decided["exceptions"], decided["reviewer_is_reviewed"]) == (
+        *(RUTH, {MINA: "on leave"}),
+        "unknown: this Airflow user has no address",
+    )
+    page = html.unescape((review.folder / "review.md").read_text())
+    assert all(text in page for text in ("ruth", "complete", NOAH, "on leave", files["population.json"]))
+    sent = effects(sandbox)
+    for name in TASKS:
+        if name == "apply_decisions":
+            with pytest.raises(AirflowFailException, match=r"Start a new run: the review in .* is closed"):
+                review.run(name)
+        elif name != "decide":
+            review.run(name)
+    assert effects(sandbox) == sent
+    assert {path.name for path in review.folder.iterdir()} == set(files)
+    assert [path.name for path in tmp_path.iterdir()] == [review.folder.name]
+
+
+def test_a_retried_population_is_that_of_the_first_try(
+    sandbox: SandboxServer, review: Review, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = review.run("read_population")
+    sandbox.add_members(1)
+    (review.folder / "population.csv").unlink()
+    assert review.run("read_population") == first
+    assert "by an earlier try" in capsys.readouterr().out
+    assert len(read_csv(review.folder / "population.csv")) == 6
+
+
+def test_a_population_of_a_short_list_is_none(sandbox: SandboxServer, review: Review) -> None:
+    say(sandbox, "list_members", count=5)
+    with pytest.raises(Exception, match="5"):
+        review.run("read_population")
+    closed = review.close("the review is not reviewed: ")
+    assert (closed["state"], closed["read_at"]) == ("not reviewed", None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "event", "message"),
+    [
+        ({**KEPT, "eve@example.com": "remove"}, {}, "'eve@example.com' is no field"),
+        ({**KEPT, NOAH: ""}, {}, f"'{NOAH}'"),
+        ({**KEPT, MINA: "lower to admin"}, {}, "expected one of keep, remove"),
+        (KEPT, {"responded_by_user": None}, "nobody answered"),
+        (KEPT, {"chosen_options": ["Reject"]}, "it is another answer"),
+        (None, {"error": "", "error_type": "timeout"}, "nobody answered in time"),
+    ],
+)
+def test_who_does_not_decide_everybody_decides_nobody(
+    sandbox: SandboxServer, review: Review, fields: Any, event: Any, message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=f"Start a new run .*{message}"):
+        review.decide(fields, **event)
+    with pytest.raises(AirflowFailException, match=r"has no decisions\.json"):
+        review.run("apply_decisions")
+    closed = review.close("the review is not reviewed: ")
+    assert closed["state"] == "not reviewed"
+    assert any(re.search(message, line) for line in closed["missing"])
+    assert "not reviewed" in (review.folder / "review.md").read_text()
+    with pytest.raises(AirflowFailException, match="is closed"):
+        review.run("decide")
+    assert effects(sandbox) == []
+
+
+def test_a_decision_is_made_once(review: Review, capsys: pytest.CaptureFixture[str]) -> None:
+    review.decide(KEPT, responded_by_user={"id": MINA, "name": "Mina"})
+    assert review.file("decisions.json")["reviewer_is_reviewed"] is True
+    assert review.run("decide")["counts"] == {"keep": 6}
+    assert "start a new run to decide again" in capsys.readouterr().out
+    population = review.folder / "population.json"
+    population.write_text(population.read_text().replace('"level": 8', '"level": 1'))
+    with pytest.raises(AirflowFailException, match=r"Start a new run: .* has another population now"):
+        review.run("apply_decisions")
+
+
+def test_who_changed_meanwhile_is_named_and_left(sandbox: SandboxServer, review: Review) -> None:
+    review.decide({**KEPT, MINA: "remove", NOAH: "remove", LIV: "remove"})
+    set_level(SEED.member_uuid, 8)
+    sandbox.accept_invite(SEED.invite_id)
+    before = effects(sandbox)
+    message = (
+        rf"Start a new run, or .* incomplete: {MINA} \(remove\): changed level 1 -> 8; {LIV} \(remove\): changed kind"
+    )
+    with pytest.raises(AirflowFailException, match=message):
+        review.run("apply_decisions")
+    assert effects(sandbox)[len(before) :] == ["delete_member"]
+    closed = review.close("the review is incomplete: ")
+    assert closed["state"] == "incomplete"
+    assert review.outcomes() == {MINA: "changed", NOAH: "done", LIV: "changed"}
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_retry_after_a_kill_sends_nothing_twice(
+    sandbox: SandboxServer, review: Review, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    review.decide({**KEPT, NOAH: "remove", GRACE: "remove"})
+    getattr(Interruptions(monkeypatch), moment)(f"DELETE /api/organizations/{SEED.organization_id}/members/")
+    with pytest.raises(Killed):
+        review.run("apply_decisions")
+    review.run("apply_decisions")
+    assert effects(sandbox) == ["delete_member"] * 2
+    assert review.outcomes("done-2.json") == {NOAH: "done", GRACE: "done"}
+    assert review.close()["state"] == "complete"
+
+
+def test_a_protected_person_and_an_owner_stay(sandbox: SandboxServer, tmp_path: Path) -> None:
+    review = Review(tmp_path, protected=[MINA])
+    review.decide({**KEPT, MINA: "remove", OLIVE: "lower to admin"})
+    with pytest.raises(AirflowFailException, match="the review is incomplete: "):
+        review.run("apply_decisions")
+    assert review.close("the review is incomplete: ")["state"] == "incomplete"
+    assert review.outcomes() == {MINA: "refused", OLIVE: "refused"}
+    assert effects(sandbox) == []
+
+
+def test_too_many_removals_are_refused_before_the_first(sandbox: SandboxServer, tmp_path: Path) -> None:
+    review = Review(tmp_path, max_removals="10 or 30%")
+    review.decide({**KEPT, MINA: "remove", NOAH: "remove", GRACE: "remove"})
+    with pytest.raises(AirflowFailException, match="max_removals=3"):
+        review.run("apply_decisions")
+    closed = review.close("the review is incomplete: ")
+    assert "max_removals=3" in closed["missing"][-1]
+    assert effects(sandbox) == []
+
+
+def test_the_next_review_says_what_changed(sandbox: SandboxServer, review: Review, tmp_path: Path) -> None:
+    review.decide({**KEPT, NOAH: "remove"})
+    review.run("apply_decisions")
+    review.close()
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "review.json").write_text('{"state"')
+    set_level(SEED.member_uuid, 8)
+    sandbox.add_members(1)
+    second = Review(tmp_path, "manual__2")
+    second.run("read_population")
+    population = second.file("population.json")
+    assert {row["change"]: row["email"] for row in population["people"] if row["change"]} == {
+        "raised": MINA,
+        "new": next(row["email"] for row in population["people"] if row["email"].startswith("sam.sample")),
+    }
+    assert population["previous"]["folder"] == review.folder.name
+    with (review.folder / "last_look.json").open("a") as file:
+        file.write("\n")
+    with pytest.raises(AirflowFailException, match="is not the file of that review"):
+        Review(tmp_path, "manual__3").run("read_population")
+
+
+def test_many_people_are_decided_by_lists_or_by_a_file(sandbox: SandboxServer, tmp_path: Path) -> None:
+    sandbox.add_members(300)
+    rest = {
+        "lower_to_member": None,
+        "lower_to_admin": None,
+        "exceptions": "",
+        "decisions_file": "",
+        "decisions_sha256": "",
+    }
+    lists = Review(tmp_path, "lists")
+    with pytest.raises(AirflowFailException, match=r"\(not decided\)"):
+        lists.decide({"remove": [NOAH], "all_others_stay": False, **rest})
+    lists = Review(tmp_path, "lists again")
+    lists.decide({"remove": [NOAH], "all_others_stay": True, **rest})
+    lists.run("apply_decisions")
+    lists.close()
+    by_file = Review(tmp_path, "by file")
+    by_file.run("read_population")
+    rows = read_csv(by_file.folder / "population.csv")
+    for row in rows:
+        row["decision"] = "remove" if row["who"] in (GRACE, LIV) else "keep"
+    filled = tmp_path / "filled.csv"
+    with filled.open("w", encoding="utf-8-sig") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    digest = hashlib.sha256(filled.read_bytes()).hexdigest()
+    fields = {**rest, "remove": None, "all_others_stay": False, "decisions_file": str(filled)}
+    by_file.ask()
+    with pytest.raises(AirflowFailException, match=f"SHA-256 .* is {digest}, not '0'"):
+        by_file.answer({**fields, "decisions_sha256": "0"})
+    by_file.ask()
+    by_file.answer({**fields, "decisions_sha256": digest})
+    assert by_file.file("decisions.json")["decisions_file"] == f"{filled} (sha256 {digest})"
+    by_file.run("apply_decisions")
+    assert by_file.close()["state"] == "complete"
+    assert sorted(effects(sandbox)) == ["delete_invite", "delete_member", "delete_member"]
+
+
+def test_a_collaborator_is_reviewed_on_each_dashboard(sandbox: SandboxServer, tmp_path: Path) -> None:
+    review = Review(tmp_path, dashboards=[SEED.dashboard_id])
+    review.decide({**KEPT, f"{GRACE} on dashboard {SEED.dashboard_id}": "remove"})
+    review.run("apply_decisions")
+    assert review.close()["state"] == "complete"
+    assert effects(sandbox) == ["remove_dashboard_collaborator"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"evidence": "reviews"},
+            r"evidence must be the URL of an object store, .* or an absolute path, not 'reviews'",
+        ),
+        ({"dashboards": [{"project_id": 1}]}, "dashboards must be ids, or mappings with dashboard_id and project_id"),
+        ({"reviewers": []}, "Name one or more reviewers"),
+    ],
+)
+def test_invalid_arguments_are_named(tmp_path: Path, arguments: Any, message: str) -> None:
+    review = Review(**{"evidence": tmp_path, **arguments})
+    if "reviewers" in arguments:
+        review.run("read_population")
+    with pytest.raises(AirflowFailException, match=message):
+        review.run("decide" if "reviewers" in arguments else "read_population")
+
+
+def test_a_dry_run_plans_what_was_decided(sandbox: SandboxServer, tmp_path: Path) -> None:
+    review = Review(tmp_path, dry_run=True)
+    review.decide({**KEPT, NOAH: "remove"})
+    assert review.run("apply_decisions")["counts"]["remove"] == 1
+    assert review.close("the review is incomplete: ")["state"] == "incomplete"
+    assert effects(sandbox) == []
+
+
+def test_a_store_holds_the_evidence_and_no_second_version() -> None:
+    store = MemoryFileSystem()
+    attach("memory", fs=store)
+    review = Review("memory://reviews")
+    review.decide(KEPT)
+    review.run("apply_decisions")
+    review.close()
+    (folder,) = store.ls("/reviews", detail=False)
+    assert len(store.ls(folder)) == 7
+    review.tries["apply_decisions"] = 0
+    store.rm(f"{folder}/review.json")
+    with pytest.raises(AirflowFailException, match=r"Start a new run: .*done-1\.json' exists with other content"):
+        review.run("apply_decisions")

@@ -391,28 +391,20 @@ def access_review(
     from airflow_provider_workspace.operators import access_review as review
 
     where = {"organization_id": organization_id, "workspace_conn_id": workspace_conn_id}
-    common = {"evidence": evidence, "dashboards": dashboards, "protected": protected, "owner_level": owner_level}
+    common = {"evidence": evidence, "dashboards": dashboards, "reviewers": reviewers, "review_timeout": review_timeout}
+    common |= {"protected": protected, "owner_level": owner_level, "max_removals": max_removals}
     common |= {**{name: value for name, value in where.items() if value is not None}, **TASK_DEFAULTS, **task_args}
-    asked = {"reviewers": reviewers, "review_timeout": review_timeout, "notifiers": notifiers}
-    tasks: dict[type[WorkspaceOperator], tuple[str, str, dict[str, Any]]] = {
-        review.WorkspaceReadPopulationOperator: ("read_population", "Read who has access", {}),
-        review.WorkspaceDecideAccessOperator: ("decide", "Decide who keeps access", asked),
-        review.WorkspaceApplyDecisionsOperator: (
-            *("apply_decisions", "Do what was decided"),
-            {"max_removals": max_removals, "dry_run": dry_run},
-        ),
-        review.WorkspaceCloseReviewOperator: ("close_review", "Prove it", {"trigger_rule": "all_done"}),
-    }
+    tasks: tuple[tuple[Any, str, str, dict[str, Any]], ...] = (
+        (review.WorkspaceReadPopulationOperator, "read_population", "Read who has access", {}),
+        (review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", {"notifiers": notifiers}),
+        (review.WorkspaceApplyDecisionsOperator, "apply_decisions", "Do what was decided", {"dry_run": dry_run}),
+        (review.WorkspaceCloseReviewOperator, "close_review", "Prove it", {"trigger_rule": "all_done"}),
+    )
     with TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove") as group:
         chain(
             *(
-                cls(
-                    task_id=task_id,
-                    task_display_name=name,
-                    doc_md=(cls.__doc__ or "").split(". ")[0],
-                    **{**common, **own},
-                )
-                for cls, (task_id, name, own) in tasks.items()
+                cls(task_id=task_id, task_display_name=name, doc_md=str(cls.__doc__).split(". ")[0], **common | own)
+                for cls, task_id, name, own in tasks
             )
         )
     return group

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,3 +22,11 @@ def parse_timestamp(timestamp: str | None) -> float | None:
     except ValidationError:
         return None
     return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def to_second(when: Any) -> Any:
+    """Return a time in UTC, such as ``2026-12-31T18:00:00Z``; what is no time, such as a number, as it is."""
+    seconds = None if isinstance(when, int) else parse_timestamp(when)
+    if seconds is None:
+        return when
+    return datetime.fromtimestamp(int(seconds), timezone.utc).isoformat().replace("+00:00", "Z")

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import logging
 import os
 import re
+from collections.abc import Mapping
+from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.timestamps import to_second
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
-from airflow_provider_workspace.hooks.files import SHARED, StoredFile, is_stored
-from airflow_provider_workspace.procedures.review import reviewed
+from airflow_provider_workspace.hooks.files import SHARED, StoredFile, csv_text, file_at, is_stored
+from airflow_provider_workspace.procedures import review as procedures
 
 log = logging.getLogger(__name__)
 
 POPULATION, TABLE, DECISIONS, LAST_LOOK = "population.json", "population.csv", "decisions.json", "last_look.json"
-PAGE, REVIEW = "review.md", "review.json"
+PAGE, REVIEW, FILE = "review.md", "review.json", "decisions-file.csv"
+# How the names of files begin of which each try writes one.
+NOT_DECIDED, TRIES = "not-decided-", "done-"
+# The only option of the question: the form says what is decided.
+DONE = "Done"
 # The state of a review of which everything that was decided is done.
 COMPLETE = "complete"
 
@@ -64,9 +73,136 @@ class Evidence:
         found = (path.name for path in StoredFile(self.path).entries() if path.name.startswith(start))
         return sorted(found, key=lambda name: (len(name), name))
 
-    def previous(self, **where: str) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    def open(self, where: Mapping[str, str], needed: int) -> tuple[Any, Any]:
         """
-        Return what the latest complete review beside this one left, and where its evidence is.
+        Return the population and the decisions, each ``None`` if it is not there.
+
+        :param where: service and organization
+        :param needed: how many of both must be there, for a task that goes on with the review; it must still be open
+        :raises WorkspaceInputError: if the review cannot go on
+        """
+        found = {name: self.read(name) for name in (POPULATION, DECISIONS)}
+        population, decided = found.values()
+        problems = {
+            "is of another organization": population and not population.items() >= where.items(),
+            "is closed": needed and self.read(REVIEW),
+            "has another population now": decided and decided["population_sha256"] != self.digest(POPULATION),
+            **{f"has no {name}, which an earlier task writes": not found[name] for name in [*found][:needed]},
+        }
+        for what, applies in problems.items():
+            if applies:
+                raise WorkspaceInputError(f"Start a new run: the review in {self} {what}", problem="review-ended")
+        return population, decided
+
+    def write_population(self, population: Mapping[str, Any]) -> None:
+        """Write who has access, also as a table for people."""
+        self.write(POPULATION, population)
+        self.write(TABLE, csv_text(procedures.COLUMNS, procedures.csv_rows(population)))
+
+    def decide(
+        self, population: Mapping[str, Any], event: Mapping[str, Any], asked: str, number: int, **facts: Any
+    ) -> dict[str, Any]:
+        """
+        Write and return what an answer decides.
+
+        :param event: the answer, or the error if there is none
+        :param asked: digest of the population that was asked about
+        :param number: number of the try
+        :raises WorkspaceInputError: if it does not decide everybody; a file has the answer then, and why
+        """
+        given = {"decided_at": "responded_at", "by": "responded_by_user", "answer": "params_input"}
+        decided = {name: event.get(key) for name, key in given.items()} | facts
+        decided["decided_at"] = to_second(decided["decided_at"])
+        try:
+            decided |= self._decide(population, event, asked)
+        except WorkspaceInputError as error:
+            self.write(f"{NOT_DECIDED}{number}.json", {**decided, "why": error.why.removeprefix(procedures.AGAIN)})
+            raise
+        self.write(DECISIONS, decided)
+        return decided
+
+    def _decide(self, population: Mapping[str, Any], event: Mapping[str, Any], asked: str) -> dict[str, Any]:
+        user, answer = event.get("responded_by_user"), event.get("params_input") or {}
+        problems = {
+            (event.get("error") or "nobody answered in time"): "error" in event,
+            "nobody answered": not user,
+            "it is another answer": event.get("chosen_options") != [DONE],
+            f"{POPULATION} is another one now": self.digest(POPULATION) != asked,
+        }
+        for why, applies in problems.items():
+            if applies:
+                raise WorkspaceInputError(f"{procedures.AGAIN}{why}", problem="answer-refused")
+        rows, file = self._read_file(answer)
+        decisions = procedures.read_answer(population, answer, rows)
+        names = {address_key(str((user or {}).get(name) or "")) for name in ("id", "name")}
+        is_reviewed = any(address_key(row["email"] or "-") in names for row in population["people"])
+        return {
+            "population_sha256": asked,
+            "decisions": decisions,
+            "exceptions": procedures.read_exceptions(answer),
+            "decisions_file": file,
+            "reviewer_is_reviewed": is_reviewed if "@" in str(names) else "unknown: this Airflow user has no address",
+        }
+
+    def _read_file(self, answer: Mapping[str, Any]) -> tuple[list[dict[str, Any]] | None, str]:
+        """Return the rows of the decisions file that an answer names, and which file it is; keep a copy."""
+        path, expected = (str(answer.get(name) or "").strip() for name in ("decisions_file", "decisions_sha256"))
+        if not path and not expected:
+            return None, "none"
+        text, content = file_at(path).read_all()
+        digest = sha256(content).hexdigest()
+        if digest != expected.lower():
+            msg = f"{procedures.AGAIN}the SHA-256 of {path!r} is {digest}, not {expected!r}"
+            raise WorkspaceInputError(msg, problem="answer-refused")
+        StoredFile(self.path / FILE).write_once(content)
+        return list(csv.DictReader(text.split("\n"))), f"{path} (sha256 {digest})"
+
+    def end_try(self, number: int, outcomes: list[dict[str, Any]], error: WorkspaceError | None, **facts: Any) -> None:
+        """
+        Write what became of each decision in a try.
+
+        :raises WorkspaceError: the error of this try, or if anything that was decided is not done
+        """
+        at = to_second(datetime.now(timezone.utc))
+        done = {"at": at, "error": error and str(error), "outcomes": outcomes, **facts}
+        self.write(f"{TRIES}{number}.json", done)
+        if error:
+            raise error
+        self.check("incomplete", procedures.left_of(outcomes))
+
+    def check(self, state: str, missing: list[str]) -> None:
+        """Refuse to end a task while something is left to do."""
+        if missing:
+            msg = f"Start a new run, or do by hand what is left: the review in {self} is {state}: "
+            raise WorkspaceError(msg + "; ".join(missing[:20]), problem="review-incomplete")
+
+    def close(self, population: Any, decided: Any, last_look: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
+        """Write the last look, the page and, last, what the review is; return that."""
+        outcomes = list[dict[str, Any]]()
+        if decided:
+            self.write(LAST_LOOK, last_look)
+            outcomes = procedures.judge(population, decided["decisions"], last_look, "not done", "gone")
+        left, tries = procedures.left_of(outcomes), [self.read(name) for name in self.names(TRIES)]
+        said = [*(one["error"] for one in tries), *(self.read(name)["why"] for name in self.names(NOT_DECIDED))]
+        review = {
+            **facts,
+            "state": "not reviewed" if not decided else "incomplete" if left else COMPLETE,
+            "read_at": population and population["read_at"],
+            "closed_at": to_second(datetime.now(timezone.utc)),
+            "missing": [*left, *filter(None, said[-1:])] or ["nobody decided"] * (not decided),
+            "files": {name: self.digest(name) for name in self.names() if name != PAGE},
+            "outcomes": outcomes,
+        }
+        if not self.digest(PAGE):  # a try may end between both
+            sent = [row for one in tries for row in one["outcomes"]]
+            self.write(PAGE, procedures.page_of(review, population or {}, decided or {}, sent, last_look or {}))
+        review["files"][PAGE] = self.digest(PAGE)
+        self.write(REVIEW, review)
+        return review
+
+    def previous(self, **where: str) -> dict[str, Any] | None:
+        """
+        Return what the latest complete review beside this one left, with the name of its folder and its digest.
 
         :param where: service and organization
         :raises WorkspaceInputError: if it is not what that review says it is
@@ -81,23 +217,23 @@ class Evidence:
             if review.items() >= {"state": COMPLETE, **where}.items():
                 found.append((review["read_at"], path, review["files"]))
         if not found:
-            return None, None
-        read_at, path, digests = max(found, key=lambda each: each[0])
+            return None
+        _, path, digests = max(found, key=lambda each: each[0])
         files = {name: _read(path / name) for name in (POPULATION, LAST_LOOK)}
         for name, (_, digest) in files.items():
             if digest != digests[name]:
                 msg = f"Restore {path / name}, or move its folder elsewhere: it is not the file of that review"
                 raise WorkspaceInputError(msg, problem="evidence-changed")
-        left = reviewed(files[POPULATION][0], files[LAST_LOOK][0])
-        return left, {"folder": path.name, "read_at": read_at, "sha256": digests[POPULATION]}
+        left = procedures.reviewed(*(content for content, _ in files.values()))
+        return {**left, "folder": path.name, "sha256": digests[POPULATION]}
 
 
 def _read(path: Any) -> tuple[Any, str]:
     """Return the content of a file, JSON or text, and its digest; nothing if it does not exist."""
     file = StoredFile(path)
     try:
-        text, digest = file.read_with_digest()
-        return json.loads(text) if file.suffix == ".json" else text, digest
+        text, content = file.read_all()
+        return json.loads(text) if file.suffix == ".json" else text, sha256(content).hexdigest()
     except WorkspaceInputError as error:
         if error.problem != "file-missing":
             raise

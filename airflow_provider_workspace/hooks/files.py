@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +67,10 @@ class _File:
 
         :raises WorkspaceInputError: if it cannot be read, is larger than :data:`MAX_MEGABYTES`, or is not in UTF-8
         """
-        return self.read_with_digest()[0]
+        return self.read_all()[0]
 
-    def read_with_digest(self) -> tuple[str, str]:
-        """Return its text, and the SHA-256 of its bytes as ``sha256sum`` prints it; see :meth:`read`."""
+    def read_all(self) -> tuple[str, bytes]:
+        """Return its text, and its bytes, of which ``sha256sum`` prints the SHA-256; see :meth:`read`."""
         most = MAX_MEGABYTES * 1_000_000
         try:
             content = self.read_bytes(most + 1)
@@ -80,7 +79,7 @@ class _File:
         if len(content) > most:
             raise WorkspaceInputError(f"Split {self}: it is larger than {MAX_MEGABYTES} MB")
         try:
-            return content.decode("utf-8-sig"), sha256(content).hexdigest()
+            return content.decode("utf-8-sig"), content
         except UnicodeDecodeError as error:
             raise WorkspaceInputError(
                 f'Save {self} with the encoding UTF-8: byte {error.start} is invalid (in a spreadsheet: "CSV UTF-8")'

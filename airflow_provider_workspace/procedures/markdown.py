@@ -11,8 +11,9 @@ from airflow_provider_workspace.errors import printable
 MAX_BODY = 60_000
 MAX_CODE = 3_000
 
-# What could be Markdown, HTML, a mention or a link: not the @ and the dots of an address, and the colons of a time.
-ACTIVE = re.compile(r"[^\w .,=/()@:-]|_|(?<!\w)@|(?<=www)\.|:(?!\d\d)")
+# What could be Markdown, HTML, a mention or a link: not the @ and the dots of an address, an underscore within a name,
+# and the colons of a time and of a sentence.
+ACTIVE = re.compile(r"[^\w .,;+%'=/()@:-]|(?<!\w)_+|_+(?!\w)|(?<!\w)@|(?<=www)\.|:(?!\d\d|\s|$)")
 
 
 def code(text: str) -> str:
@@ -23,7 +24,7 @@ def code(text: str) -> str:
 def inert(text: str) -> str:
     """Return a text from a file or the workspace in which nothing is Markdown, HTML or a mention."""
     cut = text if len(text) <= MAX_CODE else f"{text[:MAX_CODE]}…"
-    return ACTIVE.sub(lambda found: f"&#{ord(found[0])};", printable(cut))
+    return ACTIVE.sub(lambda found: "".join(f"&#{ord(char)};" for char in found[0]), printable(cut))
 
 
 def table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> list[str]:

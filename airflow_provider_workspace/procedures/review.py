@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace import errors
@@ -13,9 +13,9 @@ from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, domain_key
 from airflow_provider_workspace.api.levels import LEVELS, parse_level
 from airflow_provider_workspace.api.models import Member, User
-from airflow_provider_workspace.api.timestamps import parse_timestamp
+from airflow_provider_workspace.api.timestamps import parse_timestamp, to_second
 from airflow_provider_workspace.procedures.find import read_rows
-from airflow_provider_workspace.procedures.markdown import code, fit, table
+from airflow_provider_workspace.procedures.markdown import code, fit, inert, table
 from airflow_provider_workspace.procedures.members import HIDDEN, ORDER, Guards, check_owner_stays
 from airflow_provider_workspace.procedures.plan import Change, Plan
 
@@ -27,6 +27,7 @@ Json = Mapping[str, Any]
 Rows = Iterable[Json]
 Decisions = Mapping[str, str | int]
 KEEP, REMOVE, LOWER_TO = "keep", "remove", "lower to "
+AGAIN = "Start a new run to decide again: "
 # What the service shows of people, if it does.
 SHOWN = ("level", "joined_at", "last_login", "is_2fa_enabled")
 # Columns for people, who fill in the last one.
@@ -42,7 +43,7 @@ REMOVALS: dict[str, type[Operation[Any]]] = {
     "collaborator": ops.dashboards.RemoveDashboardCollaborator,
 }
 # With these outcomes, nothing is left to do.
-FINE = ("done", "kept")
+FINE, NOT_SENT = ("done", "kept"), "not sent"
 NEVER_KNOWN = (
     "Who granted access and why; other API keys; access to single projects, and to dashboards that are not listed; "
     "whose API key read all this. The service does not show what is *not shown*. Expired invites give no access."
@@ -50,13 +51,20 @@ NEVER_KNOWN = (
 
 
 def read_population(
-    client: WorkspaceClient, organization_id: str, *, now: datetime, dashboards: Rows = (), previous: Json | None = None
+    client: WorkspaceClient,
+    organization_id: str,
+    guards: Guards,
+    now: datetime,
+    dashboards: Rows,
+    previous: Json | None,
 ) -> dict[str, Any]:
     """
     Read everybody who has access: members, open invites, and the collaborators of some dashboards.
 
+    :param guards: who can only be kept
     :param dashboards: ``project_id`` and ``dashboard_id`` of each
-    :param previous: the population of the last review, see :func:`reviewed`; ``None`` if there was none
+    :param previous: the population of the last review, see :func:`reviewed`, with its ``folder`` and ``sha256``;
+        ``None`` if there was none
     :raises WorkspaceIncompleteListError: if a list is known to be short
     """
     where: dict[str, Any] = {"organization_id": organization_id}
@@ -80,17 +88,20 @@ def read_population(
         who += f" on dashboard {dashboard['dashboard_id']}" if dashboard else ""
         who = f"{who} ({kind} {len(people)})" if who in people else who
         row = {"who": who, "kind": kind, "email": user.email, "id": user.uuid, **dashboard}
-        row |= {name: getattr(record, name, None) for name in SHOWN}
+        row |= {name: to_second(getattr(record, name, None)) for name in SHOWN}
         domain = domain_key((user.email or "").rpartition("@")[2])
         row["outside"] = domain not in verified if domain and verified else None
         row["change"] = None if had is None else "new" if who not in had else "raised" * _is_raised(had[who], row)
+        # The rule for members reads addresses and levels; of others only the address counts.
+        row["kept"] = guards.why_kept(Member(user=user, level=row["level"] if kind == "member" else 0))
         people[who] = row | {"look": _reasons(row, seen)}
     return {
-        "read_at": now.astimezone(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "read_at": to_second(now),
         "service": client.settings.base_url,
         "organization_id": organization_id,
         "verified_domains": verified,
-        "previous": previous and {"read_at": previous["read_at"]},
+        "previous": previous and {name: previous[name] for name in ("folder", "read_at", "sha256")},
+        "left": None if had is None else sorted(had.keys() - people.keys()),
         "people": sorted(people.values(), key=lambda row: not row["look"]),
     }
 
@@ -119,6 +130,7 @@ def _reasons(row: Json, now: datetime | None) -> list[str]:
         f"not seen for {UNSEEN_DAYS} days": now and seen and now.timestamp() - seen > UNSEEN_DAYS * 86_400,
         "outside the verified domains": row["outside"],
         row["change"]: row["change"],
+        f"stays: {row['kept']}": row["kept"],
     }
     return [reason for reason, applies in reasons.items() if applies]
 
@@ -132,10 +144,11 @@ def csv_rows(population: Json) -> list[dict[str, Any]]:
 # The question and its answer
 
 
-def _choices(row: Json) -> list[str]:
-    """Return what may be decided about somebody: the interface can lower members only."""
+def _choices(row: Json) -> dict[str, str | int]:
+    """Return what may be decided about somebody, by its words: the interface can lower members only."""
     level = (row["level"] or 0) if row["kind"] == "member" else 0
-    return [KEEP, REMOVE, *(LOWER_TO + name for name, number in LEVELS.items() if number < level)]
+    lower = {LOWER_TO + name: number for name, number in LEVELS.items() if number < level}
+    return {KEEP: KEEP} if row["kept"] else {KEEP: KEEP, REMOVE: REMOVE, **lower}
 
 
 def form_of(population: Json) -> dict[str, dict[str, Any]]:
@@ -146,10 +159,10 @@ def form_of(population: Json) -> dict[str, dict[str, Any]]:
         schema |= {"title": title, "type": types[0] if len(types) == 1 else [*types]}
         return {"value": value, "description": None, "schema": schema, "source": "task"}
 
-    form = {row["who"]: field(row["who"], "string", enum=_choices(row)) for row in people}
+    form = {row["who"]: field(row["who"], "string", enum=[*_choices(row)]) for row in people}
     if len(people) > MAX_FIELDS:
         form = {}
-        for word in dict.fromkeys(word for row in people for word in _choices(row)[1:]):
+        for word in dict.fromkeys(word for row in people for word in [*_choices(row)][1:]):
             whom = {"examples": [row["who"] for row in people if word in _choices(row)], "items": {"type": "string"}}
             form[word.replace(" ", "_")] = field(word, "null", "array", value=None, **whom)
         form["all_others_stay"] = field("all others stay", "boolean", value=False)
@@ -165,7 +178,8 @@ def question_of(population: Json, folder: str) -> str:
     where = f"organization {code(population['organization_id'])} at {code(population['service'])}"
     text = f"{len(people)} people and invites have access to {where}, read {population['read_at']}. All of them are in "
     text += f"{code(f'{folder}/population.csv')}. "
-    text += f"What is new is so since {code(since['read_at'])}." if since else "There is no earlier review."
+    gone = f" Gone since then: {inert(', '.join(population['left'] or ())) or 'nobody'}."
+    text += f"What is new is so since {since['read_at']}.{gone}" if since else "There is no earlier review."
     lines = [text, "", f"To look at first: {len(first)}.", "", *table(HEADERS, map(_cells, first))]
     shown = fit(lines)
     return "\n".join([*shown, *([f"\n**{len(lines) - len(shown)} more are in the file.**"] if lines != shown else [])])
@@ -181,7 +195,8 @@ def _level(level: Any) -> Any:
 
 
 def _said(value: Any) -> str:
-    return "not shown" if value is None else {"True": "yes", "False": "no"}.get(str(value), str(value))
+    text = (", ".join(value) or "none") if isinstance(value, list) else str(value)
+    return {"None": "not shown", "True": "yes", "False": "no"}.get(text, text)
 
 
 def read_answer(population: Json, answer: Json, file_rows: Rows | None = None) -> dict[str, str | int]:
@@ -214,7 +229,7 @@ def read_answer(population: Json, answer: Json, file_rows: Rows | None = None) -
         if not why or _find(people, who) not in people:
             problems.append(f"exceptions, {who[:MAX_SHOWN]!r}: expected somebody in the population, ':' and the reason")
     if problems:
-        msg = f"Start a new run to decide again ({len(problems)} problems): {'; '.join(problems[:MAX_PROBLEMS])}"
+        msg = f"{AGAIN}{len(problems)} problems: {'; '.join(problems[:MAX_PROBLEMS])}"
         raise errors.WorkspaceInputError(msg, problem="answer-refused")
     return {who: decision for who, (decision,) in decided.items() if decision is not None}
 
@@ -232,27 +247,28 @@ def _find(people: Json, who: Any) -> str:
 
 
 def _parse(row: Json | None, word: Any) -> str | int | None:
-    text = str(word or "").strip().lower()
+    text, choices = str(word or "").strip().lower(), _choices(row) if row else {}
     with suppress(ValueError):
         level = parse_level(text.removeprefix(LOWER_TO))
-        return level if row and row["kind"] == "member" and 0 < level < (row["level"] or 0) else None
-    return text if row and text in (KEEP, REMOVE) else None
+        return level if level in choices.values() else None
+    return choices.get(text)
 
 
 # What it changes
 
 
-def judge(population: Json, decisions: Decisions, guards: Guards, present: Json) -> list[dict[str, Any]]:
+def judge(population: Json, decisions: Decisions, present: Json, *words: str) -> list[dict[str, Any]]:
     """
-    Return the outcome of each decision as a later look shows it; ``not sent`` is what is left to do.
+    Return the outcome of each decision as a later look shows it.
 
     :param present: the population as it is now
+    :param words: what is left to do, and who is not there
     """
     people, now = ({_identity(row): row for row in one["people"]} for one in (population, present))
     others = {row["who"]: row for key, row in now.items() if key not in people}
     return [
         {"who": row["who"], "kind": row["kind"], "decision": decisions[row["who"]]}
-        | _outcome(row, decisions[row["who"]], now.get(key) or others.get(row["who"]), guards)
+        | _outcome(row, decisions[row["who"]], now.get(key) or others.get(row["who"]), *words)
         for key, row in people.items()
     ]
 
@@ -261,30 +277,24 @@ def _identity(row: Json) -> tuple[Any, ...]:
     return row["kind"], row["id"] or row["who"], row.get("dashboard_id")
 
 
-def _outcome(row: Json, decision: str | int, now: Json | None, guards: Guards) -> dict[str, str]:
+def _outcome(row: Json, decision: str | int, now: Json | None, left: str, gone: str) -> dict[str, str]:
     names = [name for name in ("kind", "id", "level") if now and row[name] != now[name]]
     detail = ", ".join(f"{name} {_said(row[name])} -> {_said(now[name])}" for name in names if now)
-    outcome = "changed" if detail else "not sent"
+    outcome = "changed" if detail else left
     if now is None:
-        outcome, detail = "kept" if decision == KEEP else "done", "gone already"
+        outcome, detail = "kept" if decision == KEEP else "done", gone
     elif decision == KEEP:
         outcome = "changed" if _is_raised(row, now) else "kept"
     elif names == ["level"] and now["level"] == decision:
         outcome = "done"
     elif not detail:
-        # The rule for members reads addresses and levels; of others only the address counts.
-        detail = guards.why_kept(_member({**row, "level": row["level"] if row["kind"] == "member" else 0}))
-        detail = detail or ("" if row["id"] else HIDDEN + "their id")
+        detail = now["kept"] or ("" if row["id"] else HIDDEN + "their id")
         outcome = "refused" if detail else outcome
     return {"outcome": outcome, "detail": detail}
 
 
-def _member(row: Json) -> Member:
-    return Member(user=User(uuid=row["id"], email=row["email"]), level=row["level"])
-
-
 def plan_decisions(
-    client: WorkspaceClient, population: Json, decisions: Decisions, guards: Guards, *, present: Json, decided_at: str
+    client: WorkspaceClient, population: Json, decisions: Decisions, *, present: Json, decided_at: str
 ) -> tuple[Plan, list[dict[str, Any]]]:
     """
     Plan what was decided, where nothing changed since.
@@ -293,11 +303,12 @@ def plan_decisions(
     :raises WorkspaceInputError: if no owner would be left
     """
     organization_id, people = population["organization_id"], {row["who"]: row for row in population["people"]}
-    rows = judge(population, decisions, guards, present)
-    due = [(people[row["who"]], row["decision"]) for row in rows if row["outcome"] == "not sent"]
+    rows = judge(population, decisions, present, NOT_SENT, "gone already")
+    due = [(people[row["who"]], row["decision"]) for row in rows if row["outcome"] == NOT_SENT]
     changes = [_change(organization_id, row, decision, f"decided {decided_at}") for row, decision in due]
     changes.sort(key=lambda change: ORDER.index(change.action))
-    members = [_member(row) for row in present["people"] if row["kind"] == "member"]
+    found = [row for row in present["people"] if row["kind"] == "member"]
+    members = [Member(user=User(uuid=row["id"], email=row["email"]), level=row["level"]) for row in found]
     check_owner_stays(members, changes)
     return Plan(client.settings.organization_at_service(organization_id), changes, members=len(members)), rows
 
@@ -314,31 +325,41 @@ def _change(organization_id: str, row: Json, decision: str | int, why: str) -> C
 
 def outcomes_of(plan: Plan, rows: Rows) -> list[dict[str, Any]]:
     """Return the rows of :func:`plan_decisions` after their plan was applied."""
-    unknown = ("not sent", "the task ended before it, or the person is gone")
+    unknown = (NOT_SENT, "the task ended before it, or the person is gone")
     results = {change.name: plan.outcomes.get(change, unknown) for change in plan.changes}
     found = {name: {"outcome": outcome, "detail": why or "sent"} for name, (outcome, why) in results.items()}
     return [{**row, **found.get(f"{row['kind']} {row['who']}", {})} for row in rows]
 
 
-def page_of(review: Json, population: Json, decisions: Json, sent: Rows, last_look: Json, outcomes: Rows) -> str:
+def left_of(outcomes: Rows) -> list[str]:
+    """Return what was decided and is not done, in words."""
+    return [f"{row['who']} ({row['decision']}): {_result(row)}" for row in outcomes if row["outcome"] not in FINE]
+
+
+def _result(row: Json) -> str:
+    return ", ".join(filter(None, (row["outcome"], row["detail"])))
+
+
+def page_of(review: Json, population: Json, decisions: Json, sent: Rows, last_look: Json) -> str:
     """
     Return the page about a review, in Markdown; what there is none of is empty.
 
-    :param review: ``state``, ``missing`` (what was not done), ``files`` (the sha256 of each), and more facts
+    :param review: ``state``, ``missing`` (what was not done), ``rules``, ``outcomes`` (the rows of :func:`judge` for
+        the last look), ``files`` (the sha256 of each), and more facts
     :param decisions: ``by`` (``id`` and ``name``), ``decisions``, ``exceptions``, and more facts
     :param sent: the rows of :func:`outcomes_of` of all tries, the earliest first
-    :param outcomes: the rows of :func:`judge` for the last look
     """
     people, decided = population.get("people", ()), decisions.get("decisions", {})
-    tried, seen = _told(sent), _told(outcomes)
+    tried, seen = _told(sent), _told(review["outcomes"])
     by, known, previous = decisions.get("by", {}), {row["who"] for row in people}, population.get("previous")
-    counts = {f"decided {_level(decision)}": count for decision, count in Counter(decided.values()).items()}
-    facts = {**review, "last_look_at": last_look.get("read_at", "none"), "people": len(people)}
+    facts = {name: one for name, one in (review | decisions).items() if not isinstance(one, dict | list)}
+    facts |= {"last_look_at": last_look.get("read_at", "none"), "people": len(people)}
     facts["previous_review"] = "{folder}, read {read_at} (sha256 {sha256})".format(**previous) if previous else "none"
-    facts["verified_domains"] = ", ".join(population.get("verified_domains", ())) or "none, so nobody is outside"
-    facts |= {"decided_by": f"{by['name']} (Airflow user {by['id']})" if by else "nobody", **counts}
-    facts |= {name: ", ".join(one) if name == "reviewers" else one for name, one in decisions.items()}
-    told = ((name.replace("_", " "), _said(one)) for name, one in facts.items() if not isinstance(one, dict | list))
+    facts["verified_domains"] = population.get("verified_domains", [])
+    facts |= {name: "not set" if one is None else one for name, one in review["rules"].items()}
+    facts["decided_by"] = f"{by['name']} (Airflow user {by['id']})" if by else "nobody"
+    facts |= {f"decided {_level(decision)}": count for decision, count in Counter(decided.values()).items()}
+    told = ((name.replace("_", " "), _said(one)) for name, one in facts.items())
     rows = (
         [*_cells(row), *(_level(column.get(row["who"], "-")) for column in (decided, tried, seen))] for row in people
     )
@@ -348,6 +369,7 @@ def page_of(review: Json, population: Json, decisions: Json, sent: Rows, last_lo
         "Not done": table(("what",), zip(review["missing"])),
         f"Everybody with access ({review.get('read_at')})": table((*HEADERS, "decision", "done", "last look"), rows),
         "Exceptions": table(("who", "why"), decisions.get("exceptions", {}).items()),
+        "Access that ended since the previous review": table(("who",), zip(population.get("left") or ())),
         "Access since then, left to the next review": table(HEADERS, map(_cells, since)),
         "What this cannot know": [NEVER_KNOWN],
         "Files": [*table(("file", "sha256"), review["files"].items()), "", "That of this page is in review.json."],
@@ -359,5 +381,5 @@ def _told(rows: Rows) -> dict[str, str]:
     """Return what became of each person, in words; of several tries, each that says something else."""
     told: dict[str, list[str]] = {}
     for row in rows:
-        told.setdefault(row["who"], []).append(", ".join(filter(None, (row["outcome"], row["detail"]))))
+        told.setdefault(row["who"], []).append(_result(row))
     return {who: ", then ".join(dict.fromkeys(results)) for who, results in told.items()}

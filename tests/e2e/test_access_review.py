@@ -32,7 +32,7 @@ OLIVE, ADAM, MINA, NOAH, GRACE, LIV = (
     for name in ("olive.owner", "adam.admin", "mina.member", "noah.newton", "grace.analyst", "liv.invited")
 )
 KEPT = {**dict.fromkeys((OLIVE, ADAM, MINA, NOAH, GRACE, LIV), "keep"), "exceptions": ""}
-MANY = {"lower_to_member": None, "lower_to_admin": None, "exceptions": "", "decisions_file": "", "decisions_sha256": ""}
+MANY = {"lower_to_member": None, "exceptions": "", "decisions_file": "", "decisions_sha256": ""}
 
 
 class Run:

@@ -176,7 +176,7 @@ def test_an_error_of_one_file_hides_neither_itself_nor_the_others(
     said, errors = capfd.readouterr()
     assert len(said) < 30_000
     assert "| remove | <code>member noah.newton@example.com</code> |" in said
-    assert "**Error** in <code>odd.yaml</code>: <code>Correct odd.yaml&#58;" in said
+    assert "**Error** in <code>odd.yaml</code>: <code>Correct odd.yaml:" in said
     assert {line.partition(": ")[0] for line in errors.splitlines()} == {"long.yaml", "odd.yaml"}
     monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
     for form in ("markdown", "json"):
@@ -202,16 +202,16 @@ def test_a_plan_for_a_comment_needs_no_database_and_escapes_names(sandbox: Sandb
     assert run.returncode == 1, run.stderr
     assert "b.yaml: Correct b.yaml:\nb.yaml:   line 2: projects.0.nam: unknown field" in run.stderr
     error, _, title, _, summary, _, *table = run.stdout.splitlines()
-    assert error.startswith("**Error** in <code>b.yaml</code>: <code>Correct b.yaml&#58;")
-    assert title == f"### <code>{sandbox.seed.organization_id}</code> in <code>a,&#37;.yaml</code>"
+    assert error.startswith("**Error** in <code>b.yaml</code>: <code>Correct b.yaml:")
+    assert title == f"### <code>{sandbox.seed.organization_id}</code> in <code>a,%.yaml</code>"
     assert summary.startswith("4 to create, 0 to change, 0 to remove, 1 cannot be known, 1 to change by hand, ")
     assert table[:2] == ["| action | what | how |", "| --- | --- | --- |"]
-    what = "<code>timezone&#58; UTC -&#62; Europe/Rome, change it by hand&#58; the interface cannot</code>"
+    what = "<code>timezone: UTC -&#62; Europe/Rome, change it by hand: the interface cannot</code>"
     assert table[2] == f"| differs | <code>project Default project</code> | {what} |"
     assert {line.count("|") for line in table} == {4}
     assert "| create | <code>dashboard Northwind / &#124; &#64;team &#60;b&#62;&#96;x&#96;</code> |" in run.stdout
     why = "known only to Airflow, as are their collaborators"
-    assert table[-1] == f"| skip | <code>dashboards of existing projects&#58; 2</code> | <code>{why}</code> |"
+    assert table[-1] == f"| skip | <code>dashboards of existing projects: 2</code> | <code>{why}</code> |"
 
 
 def test_a_long_plan_is_cut_off_for_a_comment(

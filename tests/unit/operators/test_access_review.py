@@ -19,6 +19,7 @@ from airflow.sdk.execution_time import task_runner
 from airflow.sdk.io import attach
 from fsspec.implementations.memory import MemoryFileSystem
 
+from airflow_provider_workspace import __version__
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import access_review
@@ -107,6 +108,9 @@ class Review:
     def file(self, name: str) -> Any:
         return json.loads((self.folder / name).read_text())
 
+    def text(self, name: str) -> str:
+        return (self.folder / name).read_text()
+
     def outcomes(self, name: str = "review.json") -> dict[str, str]:
         return {row["who"]: row["outcome"] for row in self.file(name)["outcomes"] if row["outcome"] != "kept"}
 
@@ -155,8 +159,18 @@ def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(
         *(RUTH, {MINA: "on leave"}),
         "unknown: this Airflow user has no address",
     )
-    page = html.unescape((review.folder / "review.md").read_text())
-    assert all(text in page for text in ("ruth", "complete", NOAH, "on leave", files["population.json"]))
+    assert decided["decided_at"] == "2026-11-22T00:00:00Z"
+    rules = {"owner_level": 15, "max_removals": None, "review_timeout": "14 days, 0:00:00"}
+    assert closed["rules"] == {**rules, "protected": [OLIVE], "reviewers": ["ruth"]} == decided["rules"]
+    assert closed["package"] == f"airflow-provider-workspace {__version__}"
+    assert "airflow" in closed
+    page = review.text("review.md")
+    assert "| max removals | not set |" in page
+    assert "| joined |" in page
+    for text in ("ruth", "complete", NOAH, "on leave", files["population.json"], "last_look.json", review.run_id):
+        assert text in page
+    times = {time for name in files for time in re.findall(r"20\d\d-\d\d-\d\d[T ][^\"|,)\s]+", review.text(name))}
+    assert {time for time in times if not re.fullmatch(r"[\dT:-]{19}Z", time)} <= {review.run_id.partition("__")[2]}
     sent = effects(sandbox)
     for name in TASKS:
         if name == "apply_decisions":
@@ -167,6 +181,11 @@ def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(
     assert effects(sandbox) == sent
     assert {path.name for path in review.folder.iterdir()} == set(files)
     assert [path.name for path in tmp_path.iterdir()] == [review.folder.name]
+
+
+def test_the_last_task_logs_the_digest_of_what_it_wrote(review: Review, capsys: pytest.CaptureFixture[str]) -> None:
+    review.close("the review in .* is not reviewed: nobody decided")
+    assert hashlib.sha256((review.folder / "review.json").read_bytes()).hexdigest() in capsys.readouterr().out
 
 
 def test_a_retried_population_is_that_of_the_first_try(
@@ -184,7 +203,7 @@ def test_a_population_of_a_short_list_is_none(sandbox: SandboxServer, review: Re
     say(sandbox, "list_members", count=5)
     with pytest.raises(Exception, match="5"):
         review.run("read_population")
-    closed = review.close("the review is not reviewed: ")
+    closed = review.close("is not reviewed: nobody decided")
     assert (closed["state"], closed["read_at"]) == ("not reviewed", None)
 
 
@@ -196,7 +215,8 @@ def test_a_population_of_a_short_list_is_none(sandbox: SandboxServer, review: Re
         ({**KEPT, MINA: "lower to admin"}, {}, "expected one of keep, remove"),
         (KEPT, {"responded_by_user": None}, "nobody answered"),
         (KEPT, {"chosen_options": ["Reject"]}, "it is another answer"),
-        (None, {"error": "", "error_type": "timeout"}, "nobody answered in time"),
+        (None, {"error": "", "error_type": "timeout", "responded_at": None}, "nobody answered in time"),
+        ({**KEPT, OLIVE: "remove"}, {}, f"'{OLIVE}' .*expected one of keep(\\.|$)"),
     ],
 )
 def test_who_does_not_decide_everybody_decides_nobody(
@@ -206,10 +226,12 @@ def test_who_does_not_decide_everybody_decides_nobody(
         review.decide(fields, **event)
     with pytest.raises(AirflowFailException, match=r"has no decisions\.json"):
         review.run("apply_decisions")
-    closed = review.close("the review is not reviewed: ")
+    closed = review.close(rf"^\w+: Start a new run, or .* is not reviewed: (?!Start).*{message}")
     assert closed["state"] == "not reviewed"
     assert any(re.search(message, line) for line in closed["missing"])
-    assert "not reviewed" in (review.folder / "review.md").read_text()
+    assert "| reviewers | ruth |" in review.text("review.md")
+    at = None if event.get("error") == "" else "2026-11-22T00:00:00Z"
+    assert review.file("not-decided-1.json")["decided_at"] == at
     with pytest.raises(AirflowFailException, match="is closed"):
         review.run("decide")
     assert effects(sandbox) == []
@@ -232,12 +254,12 @@ def test_who_changed_meanwhile_is_named_and_left(sandbox: SandboxServer, review:
     sandbox.accept_invite(SEED.invite_id)
     before = effects(sandbox)
     message = (
-        rf"Start a new run, or .* incomplete: {MINA} \(remove\): changed level 1 -> 8; {LIV} \(remove\): changed kind"
+        rf"Start a new run, or .* incomplete: {MINA} \(remove\): changed, level 1 -> 8; {LIV} \(remove\): changed, kind"
     )
     with pytest.raises(AirflowFailException, match=message):
         review.run("apply_decisions")
     assert effects(sandbox)[len(before) :] == ["delete_member"]
-    closed = review.close("the review is incomplete: ")
+    closed = review.close("is incomplete: ")
     assert closed["state"] == "incomplete"
     assert review.outcomes() == {MINA: "changed", NOAH: "done", LIV: "changed"}
 
@@ -258,12 +280,14 @@ def test_a_retry_after_a_kill_sends_nothing_twice(
 
 
 def test_a_protected_person_and_an_owner_stay(sandbox: SandboxServer, tmp_path: Path) -> None:
-    review = Review(tmp_path, protected=[MINA])
-    review.decide({**KEPT, MINA: "remove", OLIVE: "lower to admin"})
-    with pytest.raises(AirflowFailException, match="the review is incomplete: "):
+    review = Review(tmp_path)
+    review.decide({**KEPT, MINA: "remove"})
+    for name in ("apply_decisions", "close_review"):
+        review.tasks[name].protected = [MINA]
+    with pytest.raises(AirflowFailException, match=r"is incomplete: .*: refused, protected"):
         review.run("apply_decisions")
-    assert review.close("the review is incomplete: ")["state"] == "incomplete"
-    assert review.outcomes() == {MINA: "refused", OLIVE: "refused"}
+    assert review.close("is incomplete: ")["rules"]["protected"] == [MINA]
+    assert review.outcomes() == {MINA: "refused"}
     assert effects(sandbox) == []
 
 
@@ -272,12 +296,14 @@ def test_too_many_removals_are_refused_before_the_first(sandbox: SandboxServer, 
     review.decide({**KEPT, MINA: "remove", NOAH: "remove", GRACE: "remove"})
     with pytest.raises(AirflowFailException, match="max_removals=3"):
         review.run("apply_decisions")
-    closed = review.close("the review is incomplete: ")
+    closed = review.close("is incomplete: ")
     assert "max_removals=3" in closed["missing"][-1]
     assert effects(sandbox) == []
 
 
-def test_the_next_review_says_what_changed(sandbox: SandboxServer, review: Review, tmp_path: Path) -> None:
+def test_the_next_review_says_what_changed(
+    sandbox: SandboxServer, review: Review, question: Question, tmp_path: Path
+) -> None:
     review.decide({**KEPT, NOAH: "remove"})
     review.run("apply_decisions")
     review.close()
@@ -286,9 +312,16 @@ def test_the_next_review_says_what_changed(sandbox: SandboxServer, review: Revie
     (tmp_path / "broken" / "review.json").write_text('{"state"')
     set_level(SEED.member_uuid, 8)
     sandbox.add_members(1)
+    with WorkspaceHook() as hook:
+        hook.delete_member(user_uuid=SEED.analyst_uuid)
     second = Review(tmp_path, "manual__2")
     second.run("read_population")
     population = second.file("population.json")
+    assert population["left"] == [GRACE]
+    second.ask()
+    assert f"Gone since then: {GRACE}." in question.now.body
+    second.close("nobody decided")
+    assert f"| {GRACE} |" in second.text("review.md")
     assert {row["change"]: row["email"] for row in population["people"] if row["change"]} == {
         "raised": MINA,
         "new": next(row["email"] for row in population["people"] if row["email"].startswith("sam.sample")),
@@ -302,13 +335,7 @@ def test_the_next_review_says_what_changed(sandbox: SandboxServer, review: Revie
 
 def test_many_people_are_decided_by_lists_or_by_a_file(sandbox: SandboxServer, tmp_path: Path) -> None:
     sandbox.add_members(300)
-    rest = {
-        "lower_to_member": None,
-        "lower_to_admin": None,
-        "exceptions": "",
-        "decisions_file": "",
-        "decisions_sha256": "",
-    }
+    rest = {"lower_to_member": None, "exceptions": "", "decisions_file": "", "decisions_sha256": ""}
     lists = Review(tmp_path, "lists")
     with pytest.raises(AirflowFailException, match=r"\(not decided\)"):
         lists.decide({"remove": [NOAH], "all_others_stay": False, **rest})
@@ -336,6 +363,7 @@ def test_many_people_are_decided_by_lists_or_by_a_file(sandbox: SandboxServer, t
     assert by_file.file("decisions.json")["decisions_file"] == f"{filled} (sha256 {digest})"
     by_file.run("apply_decisions")
     assert by_file.close()["state"] == "complete"
+    assert by_file.file("review.json")["files"]["decisions-file.csv"] == digest
     assert sorted(effects(sandbox)) == ["delete_invite", "delete_member", "delete_member"]
 
 
@@ -370,7 +398,7 @@ def test_a_dry_run_plans_what_was_decided(sandbox: SandboxServer, tmp_path: Path
     review = Review(tmp_path, dry_run=True)
     review.decide({**KEPT, NOAH: "remove"})
     assert review.run("apply_decisions")["counts"]["remove"] == 1
-    assert review.close("the review is incomplete: ")["state"] == "incomplete"
+    assert review.close("is incomplete: ")["state"] == "incomplete"
     assert effects(sandbox) == []
 
 
@@ -385,5 +413,6 @@ def test_a_store_holds_the_evidence_and_no_second_version() -> None:
     assert len(store.ls(folder)) == 7
     review.tries["apply_decisions"] = 0
     store.rm(f"{folder}/review.json")
+    store.pipe(f"{folder}/done-1.json", b"{}")
     with pytest.raises(AirflowFailException, match=r"Start a new run: .*done-1\.json' exists with other content"):
         review.run("apply_decisions")

@@ -394,19 +394,18 @@ def access_review(
     common = {"evidence": evidence, "dashboards": dashboards, "reviewers": reviewers, "review_timeout": review_timeout}
     common |= {"protected": protected, "owner_level": owner_level, "max_removals": max_removals}
     common |= {**{name: value for name, value in where.items() if value is not None}, **TASK_DEFAULTS, **task_args}
-    tasks: tuple[tuple[Any, str, str, dict[str, Any]], ...] = (
+    steps: tuple[tuple[Any, str, str, dict[str, Any]], ...] = (
         (review.WorkspaceReadPopulationOperator, "read_population", "Read who has access", {}),
         (review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", {"notifiers": notifiers}),
         (review.WorkspaceApplyDecisionsOperator, "apply_decisions", "Do what was decided", {"dry_run": dry_run}),
         (review.WorkspaceCloseReviewOperator, "close_review", "Prove it", {"trigger_rule": "all_done"}),
     )
     with TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove") as group:
-        chain(
-            *(
-                cls(task_id=task_id, task_display_name=name, doc_md=str(cls.__doc__).split(". ")[0], **common | own)
-                for cls, task_id, name, own in tasks
-            )
-        )
+        tasks = [
+            cls(task_id=task_id, task_display_name=name, doc_md=str(cls.__doc__).split(". ")[0], **common | own)
+            for cls, task_id, name, own in steps
+        ]
+        chain(*tasks)
     return group
 
 

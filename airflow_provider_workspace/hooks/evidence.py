@@ -7,7 +7,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +20,8 @@ from airflow_provider_workspace.hooks.files import SHARED, StoredFile, csv_text,
 from airflow_provider_workspace.procedures import review as procedures
 
 log = logging.getLogger(__name__)
+
+Json = Mapping[str, Any]
 
 POPULATION, TABLE, DECISIONS, LAST_LOOK = "population.json", "population.csv", "decisions.json", "last_look.json"
 PAGE, REVIEW, FILE = "review.md", "review.json", "decisions-file.csv"
@@ -73,7 +75,7 @@ class Evidence:
         found = (path.name for path in StoredFile(self.path).entries() if path.name.startswith(start))
         return sorted(found, key=lambda name: (len(name), name))
 
-    def open(self, where: Mapping[str, str], needed: int) -> tuple[Any, Any]:
+    def open(self, where: Json, needed: int) -> tuple[Any, Any]:
         """
         Return the population and the decisions, each ``None`` if it is not there.
 
@@ -89,19 +91,15 @@ class Evidence:
             "has another population now": decided and decided["population_sha256"] != self.digest(POPULATION),
             **{f"has no {name}, which an earlier task writes": not found[name] for name in [*found][:needed]},
         }
-        for what, applies in problems.items():
-            if applies:
-                raise WorkspaceInputError(f"Start a new run: the review in {self} {what}", problem="review-ended")
+        _refuse(f"Start a new run: the review in {self} ", "review-ended", problems)
         return population, decided
 
-    def write_population(self, population: Mapping[str, Any]) -> None:
+    def write_population(self, population: Json) -> None:
         """Write who has access, also as a table for people."""
         self.write(POPULATION, population)
         self.write(TABLE, csv_text(procedures.COLUMNS, procedures.csv_rows(population)))
 
-    def decide(
-        self, population: Mapping[str, Any], event: Mapping[str, Any], asked: str, number: int, **facts: Any
-    ) -> dict[str, Any]:
+    def decide(self, population: Any, event: Json, asked: str, number: int, **facts: Any) -> dict[str, Any]:
         """
         Write and return what an answer decides.
 
@@ -110,50 +108,37 @@ class Evidence:
         :param number: number of the try
         :raises WorkspaceInputError: if it does not decide everybody; a file has the answer then, and why
         """
-        given = {"decided_at": "responded_at", "by": "responded_by_user", "answer": "params_input"}
-        decided = {name: event.get(key) for name, key in given.items()} | facts
-        decided["decided_at"] = to_second(decided["decided_at"])
-        try:
-            decided |= self._decide(population, event, asked)
-        except WorkspaceInputError as error:
-            self.write(f"{NOT_DECIDED}{number}.json", {**decided, "why": error.why.removeprefix(procedures.AGAIN)})
-            raise
-        self.write(DECISIONS, decided)
-        return decided
-
-    def _decide(self, population: Mapping[str, Any], event: Mapping[str, Any], asked: str) -> dict[str, Any]:
         user, answer = event.get("responded_by_user"), event.get("params_input") or {}
+        decided = {"decided_at": to_second(event.get("responded_at")), "by": user, "answer": answer, **facts}
         problems = {
             (event.get("error") or "nobody answered in time"): "error" in event,
             "nobody answered": not user,
             "it is another answer": event.get("chosen_options") != [DONE],
             f"{POPULATION} is another one now": self.digest(POPULATION) != asked,
         }
-        for why, applies in problems.items():
-            if applies:
-                raise WorkspaceInputError(f"{procedures.AGAIN}{why}", problem="answer-refused")
-        rows, file = self._read_file(answer)
-        decisions = procedures.read_answer(population, answer, rows)
+        try:
+            _refuse(procedures.AGAIN, "answer-refused", problems)
+            rows, decided["decisions_file"] = self._read_file(answer)
+            decided["decisions"] = procedures.read_answer(population, answer, rows)
+        except WorkspaceInputError as error:
+            self.write(f"{NOT_DECIDED}{number}.json", {**decided, "why": error.why.removeprefix(procedures.AGAIN)})
+            raise
         names = {address_key(str((user or {}).get(name) or "")) for name in ("id", "name")}
-        is_reviewed = any(address_key(row["email"] or "-") in names for row in population["people"])
-        return {
-            "population_sha256": asked,
-            "decisions": decisions,
-            "exceptions": procedures.read_exceptions(answer),
-            "decisions_file": file,
-            "reviewer_is_reviewed": is_reviewed if "@" in str(names) else "unknown: this Airflow user has no address",
-        }
+        found = any(address_key(row["email"] or "-") in names for row in population["people"])
+        decided["reviewer_is_reviewed"] = found if "@" in str(names) else "unknown: this Airflow user has no address"
+        decided |= {"population_sha256": asked, "exceptions": procedures.read_exceptions(answer)}
+        self.write(DECISIONS, decided)
+        return decided
 
-    def _read_file(self, answer: Mapping[str, Any]) -> tuple[list[dict[str, Any]] | None, str]:
+    def _read_file(self, answer: Json) -> tuple[list[dict[str, Any]] | None, str]:
         """Return the rows of the decisions file that an answer names, and which file it is; keep a copy."""
         path, expected = (str(answer.get(name) or "").strip() for name in ("decisions_file", "decisions_sha256"))
         if not path and not expected:
             return None, "none"
         text, content = file_at(path).read_all()
         digest = sha256(content).hexdigest()
-        if digest != expected.lower():
-            msg = f"{procedures.AGAIN}the SHA-256 of {path!r} is {digest}, not {expected!r}"
-            raise WorkspaceInputError(msg, problem="answer-refused")
+        problems = {f"the SHA-256 of {path!r} is {digest}, not {expected!r}": digest != expected.lower()}
+        _refuse(procedures.AGAIN, "answer-refused", problems)
         StoredFile(self.path / FILE).write_once(content)
         return list(csv.DictReader(text.split("\n"))), f"{path} (sha256 {digest})"
 
@@ -163,9 +148,8 @@ class Evidence:
 
         :raises WorkspaceError: the error of this try, or if anything that was decided is not done
         """
-        at = to_second(datetime.now(timezone.utc))
-        done = {"at": at, "error": error and str(error), "outcomes": outcomes, **facts}
-        self.write(f"{TRIES}{number}.json", done)
+        done = {"at": to_second(datetime.now(timezone.utc)), "error": error and str(error), "outcomes": outcomes}
+        self.write(f"{TRIES}{number}.json", {**done, **facts})
         if error:
             raise error
         self.check("incomplete", procedures.left_of(outcomes))
@@ -176,12 +160,19 @@ class Evidence:
             msg = f"Start a new run, or do by hand what is left: the review in {self} is {state}: "
             raise WorkspaceError(msg + "; ".join(missing[:20]), problem="review-incomplete")
 
-    def close(self, population: Any, decided: Any, last_look: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Write the last look, the page and, last, what the review is; return that."""
-        outcomes = list[dict[str, Any]]()
+    def close(self, population: Any, decided: Any, look: Callable[[], Any], facts: Json) -> tuple[Any, str]:
+        """
+        Write the last look, the page and, last, what the review is; go on with what an earlier try wrote.
+
+        :param look: reads who has access
+        :return: what the review is, and the digest of that file
+        """
+        if review := self.read(REVIEW):
+            return review, self.digest(REVIEW)
+        last_look = decided and (self.read(LAST_LOOK) or look())
         if decided:
             self.write(LAST_LOOK, last_look)
-            outcomes = procedures.judge(population, decided["decisions"], last_look, "not done", "gone")
+        outcomes = procedures.judge(population, decided["decisions"], last_look, "not done", "gone") if decided else []
         left, tries = procedures.left_of(outcomes), [self.read(name) for name in self.names(TRIES)]
         said = [*(one["error"] for one in tries), *(self.read(name)["why"] for name in self.names(NOT_DECIDED))]
         review = {
@@ -198,7 +189,7 @@ class Evidence:
             self.write(PAGE, procedures.page_of(review, population or {}, decided or {}, sent, last_look or {}))
         review["files"][PAGE] = self.digest(PAGE)
         self.write(REVIEW, review)
-        return review
+        return review, self.digest(REVIEW)
 
     def previous(self, **where: str) -> dict[str, Any] | None:
         """
@@ -226,6 +217,13 @@ class Evidence:
                 raise WorkspaceInputError(msg, problem="evidence-changed")
         left = procedures.reviewed(*(content for content, _ in files.values()))
         return {**left, "folder": path.name, "sha256": digests[POPULATION]}
+
+
+def _refuse(start: str, problem: str, problems: Json) -> None:
+    """Raise the first of some problems that applies."""
+    for what, applies in problems.items():
+        if applies:
+            raise WorkspaceInputError(f"{start}{what}", problem=problem)
 
 
 def _read(path: Any) -> tuple[Any, str]:

@@ -81,12 +81,9 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
 
     def rules(self) -> dict[str, Any]:
         """Return the rules of the review, for its evidence."""
-        names = ("reviewers", "owner_level", "max_removals")
-        rules = {
-            "review_timeout": str(timedelta(seconds=self.review_timeout)),
-            "protected": sorted(self.guards().protected),
-        }
-        return {**rules, **{name: getattr(self, name) for name in names}}
+        rules = {name: getattr(self, name) for name in ("reviewers", "owner_level", "max_removals")}
+        rules["review_timeout"] = str(timedelta(seconds=self.review_timeout))
+        return {**rules, "protected": sorted(self.guards().protected)}
 
 
 class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
@@ -149,8 +146,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             raise WorkspaceInputError("Name one or more reviewers: a review is decided by somebody who is named")
         subject = f"Who keeps access to {describe_organization(hook.client.settings, population['organization_id'])}?"
         form = {"options": [DONE], "body": question_of(population, str(evidence)), "params": form_of(population)}
-        wait = (self.reviewers, self.review_timeout, self.notifiers)
-        told = {"population": evidence.digest(POPULATION)}
+        wait, told = (self.reviewers, self.review_timeout, self.notifiers), {"population": evidence.digest(POPULATION)}
         self.log.info("Waiting until everybody is decided, under Required Actions.")
         ask_and_wait(self, self._context, wait, "access reviewed", told, subject=subject, **form)
 
@@ -203,19 +199,14 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
     """
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.hooks.evidence import LAST_LOOK, REVIEW
-
         evidence, population, decided = self.open(hook)
-        review = evidence.read(REVIEW)
-        if review:
-            self.log.info("Closed at %s, by an earlier try.", review["closed_at"])
-        else:
-            last_look = decided and (evidence.read(LAST_LOOK) or self.read_now(hook))
-            facts = {name: getattr(self._context.get("ti"), name, "") for name in ("dag_id", "run_id")}
-            facts |= {"package": f"airflow-provider-workspace {__version__}", "rules": self.rules(), **self.where(hook)}
-            facts["airflow"] = conf.get("api", "base_url", fallback=None)
-            review = evidence.close(population, decided, last_look, facts)
-        state, digest = review["state"], evidence.digest(REVIEW)
-        self.log.info("The review is %s. SHA-256 of %s: %s", state, REVIEW, digest)  # a failed task has no result
-        evidence.check(state, state != "complete" and review["missing"])
-        return {"folder": str(evidence), "state": state, "sha256": digest}
+        facts = {name: getattr(self._context.get("ti"), name, "") for name in ("dag_id", "run_id")}
+        facts |= {"package": f"airflow-provider-workspace {__version__}", "rules": self.rules(), **self.where(hook)}
+        facts["airflow"] = conf.get("api", "base_url", fallback=None)
+        review, digest = evidence.close(population, decided, partial(self.read_now, hook), facts)
+        told = (review["state"], review["closed_at"], digest)
+        self.log.info(
+            "The review is %s, closed at %s. SHA-256 of review.json: %s", *told
+        )  # a failed task has no result
+        evidence.check(review["state"], review["state"] != "complete" and review["missing"])
+        return {"folder": str(evidence), "state": review["state"], "sha256": digest}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, domain_key
-from airflow_provider_workspace.api.levels import LEVELS, parse_level
+from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.timestamps import parse_timestamp, to_second
 from airflow_provider_workspace.procedures.find import read_rows
@@ -51,12 +50,7 @@ NEVER_KNOWN = (
 
 
 def read_population(
-    client: WorkspaceClient,
-    organization_id: str,
-    guards: Guards,
-    now: datetime,
-    dashboards: Rows,
-    previous: Json | None,
+    client: WorkspaceClient, organization_id: str, guards: Guards, now: datetime, dashboards: Rows, previous: Any
 ) -> dict[str, Any]:
     """
     Read everybody who has access: members, open invites, and the collaborators of some dashboards.
@@ -177,9 +171,13 @@ def question_of(population: Json, folder: str) -> str:
     first = [row for row in people if row["look"]]
     where = f"organization {code(population['organization_id'])} at {code(population['service'])}"
     text = f"{len(people)} people and invites have access to {where}, read {population['read_at']}. All of them are in "
-    text += f"{code(f'{folder}/population.csv')}. "
-    gone = f" Gone since then: {inert(', '.join(population['left'] or ())) or 'nobody'}."
-    text += f"What is new is so since {since['read_at']}.{gone}" if since else "There is no earlier review."
+    gone = inert(", ".join(population["left"] or ())) or "nobody"
+    news = (
+        f"What is new is so since {since['read_at']}. Gone since then: {gone}."
+        if since
+        else "There is no earlier review."
+    )
+    text += f"{code(f'{folder}/population.csv')}. {news}"
     lines = [text, "", f"To look at first: {len(first)}.", "", *table(HEADERS, map(_cells, first))]
     shown = fit(lines)
     return "\n".join([*shown, *([f"\n**{len(lines) - len(shown)} more are in the file.**"] if lines != shown else [])])
@@ -247,11 +245,8 @@ def _find(people: Json, who: Any) -> str:
 
 
 def _parse(row: Json | None, word: Any) -> str | int | None:
-    text, choices = str(word or "").strip().lower(), _choices(row) if row else {}
-    with suppress(ValueError):
-        level = parse_level(text.removeprefix(LOWER_TO))
-        return level if level in choices.values() else None
-    return choices.get(text)
+    text, choices = str(word or "").strip().lower(), _choices(row).items() if row else ()
+    return next((what for name, what in choices if text in (name, name.removeprefix(LOWER_TO), str(what))), None)
 
 
 # What it changes
@@ -264,17 +259,16 @@ def judge(population: Json, decisions: Decisions, present: Json, *words: str) ->
     :param present: the population as it is now
     :param words: what is left to do, and who is not there
     """
-    people, now = ({_identity(row): row for row in one["people"]} for one in (population, present))
+    people, now = (
+        {(row["kind"], row["id"] or row["who"], row.get("dashboard_id")): row for row in one["people"]}
+        for one in (population, present)
+    )
     others = {row["who"]: row for key, row in now.items() if key not in people}
     return [
         {"who": row["who"], "kind": row["kind"], "decision": decisions[row["who"]]}
         | _outcome(row, decisions[row["who"]], now.get(key) or others.get(row["who"]), *words)
         for key, row in people.items()
     ]
-
-
-def _identity(row: Json) -> tuple[Any, ...]:
-    return row["kind"], row["id"] or row["who"], row.get("dashboard_id")
 
 
 def _outcome(row: Json, decision: str | int, now: Json | None, left: str, gone: str) -> dict[str, str]:
@@ -350,9 +344,8 @@ def page_of(review: Json, population: Json, decisions: Json, sent: Rows, last_lo
     :param sent: the rows of :func:`outcomes_of` of all tries, the earliest first
     """
     people, decided = population.get("people", ()), decisions.get("decisions", {})
-    tried, seen = _told(sent), _told(review["outcomes"])
     by, known, previous = decisions.get("by", {}), {row["who"] for row in people}, population.get("previous")
-    facts = {name: one for name, one in (review | decisions).items() if not isinstance(one, dict | list)}
+    facts = {name: one for name, one in {**review, **decisions}.items() if not isinstance(one, dict | list)}
     facts |= {"last_look_at": last_look.get("read_at", "none"), "people": len(people)}
     facts["previous_review"] = "{folder}, read {read_at} (sha256 {sha256})".format(**previous) if previous else "none"
     facts["verified_domains"] = population.get("verified_domains", [])
@@ -360,9 +353,8 @@ def page_of(review: Json, population: Json, decisions: Json, sent: Rows, last_lo
     facts["decided_by"] = f"{by['name']} (Airflow user {by['id']})" if by else "nobody"
     facts |= {f"decided {_level(decision)}": count for decision, count in Counter(decided.values()).items()}
     told = ((name.replace("_", " "), _said(one)) for name, one in facts.items())
-    rows = (
-        [*_cells(row), *(_level(column.get(row["who"], "-")) for column in (decided, tried, seen))] for row in people
-    )
+    columns = (decided, _told(sent), _told(review["outcomes"]))
+    rows = ([*_cells(row), *(_level(column.get(row["who"], "-")) for column in columns)] for row in people)
     since = [row for row in last_look.get("people", ()) if row["who"] not in known]
     parts = {
         f"Access review: {review['state']}": table(("what", ""), told),

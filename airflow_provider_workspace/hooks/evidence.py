@@ -109,7 +109,8 @@ class Evidence:
         :raises WorkspaceInputError: if it does not decide everybody; a file has the answer then, and why
         """
         user, answer = event.get("responded_by_user"), event.get("params_input") or {}
-        decided = {"decided_at": to_second(event.get("responded_at")), "by": user, "answer": answer, **facts}
+        decided = {"decided_at": to_second(event.get("responded_at")), "by": user, **facts}
+        decided["answer"] = event.get("params_input")
         problems = {
             (event.get("error") or "nobody answered in time"): "error" in event,
             "nobody answered": not user,

@@ -116,9 +116,8 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
 
     notifiers: Callable[[Context], object] | Sequence[Callable[[Context], object]] = fixed(kinds.NEEDED, default=())
 
-    def __post_init__(self) -> None:
-        """Set what a run adds: the answer, and the digest of the population that was asked about."""
-        self._answer: tuple[Mapping[str, Any], str] | None = None
+    # The answer, and the digest of the population that was asked about.
+    _answer: tuple[Mapping[str, Any], str] | None = None
 
     def execute_approved(self, context: Context, event: Mapping[str, Any], population: str) -> Any:
         """Continue with the answer, or the error if there is none, to a question about this population."""
@@ -202,7 +201,7 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         evidence, population, decided = self.open(hook)
         facts = {name: getattr(self._context.get("ti"), name, "") for name in ("dag_id", "run_id")}
         facts |= {"package": f"airflow-provider-workspace {__version__}", "rules": self.rules(), **self.where(hook)}
-        facts["airflow"] = conf.get("api", "base_url", fallback=None)
+        facts["airflow"] = conf.get("api", "base_url", fallback="not set")
         review, digest = evidence.close(population, decided, partial(self.read_now, hook), facts)
         told = (review["state"], review["closed_at"], digest)
         self.log.info(

@@ -19,7 +19,6 @@ from airflow_provider_workspace.procedures.members import HIDDEN, ORDER, Guards,
 from airflow_provider_workspace.procedures.plan import Change, Plan
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
 
 Json = Mapping[str, Any]
@@ -36,7 +35,7 @@ HEADERS = ("who", "kind", "level", "joined", "last log-in", "second factor", "lo
 MAX_FIELDS = 25
 UNSEEN_DAYS = 90
 MAX_PROBLEMS, MAX_SHOWN = 10, 60
-REMOVALS: dict[str, type[Operation[Any]]] = {
+REMOVALS: dict[str, Any] = {
     "member": ops.members.DeleteMember,
     "invite": ops.invites.DeleteInvite,
     "collaborator": ops.dashboards.RemoveDashboardCollaborator,
@@ -273,7 +272,7 @@ def judge(population: Json, decisions: Decisions, present: Json, *words: str) ->
 
 def _outcome(row: Json, decision: str | int, now: Json | None, left: str, gone: str) -> dict[str, str]:
     names = [name for name in ("kind", "id", "level") if now and row[name] != now[name]]
-    detail = ", ".join(f"{name} {_said(row[name])} -> {_said(now[name])}" for name in names if now)
+    detail = ", ".join(f"{name} {_said(row[name])} to {_said(now[name])}" for name in names if now)
     outcome = "changed" if detail else left
     if now is None:
         outcome, detail = "kept" if decision == KEEP else "done", gone
@@ -310,7 +309,7 @@ def plan_decisions(
 def _change(organization_id: str, row: Json, decision: str | int, why: str) -> Change:
     fields: Any = {**row, "organization_id": organization_id, "level": decision}
     fields |= {"user_uuid": row["id"], "invite_id": row["id"]}
-    kind: type[Operation[Any]] = REMOVALS[row["kind"]] if decision == REMOVE else ops.members.UpdateMember
+    kind = REMOVALS[row["kind"]] if decision == REMOVE else ops.members.UpdateMember
     operation = kind(**{name: fields[name] for name in kind.model_fields if name in fields})
     part, name = "collaborators" if row["kind"] == "collaborator" else "members", f"{row['kind']} {row['who']}"
     action, after = ("remove", {}) if decision == REMOVE else ("change", {"level": decision})

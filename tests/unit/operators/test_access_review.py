@@ -254,7 +254,7 @@ def test_who_changed_meanwhile_is_named_and_left(sandbox: SandboxServer, review:
     sandbox.accept_invite(SEED.invite_id)
     before = effects(sandbox)
     message = (
-        rf"Start a new run, or .* incomplete: {MINA} \(remove\): changed, level 1 -> 8; {LIV} \(remove\): changed, kind"
+        rf"Start a new run, or .* incomplete: {MINA} \(remove\): changed, level 1 to 8; {LIV} \(remove\): changed, kind"
     )
     with pytest.raises(AirflowFailException, match=message):
         review.run("apply_decisions")

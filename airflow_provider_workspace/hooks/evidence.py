@@ -91,7 +91,7 @@ class Evidence:
             "has another population now": decided and decided["population_sha256"] != self.digest(POPULATION),
             **{f"has no {name}, which an earlier task writes": not found[name] for name in [*found][:needed]},
         }
-        _refuse(f"Start a new run: the review in {self} ", "review-ended", problems)
+        _refuse(problems, f"Start a new run: the review in {self} ", "review-ended")
         return population, decided
 
     def write_population(self, population: Json) -> None:
@@ -118,7 +118,7 @@ class Evidence:
             f"{POPULATION} is another one now": self.digest(POPULATION) != asked,
         }
         try:
-            _refuse(procedures.AGAIN, "answer-refused", problems)
+            _refuse(problems, procedures.AGAIN, "answer-refused")
             rows, decided["decisions_file"] = self._read_file(answer)
             decided["decisions"] = procedures.read_answer(population, answer, rows)
         except WorkspaceInputError as error:
@@ -139,7 +139,7 @@ class Evidence:
         text, content = file_at(path).read_all()
         digest = sha256(content).hexdigest()
         problems = {f"the SHA-256 of {path!r} is {digest}, not {expected!r}": digest != expected.lower()}
-        _refuse(procedures.AGAIN, "answer-refused", problems)
+        _refuse(problems, procedures.AGAIN, "answer-refused")
         StoredFile(self.path / FILE).write_once(content)
         return list(csv.DictReader(text.split("\n"))), f"{path} (sha256 {digest})"
 
@@ -220,7 +220,7 @@ class Evidence:
         return {**left, "folder": path.name, "sha256": digests[POPULATION]}
 
 
-def _refuse(start: str, problem: str, problems: Json) -> None:
+def _refuse(problems: Json, start: str, problem: str) -> None:
     """Raise the first of some problems that applies."""
     for what, applies in problems.items():
         if applies:

@@ -30,7 +30,7 @@ AGAIN = "Start a new run to decide again: "
 SHOWN = ("level", "joined_at", "last_login", "is_2fa_enabled")
 # Columns for people, who fill in the last one.
 COLUMNS = ("who", "kind", *SHOWN, "outside", "change", "look", "decision")
-HEADERS = ("who", "kind", "level", "joined", "last log-in", "second factor", "look")
+HEADERS = ("who", "look", "kind", "level", "joined", "last log-in", "second factor")
 # Of more people, only those are asked about who do not stay.
 MAX_FIELDS = 25
 UNSEEN_DAYS = 90
@@ -183,8 +183,15 @@ def question_of(population: Json, folder: str) -> str:
 
 
 def _cells(row: Json) -> list[str]:
-    facts = (_level(row["level"]), *(row[name] for name in SHOWN[1:]))
-    return [row["who"], row["kind"], *map(_said, facts), ", ".join(row["look"])]
+    days = (_said(row[name])[:10] for name in ("joined_at", "last_login"))
+    return [
+        row["who"],
+        ", ".join(row["look"]),
+        row["kind"],
+        _said(_level(row["level"])),
+        *days,
+        _said(row["is_2fa_enabled"]),
+    ]
 
 
 def _level(level: Any) -> Any:

@@ -187,6 +187,7 @@ def test_an_error_of_one_file_hides_neither_itself_nor_the_others(
 
 
 @pytest.mark.usefixtures("files")
+@pytest.mark.slow
 def test_a_plan_for_a_comment_needs_no_database_and_escapes_names(sandbox: SandboxServer, tmp_path: Path) -> None:
     """Runs ``python -m`` in a new process whose home is empty, with a key that may only read."""
     home = tmp_path / "home"

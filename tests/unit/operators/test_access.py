@@ -288,6 +288,7 @@ def test_an_end_raises_nobody(sandbox: SandboxServer, clock: Clock) -> None:
     assert (level_of(MINA), len(effects(sandbox))) == (1, 3)
 
 
+@pytest.mark.slow
 def test_who_has_left_meanwhile_is_invited_by_the_retry(notes: Variables, monkeypatch: pytest.MonkeyPatch) -> None:
     def leave() -> None:
         with WorkspaceHook() as hook:

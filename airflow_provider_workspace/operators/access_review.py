@@ -203,9 +203,8 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         facts |= {"package": f"airflow-provider-workspace {__version__}", "rules": self.rules(), **self.where(hook)}
         facts["airflow"] = conf.get("api", "base_url", fallback="not set")
         review, digest = evidence.close(population, decided, partial(self.read_now, hook), facts)
-        told = (review["state"], review["closed_at"], digest)
-        self.log.info(
-            "The review is %s, closed at %s. SHA-256 of review.json: %s", *told
-        )  # a failed task has no result
+        # Also of a task that fails, which has no result.
+        said = "The review is %s, closed at %s. SHA-256 of review.json: %s"
+        self.log.info(said, review["state"], review["closed_at"], digest)
         evidence.check(review["state"], review["state"] != "complete" and review["missing"])
         return {"folder": str(evidence), "state": review["state"], "sha256": digest}

@@ -184,14 +184,8 @@ def question_of(population: Json, folder: str) -> str:
 
 def _cells(row: Json) -> list[str]:
     days = (_said(row[name])[:10] for name in ("joined_at", "last_login"))
-    return [
-        row["who"],
-        ", ".join(row["look"]),
-        row["kind"],
-        _said(_level(row["level"])),
-        *days,
-        _said(row["is_2fa_enabled"]),
-    ]
+    facts = (row["kind"], _said(_level(row["level"])), *days, _said(row["is_2fa_enabled"]))
+    return [row["who"], ", ".join(row["look"]), *facts]
 
 
 def _level(level: Any) -> Any:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace.errors import WorkspaceStorageError
+from airflow_provider_workspace.operators.access_review import WorkspaceReadPopulationOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.e2e.services import free_port, wait_for_port
@@ -103,6 +104,20 @@ def test_invites_from_s3_write_the_report_to_s3(bucket: Any, sandbox: SandboxSer
     report = json.loads(bucket.cat("bucket/reports/2026/report.json"))
     assert [row["status"] for row in report["addresses"]] == ["invited", "member"]
     assert len(sandbox.effects("create_invite")) == 1
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_the_evidence_of_a_review_in_s3_is_never_overwritten(bucket: Any) -> None:
+    review: dict[str, Any] = {"evidence": "s3://store@bucket/reviews", "reviewers": ["ruth"], "review_timeout": 60}
+    read = WorkspaceReadPopulationOperator(task_id="read_population", **review)
+    folder = read.execute({})["folder"].removeprefix("s3://store@")
+    population = bucket.cat(f"{folder}/population.json")
+    read.execute({})
+    assert bucket.cat(f"{folder}/population.json") == population
+    bucket.pipe(f"{folder}/population.csv", b"another hand")
+    with pytest.raises(AirflowFailException, match=r"population\.csv.* \(problem: file-exists\)"):
+        read.execute({})
+    assert bucket.cat(f"{folder}/population.csv") == b"another hand"
 
 
 MISSING = r"There is no bucket or folder for the file"

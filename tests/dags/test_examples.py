@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 WITH_APPROVAL = ("offboard_members", "sync_members", "grant_access", "quarterly_access_review")
 # A window, an approval, an organization and invites; the others, and the Dags below but one, are slow.
-ALWAYS = ("maintenance_window", "offboard_members", "onboard_organizations", "people_from_warehouse")
+ALWAYS = ("maintenance_window", "onboard_organizations", "people_from_warehouse")
 # The example that `make test-all` runs on every Python version.
 EVERYWHERE = "maintenance_window"
 # Examples with a test of their own, in which one follows the other.
@@ -193,7 +193,8 @@ def test_example_makes_the_documented_changes_and_no_others(
 
 
 @pytest.mark.per_airflow
-@pytest.mark.parametrize("dag_id", ["mapped_windows", pytest.param("text_is_data", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dag_id", ["mapped_windows", "text_is_data"])
 def test_a_dag_file_runs(server: SandboxServer, run_dag: RunDag, home: Path, dag_id: str) -> None:
     code, changes, equal = OWN[dag_id]
     (home / dag_id).mkdir()

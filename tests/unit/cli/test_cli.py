@@ -246,6 +246,7 @@ def test_a_closed_pipe_ends_the_command_quietly() -> None:
     assert (run.returncode, run.stderr) == (1, "")
 
 
+@pytest.mark.slow
 def test_the_sandbox_command_starts_and_stops(tmp_path: Path) -> None:
     """Runs the command that messages name in a new process."""
     program, *arguments = COMMAND.split()

@@ -64,6 +64,7 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
     return install(monkeypatch)
 
 
+@pytest.mark.slow
 def test_the_plan_of_an_imported_file_is_empty_for_hard_texts(
     airflow_cli: AirflowCli,
     migrated_database: Path,

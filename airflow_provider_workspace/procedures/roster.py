@@ -150,6 +150,8 @@ def check_roster(
 
 def _row_now(periods: list[Row], now: datetime | None) -> Row:
     """Return the row of a person that counts now: the best one whose end is not over, else the last one that is."""
+    if len(periods) == 1 and periods[0].end is NO_END:  # as most rows, of which there may be many
+        return periods[0]
     ended = sorted((row for row in periods if now and row.end.is_over(now)), key=lambda row: row.end.moment)
     active = [row for row in periods if row not in ended]
     best = max(active or ended[-1:], key=lambda row: (-math.inf if row.level is None else row.level, row.end.moment))

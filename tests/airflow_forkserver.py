@@ -31,10 +31,6 @@ def main() -> None:
     from airflow.cli import cli_parser
     from sqlalchemy.orm import configure_mappers
 
-    import airflow_provider_workspace.cli.commands
-    import airflow_provider_workspace.cli.database_store
-    import airflow_provider_workspace.hooks.workspace  # noqa: F401 - for the commands
-
     cli_parser.get_parser()
     configure_mappers()
     for line in sys.stdin:

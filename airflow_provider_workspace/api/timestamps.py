@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
@@ -30,3 +31,23 @@ def to_second(when: Any) -> Any:
     if seconds is None:
         return when
     return datetime.fromtimestamp(int(seconds), timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def iso(seconds: float) -> str:
+    """Format a time as ISO 8601."""
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def parse_time(value: object) -> float:
+    """
+    Parse a time in ISO 8601, in UTC if it names no time zone, such as one that a person has edited.
+
+    :param value: the text, or seconds since 1970
+    :raises ValueError: if it is invalid, or not within the years that :func:`iso` can write
+    """
+    # Nobody knows what a text without a hyphen counts, such as 20261123.
+    seconds = value if isinstance(value, float | int) else parse_timestamp(str(value) if "-" in str(value) else None)
+    with suppress(ValueError, OverflowError):
+        if seconds is not None and iso(seconds):
+            return seconds
+    raise ValueError("it is not a time")

@@ -17,10 +17,10 @@ from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundEx
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from airflow_provider_workspace.cli.database_store import LeaseDatabase
     from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.windows.leases import LeaseRegistry
+    from airflow_provider_workspace.notes.database_store import LeaseDatabase
+    from airflow_provider_workspace.notes.leases import LeaseRegistry
 
 
 BY_WHOM = {"requested_by": "asked by", "approved_by": "approved by"}
@@ -93,14 +93,14 @@ def plan(args: Namespace) -> None:
 def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Planned]:
     """Plan each organization of a file, or the members of a roster."""
     from airflow_provider_workspace.cli.plan_output import Planned
-    from airflow_provider_workspace.hooks.files import file_at
+    from airflow_provider_workspace.files.storage import file_at
+    from airflow_provider_workspace.notes.note import utc_now
     from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
     from airflow_provider_workspace.procedures.ends import moment_of, parse_until
     from airflow_provider_workspace.procedures.members import plan_members
     from airflow_provider_workspace.procedures.organization import plan_organization
     from airflow_provider_workspace.procedures.organization_file import load_organizations
     from airflow_provider_workspace.procedures.roster_files import read_roster
-    from airflow_provider_workspace.state.variables import utc_now
 
     content: Any = file
     try:
@@ -133,7 +133,7 @@ def _readable_store() -> LeaseDatabase | None:
     """Return the store in Airflow's database; ``None``, with a note, if it cannot be read."""
     from sqlalchemy.exc import SQLAlchemyError
 
-    from airflow_provider_workspace.cli.database_store import LeaseDatabase
+    from airflow_provider_workspace.notes.database_store import LeaseDatabase
 
     store = LeaseDatabase()
     try:
@@ -161,9 +161,9 @@ def _note_template(text: str) -> str:
 
 def import_(args: Namespace) -> None:
     """Print an organization file that describes an organization."""
-    from airflow_provider_workspace.cli.database_store import DatabaseStore
+    from airflow_provider_workspace.notes.dashboards import DASHBOARD_PREFIX, remembered_dashboards
+    from airflow_provider_workspace.notes.database_store import DatabaseStore
     from airflow_provider_workspace.procedures.organization_import import import_organization
-    from airflow_provider_workspace.state.dashboards import DASHBOARD_PREFIX, remembered_dashboards
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
@@ -174,10 +174,10 @@ def import_(args: Namespace) -> None:
 
 def windows(args: Namespace) -> None:
     """List the leases of maintenance windows and the last sweep, and resume the exports of abandoned ones."""
-    from airflow_provider_workspace.cli.database_store import LeaseDatabase
-    from airflow_provider_workspace.state.variables import iso
-    from airflow_provider_workspace.windows.lease_requests import LeaseServices
-    from airflow_provider_workspace.windows.leases import LeaseRegistry
+    from airflow_provider_workspace.api.timestamps import iso
+    from airflow_provider_workspace.notes.database_store import LeaseDatabase
+    from airflow_provider_workspace.notes.leases import LeaseRegistry
+    from airflow_provider_workspace.windows.requests import LeaseServices
     from airflow_provider_workspace.windows.resuming import Closer, describe_sweep, sweep
 
     _find_connections_in_database()
@@ -204,10 +204,10 @@ def windows(args: Namespace) -> None:
 
 def grants(args: Namespace) -> None:
     """List access for a while, and end what is over."""
-    from airflow_provider_workspace.cli.database_store import DatabaseStore
-    from airflow_provider_workspace.state.ending import end_grants
-    from airflow_provider_workspace.state.grants import GRANT_PREFIX, GrantRegistry
-    from airflow_provider_workspace.state.variables import utc_now
+    from airflow_provider_workspace.notes.database_store import DatabaseStore
+    from airflow_provider_workspace.notes.ending import end_grants
+    from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.notes.note import utc_now
 
     _find_connections_in_database()
     registry, done, error = GrantRegistry(DatabaseStore(GRANT_PREFIX)), dict[str, Any](), None
@@ -237,9 +237,9 @@ def _grant_line(grant: dict[str, Any]) -> str:
 
 def resume(args: Namespace) -> None:
     """Resume one batch export, unless a maintenance window holds it."""
-    from airflow_provider_workspace.cli.database_store import LeaseDatabase
+    from airflow_provider_workspace.notes.database_store import LeaseDatabase
+    from airflow_provider_workspace.notes.leases import LeaseRegistry, export_key
     from airflow_provider_workspace.operators.arguments import EXPORTS
-    from airflow_provider_workspace.windows.leases import LeaseRegistry, export_key
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)

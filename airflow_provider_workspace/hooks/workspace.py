@@ -11,8 +11,8 @@ from airflow.sdk import BaseHook
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.ids import check_id
 from airflow_provider_workspace.api.templates import is_no_value, no_value_error
+from airflow_provider_workspace.client.progress import ProgressLog
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError, WorkspaceOutcomeUnknownError
-from airflow_provider_workspace.hooks.progress import ProgressLog
 from airflow_provider_workspace.version_compat import AirflowFailException, allow_in_xcom, get_connection, mask_secret
 
 if TYPE_CHECKING:

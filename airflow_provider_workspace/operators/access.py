@@ -15,7 +15,7 @@ from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceW
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.state.grants import Grant
+    from airflow_provider_workspace.notes.grants import Grant
 
 # Key in the task state: the grant was noted, and a retry after its end gives nothing again.
 NOTED = "airflow_provider_workspace_granted"
@@ -56,11 +56,11 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
+        from airflow_provider_workspace.notes.ending import give, is_refused
+        from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry
+        from airflow_provider_workspace.notes.note import utc_now
+        from airflow_provider_workspace.notes.task_state import TaskState
         from airflow_provider_workspace.procedures.grants import plan_grant
-        from airflow_provider_workspace.state.ending import give, is_refused
-        from airflow_provider_workspace.state.grants import VARIABLES, GrantRegistry
-        from airflow_provider_workspace.state.task_state import TaskState
-        from airflow_provider_workspace.state.variables import utc_now
 
         now, grant, registry = utc_now(), self.draft(hook), GrantRegistry(VARIABLES)
         noted = registry.of_person(grant)
@@ -109,9 +109,9 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     def draft(self, hook: WorkspaceHook) -> Grant:
         """Return the grant as it would be noted now."""
         from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.notes.grants import Grant
         from airflow_provider_workspace.procedures.ends import moment_of
         from airflow_provider_workspace.procedures.roster import check_address
-        from airflow_provider_workspace.state.grants import Grant
 
         if (self.length is None) is (self.until is None):
             raise WorkspaceInputError("Give either length=… or until=…")
@@ -157,8 +157,8 @@ class WorkspaceEndAccessOperator(WorkspaceWriteOperator):
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each grant names its connection
-        from airflow_provider_workspace.state.ending import end_grants
-        from airflow_provider_workspace.state.grants import VARIABLES, GrantRegistry
+        from airflow_provider_workspace.notes.ending import end_grants
+        from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry
 
         done, error = end_grants(GrantRegistry(VARIABLES), self.protected, dry_run=self.is_dry_run)
         if error and not self.is_dry_run:

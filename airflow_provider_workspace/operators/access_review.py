@@ -18,7 +18,7 @@ from airflow_provider_workspace.version_compat import conf
 if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath
 
-    from airflow_provider_workspace.hooks.evidence import Evidence
+    from airflow_provider_workspace.files.evidence import Evidence
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.plan import Plan
 
@@ -53,8 +53,8 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM, default="10 or 30%")
 
     def open(self, hook: WorkspaceHook, needed: int = 0) -> tuple[Evidence, Any, Any]:
-        """Return the evidence, and what :meth:`~airflow_provider_workspace.hooks.evidence.Evidence.open` returns."""
-        from airflow_provider_workspace.hooks.evidence import Evidence
+        """Return the evidence, and what :meth:`~airflow_provider_workspace.files.evidence.Evidence.open` returns."""
+        from airflow_provider_workspace.files.evidence import Evidence
 
         run_id, *names = (str(getattr(self._context.get("ti"), name, "")) for name in ("run_id", "dag_id", "map_index"))
         evidence = Evidence(self.evidence, run_id, *names, self.task_id.rpartition(".")[0])
@@ -138,7 +138,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
 
     def _ask(self, hook: WorkspaceHook, evidence: Evidence, population: dict[str, Any]) -> NoReturn:
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.hooks.evidence import DONE, POPULATION
+        from airflow_provider_workspace.files.evidence import DONE, POPULATION
         from airflow_provider_workspace.procedures.review import form_of, question_of
 
         if not self.reviewers:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.plan import Plan
-    from airflow_provider_workspace.state.task_state import TaskState
 
 REJECT = "Reject"
 # Key of the approval in the task state.
@@ -123,7 +123,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     @property
     def task_state(self) -> TaskState:
         """The state of the task across its tries; empty until the plan is approved."""
-        from airflow_provider_workspace.state.task_state import TaskState
+        from airflow_provider_workspace.notes.task_state import TaskState
 
         asks = self.require_approval and self._granted() is None
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
@@ -146,7 +146,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     @property
     def _grant(self) -> TaskState:
         """The task state with the approval."""
-        from airflow_provider_workspace.state.task_state import TaskState
+        from airflow_provider_workspace.notes.task_state import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=GRANT)
 

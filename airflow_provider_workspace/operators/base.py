@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.hooks.files import ReportFile
+    from airflow_provider_workspace.files.storage import ReportFile
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.notes.task_state import TaskState
+    from airflow_provider_workspace.operators.campaign_progress import CampaignProgress
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
-    from airflow_provider_workspace.state.campaigns import CampaignNote
-    from airflow_provider_workspace.state.task_state import TaskState
 
 # The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
 MAX_PAUSE_ON_WORKER = 60.0
@@ -273,7 +273,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     def __post_init__(self) -> None:
         """Set what a run adds: the progress of its invites, and the check of its try."""
         # Progress of the invites that the task sends, for the status page.
-        self.campaign: CampaignNote | None = None
+        self.campaign: CampaignProgress | None = None
         # Fails the task if another try of it has begun.
         self.check_latest_try: Callable[..., None] | None = None
 
@@ -323,10 +323,10 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         self, rows: Iterable[Mapping[str, Any]], hook: WorkspaceHook, organization_id: str, **options: Any
     ) -> InvitesReport:
         """Invite people and report the progress to the status page; the options are those of ``invite_all``."""
+        from airflow_provider_workspace.operators.campaign_progress import CampaignProgress
         from airflow_provider_workspace.procedures.invites import invite_all
-        from airflow_provider_workspace.state.campaigns import CampaignNote
 
-        self.campaign = CampaignNote(self._context.get("ti"), organization_id)
+        self.campaign = CampaignProgress(self._context.get("ti"), organization_id)
         # By service and organization: after a deferral the connection may lead elsewhere, where nobody was invited yet.
         target = hook.client.settings.organization_at_service(organization_id)
         with self.campaign:
@@ -379,7 +379,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     @property
     def task_state(self) -> TaskState:
         """The state of the task across its tries; empty in a dry run."""
-        from airflow_provider_workspace.state.task_state import TaskState
+        from airflow_provider_workspace.notes.task_state import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, clock=time.time)
 

@@ -88,7 +88,7 @@ class WorkspaceCreateDashboardOperator(DashboardArguments, WorkspaceWriteOperato
     if_unknown: Literal["fail", "create"] = fixed(choice("fail", "create"), default="fail")
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.state.dashboards import DashboardIdentity, DashboardRegistry
+        from airflow_provider_workspace.notes.dashboards import DashboardIdentity, DashboardRegistry
 
         settings, create = hook.client.settings, self.operation_from_arguments(hook, "dashboards.CreateDashboard")
         identity = DashboardIdentity(settings.base_url, str(create.project_id), settings.organization_id, create.name)

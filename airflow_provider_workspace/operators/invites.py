@@ -114,7 +114,7 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.hooks.files import open_report
+        from airflow_provider_workspace.files.storage import open_report
         from airflow_provider_workspace.procedures.invites_report import (
             NEEDS_ATTENTION,
             WorkspaceInvitesIncompleteError,
@@ -132,7 +132,7 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
         return self.reported(file, report.to_dict())
 
     def write(self, hook: WorkspaceHook) -> InvitesReport:
-        from airflow_provider_workspace.hooks.files import file_at
+        from airflow_provider_workspace.files.storage import file_at
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         return self.invite_people(

@@ -164,7 +164,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.hooks.files import open_report
+        from airflow_provider_workspace.files.storage import open_report
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
         from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, apply
 
@@ -192,10 +192,10 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     def planner(self, hook: WorkspaceHook, organization_id: str) -> Callable[[], Plan]:
         """Read the roster; return what reads the lists and plans."""
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.hooks.files import file_at
+        from airflow_provider_workspace.files.storage import file_at
+        from airflow_provider_workspace.notes.note import utc_now
         from airflow_provider_workspace.procedures.members import Guards, plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster
-        from airflow_provider_workspace.state.variables import utc_now
 
         leaving = self.leavers is not None
         if leaving and (self.roster is not None or self.path is not None):

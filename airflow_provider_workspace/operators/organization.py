@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.organization_file import Organization
     from airflow_provider_workspace.procedures.plan import Change, Plan
-    from airflow_provider_workspace.state.task_state import TaskState
 
     Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
 
@@ -56,12 +56,12 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
 
     def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> tuple[Plan, Organization, str]:
         """Read the file, plan, and log the plan; return it with the organization of the file and its id."""
-        from airflow_provider_workspace.hooks.files import file_at
+        from airflow_provider_workspace.files.storage import file_at
         from airflow_provider_workspace.links import url_for
+        from airflow_provider_workspace.notes.lease_store import LeaseVariables
         from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
         from airflow_provider_workspace.procedures.organization import PARTS, plan_organization
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
-        from airflow_provider_workspace.windows.lease_store import LeaseVariables
 
         found = load_organizations(self.checked_file(), file_at, self.render, self.folder)
         wanted = choose_organization(found, self.organization, self.file_name)
@@ -158,7 +158,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.hooks.files import open_report
+        from airflow_provider_workspace.files.storage import open_report
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
         file = open_report(self.report_path, "changes", REPORT_FIELDS, (), self._context.get("ti"))
@@ -250,10 +250,10 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self, hook: WorkspaceHook, part: str, plan: Plan, wanted: Organization, organization_id: str
     ) -> dict[str, Any]:
         """Send the changes of a part, and return the applied plan."""
+        from airflow_provider_workspace.notes.lease_store import LeaseVariables
         from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
         from airflow_provider_workspace.procedures.organization import plan_organization
         from airflow_provider_workspace.procedures.plan import apply
-        from airflow_provider_workspace.windows.lease_store import LeaseVariables
 
         asked = [change for change in plan.changes if "is_verified" in change.after and change.operation]
         self.wait_for_verification(hook.client, asked)
@@ -272,8 +272,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def memory_of(self, change: Change) -> TaskState:
         """Return the task state of one change."""
-        from airflow_provider_workspace.state.task_state import KEY, TaskState
-        from airflow_provider_workspace.state.variables import digest
+        from airflow_provider_workspace.notes.note import digest
+        from airflow_provider_workspace.notes.task_state import KEY, TaskState
 
         carried = self._carried.setdefault(change.name, {})
         return TaskState(self._context, carried, clock=time.time, key=f"{KEY}.{digest(change.name)}")

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard, Member, ProjectItem
     from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.notes.dashboards import DashboardRegistry
+    from airflow_provider_workspace.notes.leases import LeaseStore
+    from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.organization_file import DashboardEntry
-    from airflow_provider_workspace.state.dashboards import DashboardRegistry
-    from airflow_provider_workspace.state.task_state import TaskState
-    from airflow_provider_workspace.windows.leases import LeaseStore
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class AirflowOrganizationReader:
     def __init__(
         self, client: WorkspaceClient, organization_id: str, store: LeaseStore | None, owner: tuple[str, int] = ("", 1)
     ) -> None:
-        from airflow_provider_workspace.state.variables import utc_now
+        from airflow_provider_workspace.notes.note import utc_now
 
         self.client = client
         self.now = utc_now()
@@ -62,7 +62,7 @@ class AirflowOrganizationReader:
         return self._lists[listed]
 
     def find_dashboard(self, project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
-        from airflow_provider_workspace.state.task_state import TaskState
+        from airflow_provider_workspace.notes.task_state import TaskState
 
         return self._registry(project, project_id, entry, TaskState({}, dry_run=True), self._store).find(self.client)
 
@@ -79,7 +79,7 @@ class AirflowOrganizationReader:
         memory: TaskState,
         variables: LeaseStore | None = None,
     ) -> DashboardRegistry:
-        from airflow_provider_workspace.state.dashboards import DashboardIdentity, DashboardRegistry, variable_key
+        from airflow_provider_workspace.notes.dashboards import DashboardIdentity, DashboardRegistry, variable_key
 
         base_url, organization_id = self.client.settings.base_url, self.organization_id
         identity = DashboardIdentity(base_url, str(project_id), organization_id, entry.name)
@@ -87,7 +87,7 @@ class AirflowOrganizationReader:
         return DashboardRegistry(key, identity, memory, self._owner, variables)
 
     def window_of(self, export_id: str) -> str:
-        from airflow_provider_workspace.windows.leases import LeaseRegistry, export_key
+        from airflow_provider_workspace.notes.leases import LeaseRegistry, export_key
 
         if self._store is None:
             return ""
@@ -95,6 +95,6 @@ class AirflowOrganizationReader:
         return ", ".join(LeaseRegistry(self._store).windows_holding(key))
 
     def file_at(self, path: str) -> Any:
-        from airflow_provider_workspace.hooks.files import file_at
+        from airflow_provider_workspace.files.storage import file_at
 
         return file_at(path)

@@ -79,7 +79,7 @@ def _mapped_to_none(task: Any) -> list[str]:
 
 def _read_path(folder: str, value: Any) -> Any:
     """Resolve a relative path; absolute ones, URLs and other values stay the same."""
-    from airflow_provider_workspace.hooks.files import is_stored
+    from airflow_provider_workspace.files.storage import is_stored
 
     stays = not isinstance(value, str | os.PathLike) or is_stored(value)
     return value if stays else os.path.join(folder, value)  # noqa: PTH118 - keeps a trailing slash

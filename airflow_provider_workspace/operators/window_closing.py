@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.windows.leases import Lease, LeaseRegistry, Window
+    from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Window
     from airflow_provider_workspace.windows.resuming import Closed
 
 
@@ -31,7 +31,7 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
     :param open_task_id: the task that opened it, whose result repairs leases that were overwritten
     """
     from airflow_provider_workspace.errors import WorkspaceError
-    from airflow_provider_workspace.windows.lease_requests import LeaseServices
+    from airflow_provider_workspace.windows.requests import LeaseServices
     from airflow_provider_workspace.windows.resuming import Closed, Closer
 
     window = task.window
@@ -58,7 +58,7 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
 
 def _rebuild_leases(registry: LeaseRegistry, window: Window, opened: Mapping[str, Any]) -> list[Lease]:
     """Rebuild the leases of a window whose Variables were overwritten, from the result of its first task."""
-    from airflow_provider_workspace.windows.leases import Lease, dump
+    from airflow_provider_workspace.notes.leases import Lease, dump
 
     names = ("service", "workspace_conn_id", "organization_id", "until", "resume_fields", "state_of")
     shared = {name: opened[name] for name in names}
@@ -98,7 +98,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
         """Resume; fail if the run was marked as failed, because Airflow would report success after this task."""
         from airflow_provider_workspace.errors import with_problem
-        from airflow_provider_workspace.state.task_state import TaskState
+        from airflow_provider_workspace.notes.task_state import TaskState
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
         from airflow_provider_workspace.windows.resuming import marked_as_failed, raise_still_paused
 
@@ -208,8 +208,8 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
     fail_if_any: Arg[bool] = arg(SWITCH, default=True)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
-        from airflow_provider_workspace.windows.lease_requests import LeaseServices
-        from airflow_provider_workspace.windows.leases import SweepNote
+        from airflow_provider_workspace.notes.leases import SweepNote
+        from airflow_provider_workspace.windows.requests import LeaseServices
         from airflow_provider_workspace.windows.resuming import Closer, describe_sweep, raise_still_paused, sweep
 
         ti = self._context["ti"]

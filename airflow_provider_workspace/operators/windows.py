@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.windows.leases import LeaseRegistry, Window
+    from airflow_provider_workspace.notes.leases import LeaseRegistry, Window
 
 # Maximum length of a window without max_length, besides drain and hold.
 MAX_WINDOW = timedelta(days=1)
@@ -62,8 +62,8 @@ def parse_lengths(**lengths: Any) -> dict[str, float]:
 
 def lease_registry() -> LeaseRegistry:
     """Return the leases as tasks reach them."""
-    from airflow_provider_workspace.windows.lease_store import LeaseVariables
-    from airflow_provider_workspace.windows.leases import LeaseRegistry
+    from airflow_provider_workspace.notes.lease_store import LeaseVariables
+    from airflow_provider_workspace.notes.leases import LeaseRegistry
 
     return LeaseRegistry(LeaseVariables())
 
@@ -82,7 +82,7 @@ class WorkspaceWindowOperator(WorkspaceOperator):
     @property
     def window(self) -> Window:
         """The window whose closing task is ``close_task_id``, or else this one."""
-        from airflow_provider_workspace.windows.leases import Window
+        from airflow_provider_workspace.notes.leases import Window
 
         ti = self._context["ti"]
         map_index = getattr(ti, "map_index", None)
@@ -121,8 +121,8 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     work_task_ids = cast("Sequence[str]", ())
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.state.variables import iso
-        from airflow_provider_workspace.windows.leases import Lease
+        from airflow_provider_workspace.api.timestamps import iso
+        from airflow_provider_workspace.notes.leases import Lease
         from airflow_provider_workspace.windows.state_of import state_reader
 
         window = self.window
@@ -226,10 +226,10 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.client import waits
+        from airflow_provider_workspace.notes.leases import WindowClosedError
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
-        from airflow_provider_workspace.windows.lease_requests import HookService
-        from airflow_provider_workspace.windows.leases import WindowClosedError
         from airflow_provider_workspace.windows.pausing import Pauser
+        from airflow_provider_workspace.windows.requests import HookService
         from airflow_provider_workspace.windows.state import WORK_ENDED, window_state
 
         registry, window = lease_registry(), self.window
@@ -310,7 +310,7 @@ class RequireOpenWindow:
             ``retries`` check again
         """
         from airflow_provider_workspace.errors import with_problem
-        from airflow_provider_workspace.windows.leases import Window, WindowClosedError
+        from airflow_provider_workspace.notes.leases import Window, WindowClosedError
         from airflow_provider_workspace.windows.state import window_state
 
         if self.first is not None:

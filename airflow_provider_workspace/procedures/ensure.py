@@ -32,7 +32,7 @@ MAX_CHECK_SECONDS = 60.0
 
 
 class Memory(Protocol):
-    """What a task remembers across its tries; see :class:`~airflow_provider_workspace.state.task_state.TaskState`."""
+    """What a task remembers across its tries; see :class:`~airflow_provider_workspace.notes.task_state.TaskState`."""
 
     def begin(self, what: str) -> None:
         """Note that a request is about to be sent, or may still be in progress."""

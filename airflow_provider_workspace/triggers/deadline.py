@@ -87,8 +87,8 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
             return False
         from asgiref.sync import sync_to_async
 
-        from airflow_provider_workspace.windows.lease_store import LeaseVariables
-        from airflow_provider_workspace.windows.leases import Window
+        from airflow_provider_workspace.notes.lease_store import LeaseVariables
+        from airflow_provider_workspace.notes.leases import Window
         from airflow_provider_workspace.windows.state import has_closed
 
         window = Window(self.dag_id, self.run_id, self.close_task_id, self.map_index)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.errors import WorkspaceRequestError
-from airflow_provider_workspace.windows.lease_requests import NotedRequests
+from airflow_provider_workspace.windows.requests import NotedRequests
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.windows.leases import Lease
+    from airflow_provider_workspace.notes.leases import Lease
 
 log = logging.getLogger(__name__)
 

@@ -14,15 +14,15 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.api.outcome import is_refused
+from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.errors import WorkspaceRequestError, WorkspaceStatusError
-from airflow_provider_workspace.state.variables import iso
+from airflow_provider_workspace.notes.leases import LeaseRegistry, Noted, WindowClosedError, window_of
 from airflow_provider_workspace.version_compat import COMMAND
-from airflow_provider_workspace.windows.lease_requests import NotedRequests
-from airflow_provider_workspace.windows.leases import LeaseRegistry, Noted, WindowClosedError, window_of
+from airflow_provider_workspace.windows.requests import NotedRequests
 from airflow_provider_workspace.windows.state import WORK_ENDED, WindowState, find_states, still_holding, window_state
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.windows.leases import Lease, Window
+    from airflow_provider_workspace.notes.leases import Lease, Window
 
 log = logging.getLogger(__name__)
 

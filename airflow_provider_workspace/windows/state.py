@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from airflow_provider_workspace.state.variables import iso
+from airflow_provider_workspace.api.timestamps import iso
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.windows.leases import Lease, LeaseRegistry, Run, Window
+    from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Run, Window
 
 # States of a task that will not run again.
 FINISHED_STATES = ("success", "failed", "skipped", "removed", "upstream_failed")

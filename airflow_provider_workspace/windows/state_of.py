@@ -18,7 +18,7 @@ from airflow_provider_workspace.hooks.workspace import with_default_ids
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.windows.leases import Lease, Seen
+    from airflow_provider_workspace.notes.leases import Lease, Seen
 
 log = logging.getLogger(__name__)
 

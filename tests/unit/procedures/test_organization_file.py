@@ -14,7 +14,7 @@ import yaml
 
 import airflow_provider_workspace
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.hooks.files import file_at
+from airflow_provider_workspace.files.storage import file_at
 from airflow_provider_workspace.procedures.organization_file import (
     MAX_CHARACTERS,
     MAX_FINDINGS,

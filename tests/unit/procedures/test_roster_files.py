@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.hooks.files import file_at
+from airflow_provider_workspace.files.storage import file_at
 from airflow_provider_workspace.procedures import roster_files
 from airflow_provider_workspace.procedures.roster_files import read_roster
 from tests.robustness.values import NASTY_TEXTS, texts

@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from airflow_provider_workspace.cli import commands, database_store
-from airflow_provider_workspace.windows.lease_requests import LeaseServices
-from airflow_provider_workspace.windows.leases import LeaseRegistry, LeaseStore, Run, SweepNote
+from airflow_provider_workspace.cli import commands
+from airflow_provider_workspace.notes import database_store
+from airflow_provider_workspace.notes.leases import LeaseRegistry, LeaseStore, Run, SweepNote
+from airflow_provider_workspace.windows.requests import LeaseServices
 from airflow_provider_workspace.windows.resuming import Closer, describe_sweep, sweep
 from tests.leases import iso, lease, variable
 from tests.unit.ui.conftest import NOW, View

@@ -14,7 +14,7 @@ from typing import Any
 
 import greenlet
 
-from airflow_provider_workspace.windows.leases import Lease, LeaseRegistry, Run, Window
+from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Run, Window
 from airflow_provider_workspace.windows.pausing import Pauser
 from airflow_provider_workspace.windows.resuming import Closer, sweep
 

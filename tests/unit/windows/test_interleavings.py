@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.windows import lease_requests, leases, pausing
+from airflow_provider_workspace.notes import leases
+from airflow_provider_workspace.windows import pausing, requests
 from tests.unit.windows.simulation import World, build
 
 
@@ -23,7 +24,7 @@ from tests.unit.windows.simulation import World, build
 def fast(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Disable logging, and parse each lease once: there are millions of lines, and only a few leases."""
     monkeypatch.setattr(leases.LeaseRegistry, "load", staticmethod(lru_cache(100_000)(leases.LeaseRegistry.load)))
-    monkeypatch.setattr(lease_requests, "read_state", lambda world, *_: world.read_state())
+    monkeypatch.setattr(requests, "read_state", lambda world, *_: world.read_state())
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.windows.leases import Lease, LeaseRegistry, Run, SweepNote
+from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Run, SweepNote
 from airflow_provider_workspace.windows.state import window_state
 
 OPENED, UNTIL = 1_000.0, 4_600.0

@@ -17,17 +17,18 @@ from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceOutcomeUnknownError,
 )
+from airflow_provider_workspace.notes.note import digest
+from airflow_provider_workspace.notes.store import VariableStore
 from airflow_provider_workspace.procedures.ensure import read_dashboard
-from airflow_provider_workspace.state.variables import VariableStore, digest
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard
     from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.notes.store import NoteStore
+    from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.organization_file import DashboardEntry
-    from airflow_provider_workspace.state.task_state import TaskState
-    from airflow_provider_workspace.state.variables import NoteStore
 
 # The keys of Variables that Airflow stores as they are: it cuts others, or refuses them when the dashboard is there.
 VALID_KEY = re.compile(r"[\w.:/ -]{1,250}", re.ASCII)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.timestamps import iso
+from airflow_provider_workspace.client.progress import ProgressLog
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.hooks.progress import ProgressLog
 from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, NEEDS_ATTENTION, InvitesReport
-from airflow_provider_workspace.state.variables import iso
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -19,7 +19,7 @@ PROGRESS = "progress"
 SECONDS_BETWEEN_PROGRESS = 5.0
 
 
-class CampaignNote:
+class CampaignProgress:
     """
     A context manager that writes the progress of a bulk invite to an XCom every few seconds, and at the end.
 

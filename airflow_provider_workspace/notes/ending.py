@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.notes.grants import rows_of
+from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.procedures.grants import plan_half
 from airflow_provider_workspace.procedures.invites import invite_all
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.members import Guards
 from airflow_provider_workspace.procedures.plan import Plan, apply
-from airflow_provider_workspace.state.grants import rows_of
-from airflow_provider_workspace.state.variables import utc_now
 from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
-    from airflow_provider_workspace.state.grants import Grant, GrantRegistry
+    from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,9 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
-from airflow_provider_workspace.state.variables import Note, NoteRegistry, NoteStore, Text, Time, digest
+from airflow_provider_workspace.notes.note import Note, Text, Time, digest
+from airflow_provider_workspace.notes.registry import NoteRegistry
+from airflow_provider_workspace.notes.store import NoteStore
 from airflow_provider_workspace.version_compat import COMMAND
 
 log = logging.getLogger(__name__)

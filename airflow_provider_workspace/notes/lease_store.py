@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.state.variables import VariableStore
+from airflow_provider_workspace.notes.leases import ACTIVE_RUN_STATES, LEASE_PREFIX, Run
+from airflow_provider_workspace.notes.store import VariableStore
 from airflow_provider_workspace.version_compat import COMMAND
-from airflow_provider_workspace.windows.leases import ACTIVE_RUN_STATES, LEASE_PREFIX, Run
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.windows.leases import Window
+    from airflow_provider_workspace.notes.leases import Window
 
 # Before Airflow 3.3 Variables cannot be listed: this one lists the keys of the leases.
 INDEX = "workspace_leases"

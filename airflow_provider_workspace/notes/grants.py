@@ -16,9 +16,10 @@ from pydantic import ConfigDict
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
+from airflow_provider_workspace.notes.note import Note, Text, Time, digest, utc_now
+from airflow_provider_workspace.notes.registry import NoteRegistry
+from airflow_provider_workspace.notes.store import NoteStore, VariableStore
 from airflow_provider_workspace.procedures.ends import REMOVED
-from airflow_provider_workspace.state import variables
-from airflow_provider_workspace.state.variables import Note, NoteStore, Text, Time, digest, utc_now
 from airflow_provider_workspace.version_compat import COMMAND
 
 GRANT_PREFIX = "workspace_grant."
@@ -76,7 +77,7 @@ class Grant(Note):
         return now.timestamp() > self.until
 
 
-class GrantRegistry(variables.NoteRegistry[Grant, NoteStore]):
+class GrantRegistry(NoteRegistry[Grant, NoteStore]):
     """Reads and writes grants."""
 
     model = Grant
@@ -114,4 +115,4 @@ def rows_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
 
 
 # The store of grants for tasks.
-VARIABLES = variables.VariableStore(GRANT_PREFIX, "workspace_grants", f"Access for a while: {COMMAND} grants shows it.")
+VARIABLES = VariableStore(GRANT_PREFIX, "workspace_grants", f"Access for a while: {COMMAND} grants shows it.")

@@ -22,7 +22,7 @@ from airflow_provider_workspace.windows.state_of import read_state
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.windows.leases import Lease, LeaseRegistry, Seen
+    from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Seen
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from typing import Any
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.timestamps import to_second
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
-from airflow_provider_workspace.hooks.files import SHARED, StoredFile, csv_text, file_at, is_stored
+from airflow_provider_workspace.files.storage import SHARED, StoredFile, csv_text, file_at, is_stored
 from airflow_provider_workspace.procedures import review as procedures
 
 log = logging.getLogger(__name__)

@@ -11,10 +11,10 @@ from airflow.models.variable import Variable
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from airflow_provider_workspace.windows.leases import ACTIVE_RUN_STATES, LEASE_PREFIX, Run
+from airflow_provider_workspace.notes.leases import ACTIVE_RUN_STATES, LEASE_PREFIX, Run
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.windows.leases import Window
+    from airflow_provider_workspace.notes.leases import Window
 
 
 class DatabaseStore:

@@ -1,0 +1,1 @@
+"""Files that tasks read and write: rosters, organization files, reports, the evidence of a review."""

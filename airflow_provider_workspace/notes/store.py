@@ -1,0 +1,125 @@
+"""Where notes are kept: Airflow's Variables, as tasks and triggers reach them, each note a Variable of its own."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+from typing import Protocol
+
+from airflow_provider_workspace.client import waits
+from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.version_compat import lists_variables, variable_keys
+
+# How often a task checks that its entry stays in the index, and the seconds between two checks.
+CHECKS_OF_ENTRY = 2
+SECONDS_BETWEEN_CHECKS = 0.7
+MAX_WRITES = 20
+# A Variable that is listed but not found is read again: Airflow reports a transient error as "not found".
+MAX_READS = 3
+
+
+class NoteStore(Protocol):
+    """Stores notes: in Variables, in Airflow's database for the command line, in memory for tests."""
+
+    def list_keys(self) -> list[str]:
+        """Return the keys of all notes."""
+        ...
+
+    def read(self, key: str) -> str | None:
+        """Return a value; ``None`` only if there certainly is none."""
+
+    def add(self, key: str, value: str) -> None:
+        """Write a value whose key may be new."""
+
+    def write(self, key: str, value: str) -> None:
+        """Replace a value."""
+
+    def delete(self, key: str) -> None:
+        """Delete a value; one that is gone is no error."""
+
+
+@dataclass(frozen=True)
+class VariableStore:
+    """
+    Stores notes that must not overwrite each other as Variables, for tasks and triggers.
+
+    :param prefix: prefix of the keys
+    :param index: the Variable that lists the keys before Airflow 3.3
+    :param description: description of each Variable in the Airflow UI
+    """
+
+    prefix: str
+    index: str
+    description: str
+
+    def list_keys(self) -> list[str]:
+        """Return the keys of all notes."""
+        return variable_keys(self.prefix) if lists_variables() else self._index()
+
+    def read(self, key: str) -> str | None:
+        """
+        Return a value; ``None`` only if there certainly is none.
+
+        :raises WorkspaceError: if it cannot be read
+        """
+        from airflow.sdk import Variable
+
+        for _ in range(MAX_READS):
+            value: str | None = Variable.get(key, default=None)
+            if value is not None:
+                return value
+            if lists_variables() and key not in variable_keys(key):
+                return None
+        if not lists_variables():
+            return None
+        msg = f"See the log of Airflow's API server: the Variable '{key}' cannot be read."
+        raise WorkspaceError(msg, problem="variable-unreadable")
+
+    def add(self, key: str, value: str) -> None:
+        """Write a value whose key may be new."""
+        self.write(key, value)
+        if not lists_variables():
+            self._add_to_index(key)
+
+    def write(self, key: str, value: str) -> None:
+        """Replace a value."""
+        from airflow.sdk import Variable
+
+        Variable.set(key, value, description=self.description)
+
+    def delete(self, key: str) -> None:
+        """Delete a value; one that is gone is no error."""
+        from airflow.sdk import Variable
+
+        Variable.delete(key)
+        if not lists_variables():
+            self._write_index([entry for entry in self._index() if entry != key])
+
+    def _index(self) -> list[str]:
+        try:
+            keys = json.loads(self.read(self.index) or "[]")
+        except (ValueError, ImportError):  # ImportError outside of a task, as in tests of Dags
+            keys = None
+        return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
+
+    def _write_index(self, keys: list[str]) -> None:
+        from airflow.sdk import Variable
+
+        Variable.set(self.index, json.dumps(keys), description=f"Keys of Variables that begin with {self.prefix}")
+
+    def _add_to_index(self, key: str) -> None:
+        """Add a key, check that it stays, and add it again if another task overwrites the index."""
+        stayed = 0
+        for _ in range(MAX_WRITES):
+            keys = self._index()
+            if key in keys:
+                stayed += 1
+                if stayed > CHECKS_OF_ENTRY:
+                    return
+            else:
+                stayed = 0
+                self._write_index([*keys, key])
+            # Jitter, so that tasks that begin together do not retry together.
+            waits.sleep(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
+        raise WorkspaceError(f"Try again: other tasks keep overwriting the Variable '{self.index}'. Nothing was sent.")

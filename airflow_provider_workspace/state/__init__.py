@@ -1,1 +1,0 @@
-"""What Airflow remembers for the provider: task state, dashboards, progress of bulk invites."""

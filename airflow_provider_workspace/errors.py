@@ -1,7 +1,7 @@
 """
 The exceptions of this package.
 
-Every message says what to do, what was requested and what the service returned::
+Every message says what to do, what was requested and what the service returned; it begins with its problem::
 
     WorkspaceError
     ├── WorkspaceConfigError              invalid connection
@@ -39,14 +39,83 @@ if TYPE_CHECKING:
 
 
 # What stands before the name of a problem; once the documentation has an address: that of its page of errors, with "#".
-PROBLEM_AT = "problem: "
+PROBLEM_AT = ""
+# The sections of the page of errors. Other texts in brackets, such as the name of a dashboard, are never taken for one.
+PROBLEMS = frozenset(
+    [
+        "access-not-ended",
+        "another-dashboard",
+        "answer-refused",
+        "api-key-refused",
+        "approval-stale",
+        "changes-refused",
+        "connection-broken",
+        "dashboard-interrupted",
+        "duplicate-projects",
+        "effect-not-shown",
+        "evidence-changed",
+        "export-differs",
+        "file-exists",
+        "file-forbidden",
+        "file-missing",
+        "grant-unreadable",
+        "invites-incomplete",
+        "key-kind-refused",
+        "lease-unreadable",
+        "level-too-low",
+        "list-too-short",
+        "never-paused",
+        "newer-try",
+        "no-access-to-organization",
+        "no-answer",
+        "no-default-id",
+        "no-owner-left",
+        "not-applied",
+        "not-found",
+        "not-found-by-proxy",
+        "not-reached",
+        "not-the-service",
+        "object-store-failed",
+        "outcome-unknown",
+        "paused-elsewhere",
+        "question-of-earlier-try",
+        "rate-limited",
+        "request-refused",
+        "resume-fields-refused",
+        "review-ended",
+        "review-incomplete",
+        "rows-invalid",
+        "scope-missing",
+        "service-failed",
+        "still-paused",
+        "template-without-value",
+        "tls-failed",
+        "too-many-removals",
+        "two-dashboards",
+        "variable-unreadable",
+        "window-not-open",
+        "window-overdue",
+    ]
+)
+NAME = re.compile(rf"\[{re.escape(PROBLEM_AT)}({'|'.join(sorted(PROBLEMS))})\] ")
 
 
-def with_problem(text: str, problem: str | None) -> str:
-    """Return a message that ends with the name of its problem, and with that of no other error that it quotes."""
-    if not problem:
+def with_problem(text: str, problem: str | None = None) -> str:
+    """
+    Return a message that begins with the name of one problem, and holds no other: not those of errors that it quotes.
+
+    :param problem: the problem; ``None`` for that of the first error that the text quotes, if it quotes any
+    """
+    quoted = NAME.search(text)
+    name = problem or (quoted[1] if quoted else "")
+    if not name:
         return text
-    return re.sub(rf" \({re.escape(PROBLEM_AT)}[a-z0-9-]+\)", "", text) + f" ({PROBLEM_AT}{problem})"
+    return f"[{PROBLEM_AT}{name}] {NAME.sub('', text)}"
+
+
+def with_class(error: WorkspaceError) -> str:
+    """Return an error and its class, for an exception of Airflow, in whose log the class would be missing."""
+    return with_problem(f"{type(error).__name__}: {error}")
 
 
 class WorkspaceError(Exception):
@@ -69,7 +138,7 @@ class WorkspaceError(Exception):
         self._permanent = permanent
 
     def __str__(self) -> str:
-        """Return the message, with the problem at its end."""
+        """Return the message, with the problem at its beginning."""
         return with_problem(super().__str__(), self.problem)
 
     @property

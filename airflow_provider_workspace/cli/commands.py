@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, printable
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, printable, with_problem
 from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
 
 if TYPE_CHECKING:
@@ -291,7 +291,7 @@ def _test_connection(hook: WorkspaceHook) -> list[str]:
 
     works, lines = check_connection(hook.send, hook.client.settings)
     if not works:
-        raise SystemExit("\n".join(lines))
+        raise SystemExit(with_problem("\n".join(lines)))
     return lines
 
 

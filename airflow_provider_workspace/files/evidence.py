@@ -122,7 +122,7 @@ class Evidence:
             rows, decided["decisions_file"] = self._read_file(answer)
             decided["decisions"] = procedures.read_answer(population, answer, rows)
         except WorkspaceInputError as error:
-            self.write(f"{NOT_DECIDED}{number}.json", {**decided, "why": error.why.removeprefix(procedures.AGAIN)})
+            self.write(f"{NOT_DECIDED}{number}.json", {**decided, "why": error.why.replace(procedures.AGAIN, "", 1)})
             raise
         names = {address_key(str((user or {}).get(name) or "")) for name in ("id", "name")}
         found = any(address_key(row["email"] or "-") in names for row in population["people"])

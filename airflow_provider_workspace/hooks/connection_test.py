@@ -9,7 +9,6 @@ from airflow_provider_workspace.api.operations.domains import ListDomains
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.api.operations.members import ListMembers
 from airflow_provider_workspace.api.operations.projects import GetProject, ListProjects
-from airflow_provider_workspace.api.request_errors import LACKS_SCOPE
 from airflow_provider_workspace.errors import WorkspacePermissionError, WorkspaceRequestError
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
         except WorkspacePermissionError as error:
             if not error.from_service:
                 return False, [f"Check the host: this may be the answer of a proxy or of another service. {error}"]
-            if str(error).startswith(LACKS_SCOPE.partition("{")[0]):
+            if error.problem == "scope-missing":
                 missing.append(scope)
             else:
                 refused.setdefault(error.detail, str(error).rstrip("."))

@@ -12,7 +12,12 @@ from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.ids import check_id
 from airflow_provider_workspace.api.templates import is_no_value, no_value_error
 from airflow_provider_workspace.client.progress import ProgressLog
-from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError, WorkspaceOutcomeUnknownError
+from airflow_provider_workspace.errors import (
+    WorkspaceConfigError,
+    WorkspaceError,
+    WorkspaceOutcomeUnknownError,
+    with_problem,
+)
 from airflow_provider_workspace.version_compat import AirflowFailException, allow_in_xcom, get_connection, mask_secret
 
 if TYPE_CHECKING:
@@ -175,8 +180,11 @@ class WorkspaceHook(WorkspaceConnectionHook):
             works, lines = False, [str(error)]
         finally:
             self.close()
+        text = " ".join(lines)
+        if not works:
+            text = with_problem(text)
         # The button gives the connection an id for the test, which nobody knows.
-        return works, " ".join(lines).replace(f"connection '{self.workspace_conn_id}'", "this connection")
+        return works, text.replace(f"connection '{self.workspace_conn_id}'", "this connection")
 
     def send(self, operation: Operation[T]) -> T:
         """

@@ -177,7 +177,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
 
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
-        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.errors import WorkspaceError, with_class
         from airflow_provider_workspace.operators.reading import read_arguments
 
         self._context: Any = context or {}  # tests pass None
@@ -190,9 +190,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
                     self.link_to(hook, result)
         except WorkspaceError as error:
             if error.permanent and not has_own_retry_policy(self):
-                raise AirflowFailException(
-                    f"{type(error).__name__}: {error}"
-                ) from None  # only one traceback in the log
+                raise AirflowFailException(with_class(error)) from None  # only one traceback in the log
             raise
         if isinstance(result, dict) and "id" in result and "ti" in self._context and self.do_xcom_push:
             push = self._context["ti"].xcom_push

@@ -217,7 +217,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     timeout: timedelta | float = fixed(kinds.SECONDS, default=3 * 86_400.0)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.errors import WorkspaceInputError, with_problem
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
         from airflow_provider_workspace.procedures.organization import PARTS
 
@@ -235,9 +235,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                 done[part] = self.apply(hook, part, *self.approved_plan(hook, (part,)))
         except WorkspaceInputError as error:  # it says that nothing was sent, which is true of this part alone
             before = ", ".join(done) or "nothing"
-            raise AirflowFailException(
-                f"Not applied: {PARTS[len(done)]}. Applied before it: {before}. {error.why}"
-            ) from None
+            msg = f"Not applied: {PARTS[len(done)]}. Applied before it: {before}. {error.why}"
+            raise AirflowFailException(with_problem(msg)) from None
         return done
 
     def approved_plan(self, hook: WorkspaceHook, parts: Collection[str]) -> tuple[Plan, Organization, str]:

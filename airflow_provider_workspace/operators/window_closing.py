@@ -208,6 +208,7 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
     fail_if_any: Arg[bool] = arg(SWITCH, default=True)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
+        from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.notes.leases import SweepNote
         from airflow_provider_workspace.windows.requests import LeaseServices
         from airflow_provider_workspace.windows.resuming import Closer, describe_sweep, raise_still_paused, sweep
@@ -226,7 +227,7 @@ class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
             raise_still_paused(failed, said)
         if any(row["resumed"] for row in windows) or stuck:
             if self.fail_if_any:
-                raise AirflowFailException(said)
+                raise AirflowFailException(with_problem(said))
             self.log.warning("%s", said)
         else:
             self.log.info("%s", said or "No window is abandoned.")

@@ -80,7 +80,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
 
     def execute(self, context: Context) -> Any:
         """Poll once; if the condition is not met, poke, reschedule or defer."""
-        from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.errors import WorkspaceInputError, with_class
         from airflow_provider_workspace.operators.reading import read_arguments, read_seconds
 
         try:
@@ -89,7 +89,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
                 read_seconds("timeout", self.timeout)
                 read_seconds("poke_interval", self.poke_interval)
         except WorkspaceInputError as error:
-            self.fail(f"WorkspaceInputError: {error}")
+            self.fail(with_class(error))
         if not self.deferrable:
             return super().execute(context)
         began = time.time()
@@ -135,7 +135,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         :param first: whether to fail if the record does not exist
         :return: the result of the condition; ``None`` if the poll failed but the next one may succeed
         """
-        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.errors import WorkspaceError, with_class
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
         from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
         from airflow_provider_workspace.procedures.snapshot import take_snapshot
@@ -164,7 +164,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
             if error.permanent and has_own_retry_policy(self):
                 raise
             if error.permanent:
-                raise AirflowFailException(f"{type(error).__name__}: {error}") from None
+                raise AirflowFailException(with_class(error)) from None
             self.log.warning("The poll failed and will be retried: %s", error)
             return None
         return result
@@ -198,13 +198,16 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
 
         :raises AirflowSensorTimeout: if the timeout is over; with ``soft_fail`` the task is skipped instead
         """
+        from airflow_provider_workspace.errors import with_problem
+
         status = (event or {}).get("status")
         message = (event or {}).get("message", "")
         if event is not None and status == "done":
             self.log.info("%s", message)
             return event.get("result")
         if status == "timeout":
-            self.fail(f"Timed out after {self.timeout:.0f} s: {message}", AirflowSensorTimeout)
+            late = with_problem(f"Timed out after {self.timeout:.0f} s: {message}")
+            self.fail(late, AirflowSensorTimeout)
         if status == "failed":
             self.fail(message)
         raise RuntimeError(f"Unexpected trigger event: {event!r}")

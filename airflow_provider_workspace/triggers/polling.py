@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError, with_class
 from airflow_provider_workspace.triggers.shared_hook import MAX_CONCURRENT_POLLS, SharedHook
 from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
@@ -90,7 +90,7 @@ async def poll(
                 # A revoked key may be replaced, so watchers go on polling, slowly.
                 pause = MAX_PAUSE if error.permanent else backoff(interval, failures, MAX_PAUSE)
                 pause = max(pause, interval, min(MAX_RETRY_AFTER, getattr(error, "retry_after", None) or 0.0))
-                yield PollFailure(f"{type(error).__name__}: {error}", permanent=error.permanent)
+                yield PollFailure(with_class(error), permanent=error.permanent)
 
 
 def _check_late(shared: SharedHook, seconds: float, interval: float) -> None:

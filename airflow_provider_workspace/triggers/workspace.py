@@ -167,7 +167,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         :return: the reason if the wait must fail; ``None`` otherwise
         """
         from airflow_provider_workspace.client import waits
-        from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError
+        from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError, with_class
         from airflow_provider_workspace.procedures.conditions import ask_verification
         from airflow_provider_workspace.triggers.polling import POLL_TIMEOUT
         from airflow_provider_workspace.triggers.shared_hook import SharedHook
@@ -184,7 +184,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         except (WorkspaceAuthenticationError, AirflowNotFoundException) as error:
             log.warning("The request for verification failed: %s", error)  # the next poll reads the connection again
         except WorkspaceError as error:
-            return f"{type(error).__name__}: {error}"
+            return with_class(error)
         return None
 
 

@@ -46,12 +46,14 @@ var wordsOf = (text) => {
       found.push([docnames[file], titles[file], "", null, 10 * weight, filenames[file], "text"]);
     return found;
   };
-  // An error ends with its problem, the title of a section.
+  // An error begins with its problem, the title of a section, or with the address of that section. A line of a log has
+  // other words in brackets, too.
   const perform = Search._performSearch;
   Search._performSearch = (query, ...parsed) => {
     const found = perform(query, ...parsed), { alltitles, docnames, filenames } = Search._index;
-    const title = /problem: ([a-z-]+)/.exec(query.toLowerCase())?.[1];
-    for (const [file, id] of Object.hasOwn(alltitles, title ?? "") ? alltitles[title] : [])
+    const names = [...query.toLowerCase().matchAll(/\[(?:\S*#)?([a-z]+(?:-[a-z]+)+)\]/g)].map((match) => match[1]);
+    const title = names.find((name) => Object.hasOwn(alltitles, name));
+    for (const [file, id] of alltitles[title] ?? [])
       found.push([docnames[file], title, "#" + id, null, 1000, filenames[file], "title"]);
     return found;
   };

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.exceptions import AirflowNotFoundException
 
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import PROBLEMS, WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 
@@ -82,7 +82,7 @@ def test_common_first_errors_name_their_problem(
     sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     message, problem = failure(sandbox, monkeypatch, case), FIRST[case][0]
-    assert message.endswith(f" (problem: {problem})") if problem else "(problem: " not in message
+    assert message.startswith(f"[{problem}] ") if problem else not message.startswith("[")
     quotes = re.findall(r"`(.*?)`", SECTIONS.get(problem, "").partition(". ")[0])
     assert not problem or any(re.search(".*".join(map(re.escape, pieces(quote))), message) for quote in quotes)
 
@@ -92,6 +92,7 @@ def test_each_problem_has_a_section_and_each_section_an_error() -> None:
     source = "\n".join(file.read_text() for file in files)
     before, after = r'(?:\bproblem"?(?: =|=|:) ?|_problem\(\w+, |", |False, |Error, )', r"[)}]*(?: if| from|,?$)"
     assert set(re.findall(rf'{before}"([a-z]+(?:-[a-z]+)+)"{after}', source, re.MULTILINE)) == SECTIONS.keys()
+    assert SECTIONS.keys() == PROBLEMS
     assert len(SECTIONS) > 40
 
 

@@ -115,7 +115,7 @@ def test_the_evidence_of_a_review_in_s3_is_never_overwritten(bucket: Any) -> Non
     read.execute({})
     assert bucket.cat(f"{folder}/population.json") == population
     bucket.pipe(f"{folder}/population.csv", b"another hand")
-    with pytest.raises(AirflowFailException, match=r"population\.csv.* \(problem: file-exists\)"):
+    with pytest.raises(AirflowFailException, match=r"^\[file-exists\] .*population\.csv"):
         read.execute({})
     assert bucket.cat(f"{folder}/population.csv") == b"another hand"
 

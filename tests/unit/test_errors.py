@@ -12,6 +12,9 @@ from airflow_provider_workspace.errors import (
     WorkspaceConnectionError,
     WorkspaceError,
     WorkspaceInputError,
+    WorkspaceServerError,
+    with_class,
+    with_problem,
 )
 
 CLASSES = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
@@ -35,4 +38,47 @@ def test_the_docstring_shows_the_exception_tree() -> None:
 @pytest.mark.parametrize("cls", [WorkspaceConfigError, WorkspaceInputError, WorkspaceConnectionError])
 def test_a_message_has_only_characters_that_a_log_shows_and_keeps_its_lines(cls: type[WorkspaceError]) -> None:
     message = str(cls("row 1 (a\x00\x1b[31m\u200b\ud800):\nthe address"))
-    assert message.startswith("row 1 (a  [31m  ):\nthe address")
+    assert "row 1 (a  [31m  ):\nthe address" in message
+
+
+def quoting(message: str, problem: str | None = None) -> WorkspaceError:
+    """Return an error into whose message a caller put that of another one."""
+    error = WorkspaceError("replaced later", problem=problem)
+    error.args = (message,)
+    return error
+
+
+INNER = WorkspaceError("Replace the key.", problem="api-key-refused")
+MESSAGES = {
+    "its own": (str(INNER), "[api-key-refused] Replace the key."),
+    "that of its class": (str(WorkspaceServerError("Try again.")), "[service-failed] Try again."),
+    "none, where the message says all of it": (str(WorkspaceServerError("Try again.", problem="")), "Try again."),
+    "none": (str(WorkspaceError("Save the file.")), "Save the file."),
+    "before a text that a caller puts before": (
+        str(quoting(f"Not done: update Sales. {INNER}", "not-applied")),
+        "[not-applied] Not done: update Sales. Replace the key.",
+    ),
+    "that of the quoted error": (
+        str(quoting(f"Not done: update Sales. {INNER}")),
+        "[api-key-refused] Not done: update Sales. Replace the key.",
+    ),
+    "one of many": (
+        with_problem(f"Not ended:\nMina: {INNER}\nNoor: {WorkspaceServerError('Wait.')}", "access-not-ended"),
+        "[access-not-ended] Not ended:\nMina: Replace the key.\nNoor: Wait.",
+    ),
+    "before the class": (with_class(INNER), "[api-key-refused] WorkspaceError: Replace the key."),
+    "for callers that had sent something": (
+        WorkspaceInputError("Check row 3", problem="rows-invalid").why,
+        "[rows-invalid] Check row 3.",
+    ),
+    "and what looks like one stays": (
+        with_problem("[on-call] Alerts and [0] differ.", "export-differs"),
+        "[export-differs] [on-call] Alerts and [0] differ.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MESSAGES)
+def test_a_message_begins_with_one_problem(case: str) -> None:
+    message, expected = MESSAGES[case]
+    assert message == expected

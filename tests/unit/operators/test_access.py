@@ -141,7 +141,7 @@ def test_a_level_that_somebody_changed_meanwhile_is_left(notes: Variables, clock
             AirflowFailException, match=rf"{MINA}: Set level 1 by hand, or delete .*changed since"
         ) as red:
             end()
-        assert str(red.value).endswith("(problem: access-not-ended)")
+        assert str(red.value).startswith("[access-not-ended] WorkspaceError: ")
         assert (level_of(MINA), level_of("grace.analyst@example.com"), len(keys(notes))) == (15, 1, 1)
     set_level(1)
     assert end()["ended"][0]["done"] == "they did not have it any more"

@@ -1,41 +1,43 @@
-"""Read timestamps, on each supported Python in the same way."""
+"""Times are read and written here alone, on each supported Python in the same way."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import datetime, timezone
-from typing import Any
+from datetime import date, datetime, timezone
+from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
+
+Precision = Literal["seconds", "milliseconds"]
 
 # Unlike datetime.fromisoformat of Python 3.10, pydantic reads a fraction of a second with any number of digits.
 _TIMESTAMP = TypeAdapter(datetime)
 
 
-def parse_timestamp(timestamp: str | None) -> float | None:
+def iso(seconds: float, precision: Precision = "milliseconds") -> str:
+    """
+    Write a time in UTC as ISO 8601, such as ``2026-12-31T18:00:00.000Z``.
+
+    :param seconds: since 1970
+    :param precision: ``milliseconds`` for what is read again, ``seconds`` for people; what is finer is cut
+    :raises ValueError: if it is not within the years 1 to 9999, or ``OverflowError``
+    """
+    moment = datetime.fromtimestamp(seconds, timezone.utc)
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def parse_timestamp(timestamp: str | datetime | None) -> float | None:
     """
     Parse a timestamp in ISO 8601 to seconds since 1970; ``None`` if it is missing or invalid.
 
     It is in UTC if it names no time zone.
     """
     try:
-        when = _TIMESTAMP.validate_python(timestamp)
+        moment = _TIMESTAMP.validate_python(timestamp)
     except ValidationError:
         return None
-    return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
-
-
-def to_second(when: Any) -> Any:
-    """Return a time in UTC, such as ``2026-12-31T18:00:00Z``; what is no time, such as a number, as it is."""
-    seconds = None if isinstance(when, int) else parse_timestamp(when)
-    if seconds is None:
-        return when
-    return datetime.fromtimestamp(int(seconds), timezone.utc).isoformat().replace("+00:00", "Z")
-
-
-def iso(seconds: float) -> str:
-    """Format a time as ISO 8601."""
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=timezone.utc)
+    return moment.timestamp()
 
 
 def parse_time(value: object) -> float:
@@ -45,9 +47,39 @@ def parse_time(value: object) -> float:
     :param value: the text, or seconds since 1970
     :raises ValueError: if it is invalid, or not within the years that :func:`iso` can write
     """
-    # Nobody knows what a text without a hyphen counts, such as 20261123.
-    seconds = value if isinstance(value, float | int) else parse_timestamp(str(value) if "-" in str(value) else None)
-    with suppress(ValueError, OverflowError):
-        if seconds is not None and iso(seconds):
-            return seconds
-    raise ValueError("it is not a time")
+    if isinstance(value, float | int):
+        seconds: float | None = value
+    else:
+        text = str(value)
+        # Nobody knows what a text without a hyphen counts, such as 20261123.
+        seconds = parse_timestamp(text) if "-" in text else None
+    if seconds is None or not _can_be_written(seconds):
+        raise ValueError("it is not a time")
+    return seconds
+
+
+def _can_be_written(seconds: float) -> bool:
+    try:
+        iso(seconds)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def to_second(value: Any) -> Any:
+    """Return a time as :func:`iso` writes it, in seconds; what is no time, such as a number, as it is."""
+    if isinstance(value, int):
+        return value
+    seconds = parse_timestamp(value)
+    return value if seconds is None else iso(seconds, "seconds")
+
+
+def moment_of(text: str) -> datetime:
+    """
+    Return the last moment of a time or of a day in UTC.
+
+    :param text: such as ``2026-12-31``, or ``2026-12-31T18:00:00Z``
+    """
+    if "T" not in text:
+        return datetime.combine(date.fromisoformat(text), datetime.max.time(), timezone.utc)
+    return datetime.fromtimestamp(parse_time(text), timezone.utc)

@@ -92,11 +92,12 @@ def plan(args: Namespace) -> None:
 
 def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Planned]:
     """Plan each organization of a file, or the members of a roster."""
+    from airflow_provider_workspace.api.timestamps import moment_of
     from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.files.storage import file_at
     from airflow_provider_workspace.notes.note import utc_now
     from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
-    from airflow_provider_workspace.procedures.ends import moment_of, parse_until
+    from airflow_provider_workspace.procedures.ends import parse_until
     from airflow_provider_workspace.procedures.members import plan_members
     from airflow_provider_workspace.procedures.organization import plan_organization
     from airflow_provider_workspace.procedures.organization_file import load_organizations

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.errors import visible
-from airflow_provider_workspace.procedures.markdown import code
+from airflow_provider_workspace.procedures.markdown import code, table
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.organization_file import Organization
@@ -51,8 +51,9 @@ def _markdown(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[s
     lines = [f"**Error** in {code(file)}: {code(error)}\n" for file, error in errors.items()]
     for one in plans:
         lines.append(f"### {code(one.organization)} in {code(one.file)}\n\n{one.plan.summary()}\n")
-        rows = [f"| {each.action} | {code(visible(each.name))} | {code(each.notes)} |" for each in one.plan.changes]
-        lines += ["| action | what | how |\n| --- | --- | --- |", *rows, ""] if rows else []
+        rows = [(each.action, code(visible(each.name)), code(each.notes)) for each in one.plan.changes]
+        if rows:
+            lines += [*table(("action", "what", "how"), rows, write=str), ""]
     text = "\n".join(lines).rstrip()
     yield text if len(text) <= MAX_COMMENT else text[: text.rindex("\n", 0, MAX_COMMENT)] + CUT
 

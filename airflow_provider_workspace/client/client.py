@@ -36,7 +36,8 @@ from airflow_provider_workspace.errors import WorkspaceRateLimitError, Workspace
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
-    from airflow_provider_workspace.api.operation import Endpoint, Operation, Request
+    from airflow_provider_workspace.api.endpoint import Endpoint
+    from airflow_provider_workspace.api.operation import Operation, Request
     from airflow_provider_workspace.client.loop import LoopBackend
     from airflow_provider_workspace.client.settings import Settings
 

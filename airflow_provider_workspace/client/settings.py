@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 
-from airflow_provider_workspace.api.operation import TextId
+from airflow_provider_workspace.api.fields import TextId
 from airflow_provider_workspace.errors import WorkspaceConfigError
 
 if TYPE_CHECKING:

@@ -16,17 +16,24 @@ from typing import Any
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.timestamps import to_second
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
-from airflow_provider_workspace.files.storage import SHARED, StoredFile, csv_text, file_at, is_stored
+from airflow_provider_workspace.files.reports import csv_text
+from airflow_provider_workspace.files.storage import SHARED, StoredFile, file_at, is_stored
 from airflow_provider_workspace.procedures import review as procedures
 
 log = logging.getLogger(__name__)
 
 Json = Mapping[str, Any]
 
-POPULATION, TABLE, DECISIONS, LAST_LOOK = "population.json", "population.csv", "decisions.json", "last_look.json"
-PAGE, REVIEW, FILE = "review.md", "review.json", "decisions-file.csv"
+POPULATION = "population.json"
+TABLE = "population.csv"
+DECISIONS = "decisions.json"
+FILE = "decisions-file.csv"
+LAST_LOOK = "last_look.json"
+PAGE = "review.md"
+REVIEW = "review.json"
 # How the names of files begin of which each try writes one.
-NOT_DECIDED, TRIES = "not-decided-", "done-"
+NOT_DECIDED = "not-decided-"
+TRIES = "done-"
 # The only option of the question: the form says what is decided.
 DONE = "Done"
 # The state of a review of which everything that was decided is done.
@@ -47,8 +54,9 @@ class Evidence:
         if not on_disk and not is_stored(parent):
             raise WorkspaceInputError(f"evidence must be {SHARED}, not {shown(parent)}")
         self.parent = StoredFile(f"file://{parent}" if on_disk else parent)
-        safe = re.sub(r"[^\w.-]+", "_", run_id, flags=re.ASCII)[:100]
-        self.path = self.parent.path / f"{safe}-{sha256(json.dumps([run_id, *names]).encode()).hexdigest()[:8]}"
+        readable = re.sub(r"[^\w.-]+", "_", run_id, flags=re.ASCII)[:100]
+        unique = sha256(json.dumps([run_id, *names]).encode()).hexdigest()[:8]
+        self.path = self.parent.path / f"{readable}-{unique}"
 
     def __str__(self) -> str:
         return str(self.path).removeprefix("file://")
@@ -67,13 +75,15 @@ class Evidence:
 
         :raises WorkspaceError: if the file exists with other content, or cannot be written
         """
-        text = content if isinstance(content, str) else json.dumps(content, indent=1, sort_keys=True) + "\n"
+        text = content
+        if not isinstance(content, str):
+            text = json.dumps(content, indent=1, sort_keys=True) + "\n"
         StoredFile(self.path / name).write_once(text.encode(errors="backslashreplace"))
 
     def names(self, start: str = "") -> list[str]:
         """Return the names of the files, those with a higher number later."""
-        found = (path.name for path in StoredFile(self.path).entries() if path.name.startswith(start))
-        return sorted(found, key=lambda name: (len(name), name))
+        names = [path.name for path in StoredFile(self.path).entries() if path.name.startswith(start)]
+        return sorted(names, key=lambda name: (len(name), name))
 
     def open(self, where: Json, needed: int) -> tuple[Any, Any]:
         """
@@ -83,16 +93,23 @@ class Evidence:
         :param needed: how many of both must be there, for a task that goes on with the review; it must still be open
         :raises WorkspaceInputError: if the review cannot go on
         """
-        found = {name: self.read(name) for name in (POPULATION, DECISIONS)}
-        population, decided = found.values()
-        problems = {
-            "is of another organization": population and not population.items() >= where.items(),
-            "is closed": needed and self.read(REVIEW),
-            "has another population now": decided and decided["population_sha256"] != self.digest(POPULATION),
-            **{f"has no {name}, which an earlier task writes": not found[name] for name in [*found][:needed]},
-        }
-        _refuse(problems, f"Start a new run: the review in {self} ", "review-ended")
-        return population, decided
+        population = self.read(POPULATION)
+        decisions = self.read(DECISIONS)
+        if population and not population.items() >= where.items():
+            raise self._ended("is of another organization")
+        if needed and self.read(REVIEW):
+            raise self._ended("is closed")
+        if decisions and decisions["population_sha256"] != self.digest(POPULATION):
+            raise self._ended("has another population now")
+        if needed >= 1 and not population:
+            raise self._ended(f"has no {POPULATION}, which an earlier task writes")
+        if needed >= 2 and not decisions:
+            raise self._ended(f"has no {DECISIONS}, which an earlier task writes")
+        return population, decisions
+
+    def _ended(self, why: str) -> WorkspaceInputError:
+        """Return the error for a review that cannot go on."""
+        return WorkspaceInputError(f"Start a new run: the review in {self} {why}", problem="review-ended")
 
     def write_population(self, population: Json) -> None:
         """Write who has access, also as a table for people."""
@@ -108,38 +125,45 @@ class Evidence:
         :param number: number of the try
         :raises WorkspaceInputError: if it does not decide everybody; a file has the answer then, and why
         """
-        user, answer = event.get("responded_by_user"), event.get("params_input") or {}
-        decided = {"decided_at": to_second(event.get("responded_at")), "by": user, **facts}
-        decided["answer"] = event.get("params_input")
-        problems = {
-            (event.get("error") or "nobody answered in time"): "error" in event,
-            "nobody answered": not user,
-            "it is another answer": event.get("chosen_options") != [DONE],
-            f"{POPULATION} is another one now": self.digest(POPULATION) != asked,
-        }
+        user = event.get("responded_by_user")
+        answer = event.get("params_input")
+        decided = {"decided_at": to_second(event.get("responded_at")), "by": user, **facts, "answer": answer}
+        answer = answer or {}
         try:
-            _refuse(problems, procedures.AGAIN, "answer-refused")
+            self._check_answer(event, asked)
             rows, decided["decisions_file"] = self._read_file(answer)
             decided["decisions"] = procedures.read_answer(population, answer, rows)
         except WorkspaceInputError as error:
-            self.write(f"{NOT_DECIDED}{number}.json", {**decided, "why": error.why.replace(procedures.AGAIN, "", 1)})
+            why = error.why.replace(procedures.AGAIN, "", 1)
+            self.write(f"{NOT_DECIDED}{number}.json", {**decided, "why": why})
             raise
-        names = {address_key(str((user or {}).get(name) or "")) for name in ("id", "name")}
-        found = any(address_key(row["email"] or "-") in names for row in population["people"])
-        decided["reviewer_is_reviewed"] = found if "@" in str(names) else "unknown: this Airflow user has no address"
-        decided |= {"population_sha256": asked, "exceptions": procedures.read_exceptions(answer)}
+        decided["reviewer_is_reviewed"] = _is_reviewed(user, population)
+        decided["population_sha256"] = asked
+        decided["exceptions"] = procedures.read_exceptions(answer)
         self.write(DECISIONS, decided)
         return decided
 
+    def _check_answer(self, event: Json, asked: str) -> None:
+        """Refuse an answer that nobody gave, or that is not about the population that was asked about."""
+        if "error" in event:
+            raise _refusal(event.get("error") or "nobody answered in time")
+        if not event.get("responded_by_user"):
+            raise _refusal("nobody answered")
+        if event.get("chosen_options") != [DONE]:
+            raise _refusal("it is another answer")
+        if self.digest(POPULATION) != asked:
+            raise _refusal(f"{POPULATION} is another one now")
+
     def _read_file(self, answer: Json) -> tuple[list[dict[str, Any]] | None, str]:
         """Return the rows of the decisions file that an answer names, and which file it is; keep a copy."""
-        path, expected = (str(answer.get(name) or "").strip() for name in ("decisions_file", "decisions_sha256"))
+        path = str(answer.get("decisions_file") or "").strip()
+        expected = str(answer.get("decisions_sha256") or "").strip()
         if not path and not expected:
             return None, "none"
         text, content = file_at(path).read_all()
         digest = sha256(content).hexdigest()
-        problems = {f"the SHA-256 of {path!r} is {digest}, not {expected!r}": digest != expected.lower()}
-        _refuse(problems, procedures.AGAIN, "answer-refused")
+        if digest != expected.lower():
+            raise _refusal(f"the SHA-256 of {path!r} is {digest}, not {expected!r}")
         StoredFile(self.path / FILE).write_once(content)
         return list(csv.DictReader(text.split("\n"))), f"{path} (sha256 {digest})"
 
@@ -149,8 +173,13 @@ class Evidence:
 
         :raises WorkspaceError: the error of this try, or if anything that was decided is not done
         """
-        done = {"at": to_second(datetime.now(timezone.utc)), "error": error and str(error), "outcomes": outcomes}
-        self.write(f"{TRIES}{number}.json", {**done, **facts})
+        done = {
+            "at": to_second(datetime.now(timezone.utc)),
+            "error": str(error) if error else None,
+            "outcomes": outcomes,
+            **facts,
+        }
+        self.write(f"{TRIES}{number}.json", done)
         if error:
             raise error
         self.check("incomplete", procedures.left_of(outcomes))
@@ -168,29 +197,50 @@ class Evidence:
         :param look: reads who has access
         :return: what the review is, and the digest of that file
         """
-        if review := self.read(REVIEW):
+        review = self.read(REVIEW)
+        if review:
             return review, self.digest(REVIEW)
-        last_look = decided and (self.read(LAST_LOOK) or look())
+        last_look: Any = {}
+        outcomes: list[dict[str, Any]] = []
         if decided:
-            self.write(LAST_LOOK, last_look)
-        outcomes = procedures.judge(population, decided["decisions"], last_look, "not done", "gone") if decided else []
-        left, tries = procedures.left_of(outcomes), [self.read(name) for name in self.names(TRIES)]
-        said = [*(one["error"] for one in tries), *(self.read(name)["why"] for name in self.names(NOT_DECIDED))]
+            last_look = self._look_last(look)
+            outcomes = procedures.judge(population, decided["decisions"], last_look, "not done", "gone")
+        left = procedures.left_of(outcomes)
+        tries = [self.read(name) for name in self.names(TRIES)]
+        digests = {name: self.digest(name) for name in self.names() if name != PAGE}
         review = {
             **facts,
-            "state": "not reviewed" if not decided else "incomplete" if left else COMPLETE,
-            "read_at": population and population["read_at"],
+            "state": _state(decided, left),
+            "read_at": population["read_at"] if population else None,
             "closed_at": to_second(datetime.now(timezone.utc)),
-            "missing": [*left, *filter(None, said[-1:])] or ["nobody decided"] * (not decided),
-            "files": {name: self.digest(name) for name in self.names() if name != PAGE},
+            "missing": self._missing(decided, left, tries),
+            "files": digests,
             "outcomes": outcomes,
         }
         if not self.digest(PAGE):  # a try may end between both
-            sent = [row for one in tries for row in one["outcomes"]]
-            self.write(PAGE, procedures.page_of(review, population or {}, decided or {}, sent, last_look or {}))
+            sent = [row for each in tries for row in each["outcomes"]]
+            page = procedures.page_of(review, population or {}, decided or {}, sent, last_look)
+            self.write(PAGE, page)
         review["files"][PAGE] = self.digest(PAGE)
         self.write(REVIEW, review)
         return review, self.digest(REVIEW)
+
+    def _look_last(self, look: Callable[[], Any]) -> Any:
+        """Return the last look of an earlier try, or look now."""
+        last_look = self.read(LAST_LOOK) or look()
+        self.write(LAST_LOOK, last_look)
+        return last_look
+
+    def _missing(self, decided: Any, left: list[str], tries: list[Any]) -> list[str]:
+        """Return what was not done, and the latest error."""
+        errors = [each["error"] for each in tries]
+        errors += [self.read(name)["why"] for name in self.names(NOT_DECIDED)]
+        missing = list(left)
+        if errors and errors[-1]:
+            missing.append(errors[-1])
+        if not missing and not decided:
+            missing.append("nobody decided")
+        return missing
 
     def previous(self, **where: str) -> dict[str, Any] | None:
         """
@@ -199,32 +249,59 @@ class Evidence:
         :param where: service and organization
         :raises WorkspaceInputError: if it is not what that review says it is
         """
-        found: list[tuple[str, Any, Any]] = []
+        latest: tuple[Any, Json] | None = None
         for path in self.parent.entries():
-            try:
-                review = _read(path / REVIEW)[0] or {}
-            except WorkspaceError as error:
-                log.warning("Not compared with the review in %s: %s", path, error)
+            review = _read_review(path)
+            if not review.items() >= {"state": COMPLETE, **where}.items():
                 continue
-            if review.items() >= {"state": COMPLETE, **where}.items():
-                found.append((review["read_at"], path, review["files"]))
-        if not found:
+            if latest is None or review["read_at"] > latest[1]["read_at"]:
+                latest = path, review
+        if latest is None:
             return None
-        _, path, digests = max(found, key=lambda each: each[0])
-        files = {name: _read(path / name) for name in (POPULATION, LAST_LOOK)}
-        for name, (_, digest) in files.items():
-            if digest != digests[name]:
-                msg = f"Restore {path / name}, or move its folder elsewhere: it is not the file of that review"
-                raise WorkspaceInputError(msg, problem="evidence-changed")
-        left = procedures.reviewed(*(content for content, _ in files.values()))
-        return {**left, "folder": path.name, "sha256": digests[POPULATION]}
+        path, review = latest
+        population = _read_unchanged(path / POPULATION, review["files"][POPULATION])
+        last_look = _read_unchanged(path / LAST_LOOK, review["files"][LAST_LOOK])
+        left = procedures.reviewed(population, last_look)
+        return {**left, "folder": path.name, "sha256": review["files"][POPULATION]}
 
 
-def _refuse(problems: Json, start: str, problem: str) -> None:
-    """Raise the first of some problems that applies."""
-    for what, applies in problems.items():
-        if applies:
-            raise WorkspaceInputError(f"{start}{what}", problem=problem)
+def _refusal(why: str) -> WorkspaceInputError:
+    """Return the error for an answer that does not count."""
+    return WorkspaceInputError(f"{procedures.AGAIN}{why}", problem="answer-refused")
+
+
+def _is_reviewed(user: Json | None, population: Json) -> bool | str:
+    """Return whether whoever answered is one of the people reviewed, as far as their address tells."""
+    user = user or {}
+    names = {address_key(str(user.get("id") or "")), address_key(str(user.get("name") or ""))}
+    if "@" not in str(names):
+        return "unknown: this Airflow user has no address"
+    return any(address_key(row["email"] or "-") in names for row in population["people"])
+
+
+def _state(decided: Any, left: list[str]) -> str:
+    if not decided:
+        return "not reviewed"
+    return "incomplete" if left else COMPLETE
+
+
+def _read_review(path: Any) -> Json:
+    """Return what the review in a folder is; nothing if the folder has none, or it cannot be read."""
+    try:
+        review: Json = _read(path / REVIEW)[0] or {}
+    except WorkspaceError as error:
+        log.warning("Not compared with the review in %s: %s", path, error)
+        return {}
+    return review
+
+
+def _read_unchanged(path: Any, expected: str) -> Any:
+    """Return the content of a file with this digest."""
+    content, digest = _read(path)
+    if digest != expected:
+        msg = f"Restore {path}, or move its folder elsewhere: it is not the file of that review"
+        raise WorkspaceInputError(msg, problem="evidence-changed")
+    return content
 
 
 def _read(path: Any) -> tuple[Any, str]:
@@ -232,11 +309,15 @@ def _read(path: Any) -> tuple[Any, str]:
     file = StoredFile(path)
     try:
         text, content = file.read_all()
-        return json.loads(text) if file.suffix == ".json" else text, sha256(content).hexdigest()
     except WorkspaceInputError as error:
         if error.problem != "file-missing":
             raise
         return None, ""
+    digest = sha256(content).hexdigest()
+    if file.suffix != ".json":
+        return text, digest
+    try:
+        return json.loads(text), digest
     except ValueError:
         msg = f"Start a new run: {file} is no valid JSON, so it was changed or not written to its end"
         raise WorkspaceInputError(msg, problem="evidence-changed") from None

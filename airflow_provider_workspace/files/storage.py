@@ -1,14 +1,11 @@
-"""Rosters and organization files to read and reports to write, on the worker or in an object store."""
+"""A file of a task, on the worker or in an object store."""
 
 from __future__ import annotations
 
-import csv
 import errno
-import io
-import json
 import os
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -24,12 +21,8 @@ from airflow_provider_workspace.version_compat import AirflowNotFoundException, 
 
 # Maximum size of a file that is read: it is read at once.
 MAX_MEGABYTES = 20
-# Maximum rows of a report in XCom if a file contains all of them.
-MAX_ROWS_IN_XCOM = 1000
 # Where a report is found.
 SHARED = "the URL of an object store, such as s3://conn_id@bucket/report.csv, or an absolute path"
-# First characters of a formula in a spreadsheet.
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
 def file_at(path: Any) -> Any:
@@ -41,15 +34,21 @@ def file_at(path: Any) -> Any:
     :raises WorkspaceConfigError: if the connection in the URL does not exist
     :raises WorkspaceInputError: if it is no path, the URL is invalid, or no provider for its scheme is installed
     """
-    return None if path is None else StoredFile(path) if is_stored(path) else LocalFile(path, "path")
+    if path is None:
+        return None
+    if is_stored(path):
+        return StoredFile(path)
+    return LocalFile(path, "path")
 
 
 def is_stored(path: Any) -> bool:
     """Return whether a path is a URL or an object of a store."""
-    return "://" in path if isinstance(path, str) else hasattr(path, "storage_options")
+    if isinstance(path, str):
+        return "://" in path
+    return hasattr(path, "storage_options")
 
 
-class _File:
+class TaskFile:
     """A file; its path is one of this machine, or of a store."""
 
     path: Any
@@ -89,7 +88,7 @@ class _File:
         raise NotImplementedError
 
 
-class StoredFile(_File):
+class StoredFile(TaskFile):
     """
     A file in an object store.
 
@@ -105,19 +104,23 @@ class StoredFile(_File):
             raise WorkspaceInputError(f"{path!r} is not a valid URL: {error}") from None
         # Before Airflow 3.3 it is in the storage options.
         self.conn_id = getattr(self.path, "conn_id", None) or self.path.storage_options.get("conn_id")
-        if self.conn_id:
-            try:  # without it, the provider of a store may use the public endpoint
-                get_connection(self.conn_id)
-            except AirflowNotFoundException:
-                raise WorkspaceConfigError(
-                    f"There is no connection '{self.conn_id}': create it, or correct {self}. Nothing was sent."
-                ) from None
+        self._check_connection()
         try:
             self.fs = self.path.fs
         except Exception as error:
             raise WorkspaceInputError(
                 f"Install the Airflow provider for {self.path.protocol}:// ({error}), which {self} needs"
             ) from error
+
+    def _check_connection(self) -> None:
+        """Check that the connection exists: without it, the provider of a store may use the public endpoint."""
+        if not self.conn_id:
+            return
+        try:
+            get_connection(self.conn_id)
+        except AirflowNotFoundException:
+            msg = f"There is no connection '{self.conn_id}': create it, or correct {self}. Nothing was sent."
+            raise WorkspaceConfigError(msg) from None
 
     def read_bytes(self, size: int) -> bytes:
         with self._clear_errors("read"):
@@ -158,7 +161,9 @@ class StoredFile(_File):
         """Return the paths in this folder; none if it does not exist."""
         with self._clear_errors("read"):
             self.fs.invalidate_cache()
-            return [*self.path.iterdir()] if self.path.is_dir() else []
+            if not self.path.is_dir():
+                return []
+            return list(self.path.iterdir())
 
     @contextmanager
     def _clear_errors(self, done: str) -> Iterator[None]:
@@ -184,15 +189,14 @@ class StoredFile(_File):
                 raise WorkspaceInputError(msg, problem="file-forbidden") from error
             raise WorkspaceStorageError(msg, permanent=True, problem="file-forbidden") from error
         except Exception as error:
-            if isinstance(error, OSError) and error.errno == errno.EBUSY:  # s3fs: replaced while it was read
+            was_replaced = isinstance(error, OSError) and error.errno == errno.EBUSY  # s3fs says so
+            if was_replaced:
                 raise WorkspaceInputError(f"Wait until {self} is complete: it changed while it was read") from None
-            raise WorkspaceStorageError(
-                f"The object store failed: {self} cannot be {done} ({type(error).__name__}: {error})",
-                problem="object-store-failed",
-            ) from error
+            msg = f"The object store failed: {self} cannot be {done} ({type(error).__name__}: {error})"
+            raise WorkspaceStorageError(msg, problem="object-store-failed") from error
 
 
-class LocalFile(_File):
+class LocalFile(TaskFile):
     """
     A file on this machine.
 
@@ -213,10 +217,7 @@ class LocalFile(_File):
         except ValueError as error:  # such as a null byte
             raise WorkspaceInputError(f"{self} is not a path: {error}") from None
         if not stat.S_ISREG(mode):  # reading a pipe or a device may never end
-            kind = (
-                "a directory" if stat.S_ISDIR(mode) else "a named pipe" if stat.S_ISFIFO(mode) else "a device or socket"
-            )
-            raise WorkspaceInputError(f"{self} is {kind}; expected a regular file")
+            raise WorkspaceInputError(f"{self} is {_kind_of(mode)}; expected a regular file")
         with self.path.open("rb") as file:
             return bytes(file.read(size))
 
@@ -247,83 +248,27 @@ class LocalFile(_File):
         except (OSError, ValueError) as error:  # ValueError: a name that no file can have
             with suppress(OSError, ValueError):
                 part.unlink()
-            kinds = (FileNotFoundError, NotADirectoryError, PermissionError, ValueError)
-            permanent = isinstance(error, kinds) or error.errno == errno.EROFS  # which is no PermissionError
-            cure = f"Set report_path to {SHARED} that workers may write. " if permanent else ""
-            why = getattr(error, "strerror", None) or error
-            raise WorkspaceStorageError(
-                f"{cure}The report {self} cannot be written: {why}", permanent=permanent
-            ) from None
+            raise self._write_error(error) from None
+
+    def _write_error(self, error: OSError | ValueError) -> WorkspaceStorageError:
+        reason = getattr(error, "strerror", None) or error
+        msg = f"The report {self} cannot be written: {reason}"
+        if not _is_permanent(error):
+            return WorkspaceStorageError(msg)
+        return WorkspaceStorageError(f"Set report_path to {SHARED} that workers may write. {msg}", permanent=True)
 
 
-def open_report(path: Any, *how: Any) -> ReportFile | None:
-    """Return the report file; ``None`` if ``path`` is ``None``. The arguments are those of :class:`ReportFile`."""
-    return None if path is None else ReportFile(path, *how)
+def _kind_of(mode: int) -> str:
+    """Return what is no regular file, for people."""
+    if stat.S_ISDIR(mode):
+        return "a directory"
+    if stat.S_ISFIFO(mode):
+        return "a named pipe"
+    return "a device or socket"
 
 
-class ReportFile:
-    """
-    A file for a report on every row, as CSV or JSON.
-
-    :param path: path as for :func:`file_at`; ends in ``.csv`` or ``.json``
-    :param rows: key of the rows in the report
-    :param columns: fields of a row
-    :param needs_attention: statuses of rows that need attention
-    :param ti: the task instance
-    :raises WorkspaceError: if the file cannot be written, or would be in a checkout of a versioned Dag bundle
-    """
-
-    def __init__(
-        self, path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str], ti: Any = None
-    ) -> None:
-        self.file: StoredFile | LocalFile = StoredFile(path) if is_stored(path) else LocalFile(path, "report_path")
-        bundle: Any = getattr(ti, "bundle_instance", None)
-        # Of a versioned bundle each worker has checkouts of its own, which Airflow deletes. Tests pass mocks.
-        versioned = getattr(bundle, "supports_versioning", None) is True
-        if versioned and not is_stored(path) and self.file.path.is_relative_to(bundle.path):
-            raise WorkspaceInputError(f"Set report_path to {SHARED}: {self.file} is in a checkout of the Dag bundle")
-        self.rows = rows
-        self.columns = columns
-        self.needs_attention = needs_attention
-        if self.file.suffix not in (".csv", ".json"):
-            raise WorkspaceInputError(f"report_path is {self.file}: expected a name that ends in .csv or .json")
-        if not self.file.exists():  # fail before anything is sent
-            self.write({rows: []})
-
-    def write(self, report: Mapping[str, Any]) -> None:
-        """
-        Write the report.
-
-        :raises WorkspaceStorageError: if it cannot be written
-        """
-        as_json = self.file.suffix == ".json"
-        text = json.dumps(report, indent=1) if as_json else csv_text(self.columns, report[self.rows])
-        self.file.write(text.encode(errors="backslashreplace"))
-
-    def __str__(self) -> str:
-        return str(self.file)
-
-    def excerpt(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the part of a report for XCom."""
-        rows = [row for row in report[self.rows] if row["status"] in self.needs_attention]
-        return {
-            **{name: value for name, value in report.items() if name not in (self.rows, "table")},
-            "report_path": str(self.file.path),
-            "needs_attention": rows[:MAX_ROWS_IN_XCOM],
-        }
-
-
-def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return a CSV file for people, in which no cell is a formula."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    return text.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    """Return a cell that spreadsheets do not treat as a formula; what is no single value as JSON."""
-    if isinstance(value, dict | list):
-        return json.dumps(value) if value else ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value
+def _is_permanent(error: OSError | ValueError) -> bool:
+    """Return whether the same file cannot be written later either."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError | ValueError):
+        return True
+    return error.errno == errno.EROFS  # which is no PermissionError

@@ -78,7 +78,7 @@ def __getattr__(name: str) -> Any:
 
 def with_default_ids(hook: WorkspaceHook, cls: type[Operation[Any]], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an operation, with the organization and project that its path needs."""
-    from airflow_provider_workspace.api.operation import path_fields
+    from airflow_provider_workspace.api.endpoint import path_fields
 
     defaults = {"organization_id": hook.organization_or_default, "project_id": hook.project_or_default}
     in_path = path_fields(cls.endpoint.path)

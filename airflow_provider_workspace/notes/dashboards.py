@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, ValidationError
 
 from airflow_provider_workspace.api.comparison import normal_text
 from airflow_provider_workspace.api.ids import canonical_text
@@ -17,7 +17,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceInputError,
     WorkspaceOutcomeUnknownError,
 )
-from airflow_provider_workspace.notes.note import digest
+from airflow_provider_workspace.notes.note import Note, digest
 from airflow_provider_workspace.notes.store import VariableStore
 from airflow_provider_workspace.procedures.ensure import read_dashboard
 
@@ -30,37 +30,96 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.organization_file import DashboardEntry
 
+    IfUnknown = Literal["fail", "create"]
+
 # The keys of Variables that Airflow stores as they are: it cuts others, or refuses them when the dashboard is there.
 VALID_KEY = re.compile(r"[\w.:/ -]{1,250}", re.ASCII)
 # Prefix of the Variables in which tasks note that they are about to create a dashboard.
 CREATING = "workspace_creating."
+# What the Variable of an author shows: people read and edit it.
+SHOWN_FIELDS = ("service", "project_id", "organization_id", "name", "dashboard_id")
+CHANGED_WRITER = ("A task whose note somebody has changed,", "1")
 
 
-@dataclass(frozen=True, slots=True)
-class DashboardIdentity:
-    """The identity of a dashboard; ``service`` is a base URL, and ``None`` means unknown."""
+def _parse_text(value: object) -> str | None:
+    return None if value is None else str(value)
 
-    service: str
-    project_id: str
-    organization_id: str | None = None
-    name: str | None = None
 
-    def differences(self, remembered: Mapping[str, Any]) -> list[str]:
+def _parse_id(value: object) -> str | None:
+    return None if value is None else canonical_text(str(value))
+
+
+def _parse_dashboard_id(value: object) -> int | None:
+    """Parse what people write: a number, or its text."""
+    if value is None:
+        return None
+    text = str(value)
+    if isinstance(value, int | str) and re.fullmatch(r"\s*\d+\s*", text):
+        return int(text)
+    raise ValueError("expected the number of a dashboard")
+
+
+class DashboardNote(Note):
+    """
+    A dashboard that is remembered, or whose create is under way. People may have written it by hand.
+
+    :param service: base URL of the service; ``None`` means unknown, as in the fields that follow
+    :param dashboard_id: the dashboard; ``None`` while its create is under way
+    :param variable_key: the Variable of the author; empty to remember it only across tries of the task
+    :param task: the task that creates it; empty if it is created
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    service: Annotated[str | None, BeforeValidator(_parse_text)] = None
+    project_id: Annotated[str | None, BeforeValidator(_parse_id)] = None
+    organization_id: Annotated[str | None, BeforeValidator(_parse_id)] = None
+    name: Annotated[str | None, BeforeValidator(_parse_text)] = None
+    dashboard_id: Annotated[int | None, BeforeValidator(_parse_dashboard_id)]
+    variable_key: str = ""
+    task: str = ""
+    try_number: int = 1
+
+    @property
+    def key(self) -> str:
+        """The key of its Variable; of a create under way that of a Variable of the try."""
+        if not self.task:
+            return self.variable_key
+        return self.creating + digest(self.task, str(self.try_number))
+
+    @property
+    def creating(self) -> str:
+        """The prefix of the keys of all tries that are about to create it."""
+        return f"{CREATING}{digest(self.variable_key)}."
+
+    def created(self, dashboard_id: int | None) -> DashboardNote:
+        """Return the note of the dashboard that was created."""
+        return self.model_copy(update={"dashboard_id": dashboard_id})
+
+    def shown(self) -> dict[str, object]:
+        """Return plain JSON as people see it, without who created it."""
+        values = self.model_dump()
+        return {name: values[name] for name in SHOWN_FIELDS}
+
+    def shown_text(self) -> str:
+        """Return :meth:`shown` as the value of a Variable."""
+        return json.dumps(self.shown(), ensure_ascii=False)
+
+    def differences(self, remembered: DashboardNote) -> list[str]:
         """Return the differences from a remembered dashboard, for people."""
-        pairs = [(name, remembered.get(name), value) for name, value in asdict(self).items()]
-        return [
-            f"{name} {was!r} and not {wanted!r}"
-            for name, was, wanted in pairs
-            if was is not None and wanted is not None and _plain(name, str(was)) != _plain(name, wanted)
-        ]
-
-    def value(self, dashboard_id: object) -> dict[str, Any]:
-        """Return the value to remember."""
-        return {**asdict(self), "dashboard_id": dashboard_id}
-
-
-def _plain(name: str, value: str) -> str:
-    return canonical_text(value) if name.endswith("_id") else normal_text(value)
+        pairs = {
+            "service": (remembered.service, self.service),
+            "project_id": (remembered.project_id, self.project_id),
+            "organization_id": (remembered.organization_id, self.organization_id),
+            "name": (remembered.name, self.name),
+        }
+        differences: list[str] = []
+        for field, (was, wanted) in pairs.items():
+            if was is None or wanted is None:
+                continue
+            if normal_text(was) != normal_text(wanted):
+                differences.append(f"{field} {was!r} and not {wanted!r}")
+        return differences
 
 
 class DashboardRegistry:
@@ -68,38 +127,27 @@ class DashboardRegistry:
     Remembers a dashboard: service, organization, project and name, and its ``dashboard_id``.
 
     Before a try creates it, it notes that: in a Variable of its own, so that no two tasks write the same one, or,
-    without a key, in the state of the task.
+    without the key of a Variable, in the state of the task.
 
-    :param key: the Variable that remembers it for all runs; ``None`` to remember it only across tries of the task
-    :param owner: the task and the number of its try
+    :param wanted: the dashboard, with the task and the number of its try
     :param variables: the store of Variables; by default the one for tasks
     :raises WorkspaceInputError: if Airflow cannot store a Variable of this key
     """
 
-    def __init__(
-        self,
-        key: str | None,
-        identity: DashboardIdentity,
-        task: TaskState,
-        owner: tuple[str, int],
-        variables: NoteStore | None = None,
-    ) -> None:
+    def __init__(self, wanted: DashboardNote, task: TaskState, variables: NoteStore | None = None) -> None:
+        key = wanted.variable_key
         if key and not VALID_KEY.fullmatch(key):
             raise WorkspaceInputError(
                 f"Choose another variable_key than {key[:40]!a}: expected up to 250 of A-Z, a-z, 0-9, blanks and _.:/-"
             )
-        self.key = key or None
-        self.identity = identity
-        self.task = task
-        self.owner = owner
-        self.what = f"dashboard '{identity.name}' in project {identity.project_id}"
-        self._variables = variables or VariableStore(
-            CREATING, CREATING.rstrip("."), "A task is about to create a dashboard."
-        )
-        self._prefix = f"{CREATING}{digest(key or '')}."
-        self._note = self._prefix + digest(*map(str, owner))
+        self.wanted = wanted
+        if key:
+            store = variables or VariableStore(CREATING, CREATING.rstrip("."), "A task is about to create a dashboard.")
+            self._memory: _VariableMemory | _TaskMemory = _VariableMemory(wanted, store)
+        else:
+            self._memory = _TaskMemory(wanted, task)
 
-    def find(self, client: WorkspaceClient, if_unknown: str = "fail") -> Dashboard | None:
+    def find(self, client: WorkspaceClient, if_unknown: IfUnknown = "fail") -> Dashboard | None:
         """
         Return the remembered dashboard if it still exists.
 
@@ -107,10 +155,10 @@ class DashboardRegistry:
         :raises WorkspaceInputError: if the Variable is invalid or remembers another dashboard
         :raises WorkspaceOutcomeUnknownError: if a create was interrupted
         """
-        return self._find(client, self._read(), if_unknown)
+        return self._find(client, self._memory.read(), if_unknown)
 
     def get_or_create(
-        self, client: WorkspaceClient, create: CreateDashboard, if_unknown: str
+        self, client: WorkspaceClient, create: CreateDashboard, if_unknown: IfUnknown
     ) -> tuple[Dashboard, bool]:
         """
         Return the remembered dashboard if it still exists, else create it; ``if_unknown`` is that of :meth:`find`.
@@ -121,26 +169,19 @@ class DashboardRegistry:
         :raises WorkspaceDuplicateError: if another task has created it meanwhile
         """
         while True:
-            remembered = self._read()
+            remembered = self._memory.read()
             dashboard = self._find(client, remembered, if_unknown)
             if dashboard is not None:
-                for note in self._notes() if self.key is not None else ():
-                    self._variables.delete(note)
+                self._memory.forget_creates()
                 return dashboard, False
-            self._begin(if_unknown)
-            if self.key is None or self._read() == remembered:
+            self._memory.begin(if_unknown)
+            if not self._memory.has_changed(remembered):
                 break
-            self._variables.delete(self._note)  # another task has just created it
+            self._memory.give_up()  # another task has just created it
         dashboard = self._create(client, create)
-        if self.key is not None and self._read() != remembered:
-            msg = (
-                f"Keep one of two dashboards: this task created {dashboard.id} in project {self.identity.project_id}, "
-                f"but the Airflow Variable '{self.key}' has changed meanwhile to {json.dumps(self._read())}"
-            )
-            raise WorkspaceDuplicateError(
-                msg, operation="CreateDashboard", outcome="applied", retryable=False, problem="two-dashboards"
-            )
-        self._end(dashboard.id)
+        if self._memory.has_changed(remembered):
+            raise self._two_dashboards(dashboard)
+        self._memory.remember(dashboard)
         return dashboard, True
 
     def _create(self, client: WorkspaceClient, create: CreateDashboard) -> Dashboard:
@@ -148,142 +189,230 @@ class DashboardRegistry:
         try:
             dashboard = client.send(create)
         except WorkspaceOutcomeUnknownError as error:
-            raise self._unknown(self._note, str(error.__cause__ or error)) from error
+            raise self._memory.unknown(str(error.__cause__ or error)) from error
         except WorkspaceError:
             # Refused or not sent. After any other end, such as a kill, the outcome is unknown.
-            self._end(None)
+            self._memory.give_up()
             raise
         if dashboard.id is None:
-            raise self._unknown(self._note, "The response to CreateDashboard has no id.")
+            raise self._memory.unknown("The response to CreateDashboard has no id.")
         return dashboard
 
-    def _find(self, client: WorkspaceClient, remembered: Any, if_unknown: str) -> Dashboard | None:
+    def _find(self, client: WorkspaceClient, value: object, if_unknown: IfUnknown) -> Dashboard | None:
         """Return the remembered dashboard if it is the right one and still exists."""
-        if remembered is None:
+        if value is None:
             return None
-        known = remembered if isinstance(remembered, Mapping) else {}
-        if not re.fullmatch(r"\s*\d+\s*|None", str(known.get("dashboard_id", ""))):
+        try:
+            remembered = DashboardNote.model_validate(value)
+        except ValidationError:
             raise WorkspaceInputError(
-                f"Put {self._json(123)} with the id of the dashboard into the Airflow Variable '{self.key}', "
-                "or delete it: its value is not a dashboard"
-            )
-        dashboard_id = remembered["dashboard_id"]
-        self._check(dashboard_id, remembered)
-        if dashboard_id is None:
+                f"Put {self.wanted.created(123).shown_text()} with the id of the dashboard into the Airflow Variable "
+                f"'{self.wanted.variable_key}', or delete it: its value is not a dashboard"
+            ) from None
+        self._check(remembered)
+        if remembered.dashboard_id is None:
             if if_unknown == "create":
                 return None
-            raise self._unknown(self.key, _interrupted("An earlier try"))
-        read = GetDashboard(project_id=self.identity.project_id, dashboard_id=dashboard_id)
+            raise self._memory.interrupted()
+        read = GetDashboard(project_id=str(self.wanted.project_id), dashboard_id=remembered.dashboard_id)
         dashboard = read_dashboard(client, read)
-        if dashboard and "name" not in remembered:  # written by hand
-            self._check(dashboard_id, {"name": dashboard.name})
+        is_written_by_hand = "name" not in remembered.model_fields_set
+        if dashboard is not None and is_written_by_hand:
+            self._check(DashboardNote(dashboard_id=remembered.dashboard_id, name=dashboard.name))
         return dashboard
 
-    def _check(self, dashboard_id: object, remembered: Mapping[str, Any]) -> None:
+    def _check(self, remembered: DashboardNote) -> None:
         """Raise the error with the cure if the remembered dashboard is another one."""
-        differences = self.identity.differences(remembered)
-        if differences and self.key is not None:
-            raise WorkspaceInputError(
-                f"Use another variable_key; or, if dashboard {dashboard_id} is the one that is meant, put "
-                f"{self._json(dashboard_id)} into the Airflow Variable '{self.key}'. It remembers a dashboard "
-                f"with {', '.join(differences)}",
-                problem="another-dashboard",
-            )
+        differences = self.wanted.differences(remembered)
         if differences:
-            raise WorkspaceInputError(
-                "Set the connection and the arguments back to what they were, or start a new run: an earlier try of "
-                f"this task was about a dashboard with {', '.join(differences)}"
-            )
+            raise self._memory.another(remembered, ", ".join(differences))
 
-    def _json(self, dashboard_id: object) -> str:
-        """Return the value of the Variable as JSON."""
-        return json.dumps(self.identity.value(dashboard_id), ensure_ascii=False)
-
-    def _unknown(self, variable: str | None, why: str) -> WorkspaceOutcomeUnknownError:
-        """Return the error for a create whose outcome is unknown, with the cure."""
-        if self.key is not None:
-            cure = (
-                f"If it exists, put its id into the Airflow Variable '{self.key}' as {self._json(123)}; if not, "
-                f"delete the Variable '{variable}'."
-            )
-        else:
-            cure = (
-                f"If it exists, set variable_key, and put its id into that Airflow Variable as {self._json(123)}; "
-                "if not, set if_unknown='create'."
-            )
-        msg = f"Look for {self.what}. {cure} Then clear this task. {why}"
-        return WorkspaceOutcomeUnknownError(
-            msg, operation="CreateDashboard", retryable=False, problem="dashboard-interrupted"
+    def _two_dashboards(self, dashboard: Dashboard) -> WorkspaceDuplicateError:
+        """Return the error for a Variable that has changed during the create."""
+        msg = (
+            f"Keep one of two dashboards: this task created {dashboard.id} in project {self.wanted.project_id}, "
+            f"but the Airflow Variable '{self.wanted.variable_key}' has changed meanwhile to "
+            f"{json.dumps(self._memory.read())}"
+        )
+        return WorkspaceDuplicateError(
+            msg, operation="CreateDashboard", outcome="applied", retryable=False, problem="two-dashboards"
         )
 
-    def _read(self) -> Any:
-        """Return the remembered value; ``None`` if there is none."""
-        if self.key is not None:
-            text = self._variables.read(self.key)
-            try:
-                return None if text is None else json.loads(text)
-            except ValueError:
-                return text
-        remembered = self.task.read()
-        if remembered is None and self.task.age(self.what) is not None:
-            return {"dashboard_id": None}  # the earlier try may have created it
-        return remembered
 
-    def _begin(self, if_unknown: str) -> None:
+class _VariableMemory:
+    """The Variable of the author, and a Variable of each try that is about to create the dashboard."""
+
+    def __init__(self, wanted: DashboardNote, store: NoteStore) -> None:
+        self._wanted = wanted
+        self._key = wanted.variable_key
+        self._store = store
+
+    def read(self) -> object:
+        """Return the remembered value, JSON or a text that is none; ``None`` if there is none."""
+        text = self._store.read(self._key)
+        if text is None:
+            return None
+        try:
+            value: object = json.loads(text)
+        except ValueError:
+            return text
+        return value
+
+    def has_changed(self, remembered: object) -> bool:
+        return self.read() != remembered
+
+    def begin(self, if_unknown: IfUnknown) -> None:
         """
         Note that this try begins.
 
         :raises WorkspaceOutcomeUnknownError: if another one has begun, or this one was interrupted before
         """
-        if self.key is None:
-            self.task.write(self.identity.value(None))
+        own = self._wanted.key
+        was_interrupted = self._store.read(own) is not None
+        if not was_interrupted:
+            self._store.add(own, self._wanted.model_dump_json())
+        others = [key for key in self._creates() if key != own]
+        if if_unknown == "create":
+            for key in others:
+                self._store.delete(key)
             return
-        again = self._variables.read(self._note) is not None
-        if not again:
-            self._variables.add(self._note, json.dumps([*map(str, self.owner), self.key]))
-        for name in self._notes():
-            text = self._variables.read(name) if again or name != self._note else None
+        earlier = [own, *others] if was_interrupted else others
+        for key in earlier:
+            text = self._store.read(key)
             if text is None:
                 continue
-            if if_unknown == "create":
-                if name != self._note:
-                    self._variables.delete(name)
-                continue
-            if not again:
-                self._variables.delete(self._note)
-            task, number = self._writer(text)
-            if task == self.owner[0]:
-                raise self._unknown(name, _interrupted(f"{task} try {number}"))
-            error = self._unknown(name, f"{task} try {number} is creating it, or was interrupted.")
-            error.caller_looks_up = True  # this task has sent nothing: its retry looks again
-            raise error
+            if not was_interrupted:
+                self._store.delete(own)
+            raise self._begun_by(key, text)
 
-    def _writer(self, text: str) -> tuple[str, str]:
-        """Return the task and try that wrote a note; after an edit, a name that is no task."""
-        try:
-            task, number, _ = json.loads(text)
-        except (ValueError, TypeError):
-            return "A task whose note somebody has changed,", "1"
-        return str(task), str(number)
+    def _creates(self) -> list[str]:
+        """Return the keys of tries that are about to create it."""
+        return [key for key in self._store.list_keys() if key.startswith(self._wanted.creating)]
 
-    def _end(self, dashboard_id: int | None) -> None:
-        """Remember the dashboard, or delete the note if there is none."""
-        if self.key is None:
-            self.task.forget() if dashboard_id is None else self.task.write(self.identity.value(dashboard_id))
-            return
-        if dashboard_id is not None:
-            from airflow.sdk import Variable
+    def _begun_by(self, key: str, text: str) -> WorkspaceOutcomeUnknownError:
+        """Return the error for a create that was begun before."""
+        task, number = _writer(text)
+        if task == self._wanted.task:
+            return self.unknown(_interrupted(f"{task} try {number}"), key)
+        error = self.unknown(f"{task} try {number} is creating it, or was interrupted.", key)
+        error.caller_looks_up = True  # this task has sent nothing: its retry looks again
+        return error
 
-            Variable.set(self.key, self._json(dashboard_id))
-        self._variables.delete(self._note)
+    def remember(self, dashboard: Dashboard) -> None:
+        from airflow.sdk import Variable
 
-    def _notes(self) -> list[str]:
-        """Return the notes of tries that are about to create it."""
-        return [name for name in self._variables.list_keys() if name.startswith(self._prefix)]
+        Variable.set(self._key, self._wanted.created(dashboard.id).shown_text())
+        self._store.delete(self._wanted.key)
+
+    def give_up(self) -> None:
+        """Delete the note of this try, which has created nothing."""
+        self._store.delete(self._wanted.key)
+
+    def forget_creates(self) -> None:
+        for key in self._creates():
+            self._store.delete(key)
+
+    def interrupted(self) -> WorkspaceOutcomeUnknownError:
+        """Return the error for a Variable without the id of its dashboard."""
+        return self.unknown(_interrupted("An earlier try"), self._key)
+
+    def unknown(self, why: str, key: str = "") -> WorkspaceOutcomeUnknownError:
+        """
+        Return the error for a create whose outcome is unknown, with the cure.
+
+        :param key: the Variable that notes the create; by default that of this try
+        """
+        cure = (
+            f"If it exists, put its id into the Airflow Variable '{self._key}' as "
+            f"{self._wanted.created(123).shown_text()}; if not, delete the Variable '{key or self._wanted.key}'."
+        )
+        return _unknown(self._wanted, cure, why)
+
+    def another(self, remembered: DashboardNote, differences: str) -> WorkspaceInputError:
+        value = self._wanted.created(remembered.dashboard_id).shown_text()
+        msg = (
+            f"Use another variable_key; or, if dashboard {remembered.dashboard_id} is the one that is meant, put "
+            f"{value} into the Airflow Variable '{self._key}'. It remembers a dashboard with {differences}"
+        )
+        return WorkspaceInputError(msg, problem="another-dashboard")
 
 
-def _interrupted(who: str) -> str:
-    return f"{who} was interrupted: the dashboard may exist."
+class _TaskMemory:
+    """The state of the task: no other task knows the dashboard."""
+
+    def __init__(self, wanted: DashboardNote, task: TaskState) -> None:
+        self._wanted = wanted
+        self._task = task
+
+    def read(self) -> object:
+        """Return the remembered value; ``None`` if there is none."""
+        remembered: object = self._task.read()
+        if remembered is None and self._task.age(_describe(self._wanted)) is not None:
+            return {"dashboard_id": None}  # the earlier try may have created it
+        return remembered
+
+    def has_changed(self, _: object) -> bool:
+        """Return ``False``: only this task writes it."""
+        return False
+
+    def begin(self, _: IfUnknown) -> None:
+        self._task.write(self._wanted.shown())
+
+    def remember(self, dashboard: Dashboard) -> None:
+        self._task.write(self._wanted.created(dashboard.id).shown())
+
+    def give_up(self) -> None:
+        self._task.forget()
+
+    def forget_creates(self) -> None:
+        """Do nothing: there are no notes of others."""
+
+    def interrupted(self) -> WorkspaceOutcomeUnknownError:
+        return self.unknown(_interrupted("An earlier try"))
+
+    def unknown(self, why: str) -> WorkspaceOutcomeUnknownError:
+        """Return the error for a create whose outcome is unknown, with the cure."""
+        cure = (
+            "If it exists, set variable_key, and put its id into that Airflow Variable as "
+            f"{self._wanted.created(123).shown_text()}; if not, set if_unknown='create'."
+        )
+        return _unknown(self._wanted, cure, why)
+
+    def another(self, _: DashboardNote, differences: str) -> WorkspaceInputError:
+        return WorkspaceInputError(
+            "Set the connection and the arguments back to what they were, or start a new run: an earlier try of "
+            f"this task was about a dashboard with {differences}"
+        )
+
+
+def _describe(wanted: DashboardNote) -> str:
+    return f"dashboard '{wanted.name}' in project {wanted.project_id}"
+
+
+def _interrupted(task: str) -> str:
+    return f"{task} was interrupted: the dashboard may exist."
+
+
+def _unknown(wanted: DashboardNote, cure: str, why: str) -> WorkspaceOutcomeUnknownError:
+    msg = f"Look for {_describe(wanted)}. {cure} Then clear this task. {why}"
+    return WorkspaceOutcomeUnknownError(
+        msg, operation="CreateDashboard", retryable=False, problem="dashboard-interrupted"
+    )
+
+
+def _writer(text: str) -> tuple[str, str]:
+    """Return the task and try that noted a create; after an edit, a name that is no task."""
+    try:
+        value: object = json.loads(text)
+    except ValueError:
+        return CHANGED_WRITER
+    if isinstance(value, list) and len(value) == 3:  # how earlier commits wrote it: task, try, key
+        return str(value[0]), str(value[1])
+    try:
+        note = DashboardNote.model_validate(value)
+    except ValidationError:
+        return CHANGED_WRITER
+    return (note.task, str(note.try_number)) if note.task else CHANGED_WRITER
 
 
 # Organization files
@@ -308,9 +437,10 @@ def remembered_dashboards(organization_id: str, settings: Settings, store: NoteS
     found: dict[str, dict[str, str]] = {}
     for key in store.list_keys():
         try:
-            value = json.loads(store.read(key) or "")
-            if (value["service"], canonical_text(value["organization_id"])) == (settings.base_url, organization_id):
-                found.setdefault(str(value["project_id"]), {})[str(int(value["dashboard_id"]))] = key
-        except (ValueError, KeyError, TypeError):  # noqa: PERF203 - a few rounds
+            note = DashboardNote.model_validate_json(store.read(key) or "")
+        except ValidationError:
             continue  # not a Variable of this package
+        is_of_organization = note.service == settings.base_url and note.organization_id == organization_id
+        if is_of_organization and note.project_id and note.dashboard_id is not None:
+            found.setdefault(note.project_id, {})[str(note.dashboard_id)] = key
     return found

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from pydantic import ValidationError
 
-from airflow_provider_workspace.api.operation import explain
+from airflow_provider_workspace.api.fields import explain
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.notes.note import Note
 from airflow_provider_workspace.notes.store import NoteStore

@@ -108,9 +108,9 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def draft(self, hook: WorkspaceHook) -> Grant:
         """Return the grant as it would be noted now."""
+        from airflow_provider_workspace.api.timestamps import moment_of
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.notes.grants import Grant
-        from airflow_provider_workspace.procedures.ends import moment_of
         from airflow_provider_workspace.procedures.roster import check_address
 
         if (self.length is None) is (self.until is None):

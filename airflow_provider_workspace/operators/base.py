@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.files.storage import ReportFile
+    from airflow_provider_workspace.files.reports import ReportFile
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.operators.campaign_progress import CampaignProgress

@@ -56,18 +56,28 @@ class CampaignProgress:
             self._ti.xcom_push(key=PROGRESS, value=self.value(time.time(), again_at))
 
     def value(self, now: float, again_at: float | None) -> dict[str, Any]:
-        """Return plain JSON: ``counts``, rows that are ``left``, the wait, and rows that need a person."""
+        """
+        Return plain JSON: ``counts``, rows that are ``left``, the wait, and rows that need a person.
+
+        :param now: seconds since 1970
+        :param again_at: end of a wait in seconds since 1970; ``None`` if it does not wait
+        """
         counts = self.report.counts
         rows = counts.pop("rows")
+        counts_above_zero = {status: number for status, number in counts.items() if number}
         entries = self.report.entries
-        named = [entry for entry in entries if entry.status in NEEDS_ATTENTION]
-        return {
+        needs_person = [entry.to_dict() for entry in entries if entry.status in NEEDS_ATTENTION]
+        value: dict[str, Any] = {
             "organization_id": self._organization_id,
             "rows": rows,
-            "counts": {status: number for status, number in counts.items() if number},
+            "counts": counts_above_zero,
             "left": rows - len(entries),
             "at": iso(now),
-            "again_at": None if again_at is None else iso(again_at),
-            "why": self.report.waits_for if again_at is not None else "",
-            "needs_person": [entry.to_dict() for entry in named[:MAX_NAMED]],
+            "again_at": None,
+            "why": "",
+            "needs_person": needs_person[:MAX_NAMED],
         }
+        if again_at is not None:
+            value["again_at"] = iso(again_at)
+            value["why"] = self.report.waits_for
+        return value

@@ -84,7 +84,7 @@ class WorkspaceDeleteOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Delete the record, and look whether it is gone."""
-        from airflow_provider_workspace.api.operation import path_fields
+        from airflow_provider_workspace.api.endpoint import path_fields
         from airflow_provider_workspace.procedures.find import find_by_id
 
         delete = self.operation_from_arguments(hook, self.operation)

@@ -88,19 +88,32 @@ class WorkspaceCreateDashboardOperator(DashboardArguments, WorkspaceWriteOperato
     if_unknown: Literal["fail", "create"] = fixed(choice("fail", "create"), default="fail")
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.notes.dashboards import DashboardIdentity, DashboardRegistry
+        from airflow_provider_workspace.notes.dashboards import DashboardNote, DashboardRegistry
 
-        settings, create = hook.client.settings, self.operation_from_arguments(hook, "dashboards.CreateDashboard")
-        identity = DashboardIdentity(settings.base_url, str(create.project_id), settings.organization_id, create.name)
-        registry = DashboardRegistry(self.variable_key, identity, self.task_state, self.try_identity())
-        if self.is_dry_run:  # which ends at the create
-            dashboard, self.created = registry.find(hook.client, self.if_unknown) or hook.client.send(create), False
+        create = self.operation_from_arguments(hook, "dashboards.CreateDashboard")
+        task, try_number = self.try_identity()
+        wanted = DashboardNote(
+            service=hook.client.settings.base_url,
+            project_id=str(create.project_id),
+            organization_id=hook.client.settings.organization_id,
+            name=create.name,
+            dashboard_id=None,
+            variable_key=self.variable_key or "",
+            task=task,
+            try_number=int(try_number),
+        )
+        registry = DashboardRegistry(wanted, self.task_state)
+        if self.is_dry_run:
+            dashboard = registry.find(hook.client, self.if_unknown)
+            if dashboard is None:
+                dashboard = hook.client.send(create)  # the dry run ends here
+            self.created = False
         else:
             dashboard, self.created = registry.get_or_create(hook.client, create, self.if_unknown)
-        state = (
-            "Created dashboard %s, '%s'." if self.created else "Dashboard %s, '%s', exists already: nothing was sent."
-        )
-        self.log.info(state, dashboard.id, dashboard.name)
+        if self.created:
+            self.log.info("Created dashboard %s, '%s'.", dashboard.id, dashboard.name)
+        else:
+            self.log.info("Dashboard %s, '%s', exists already: nothing was sent.", dashboard.id, dashboard.name)
         return self.compared(create, dashboard)
 
 
@@ -113,7 +126,8 @@ class WorkspaceGetDashboardOperator(OfDashboard, WorkspaceGetOperator):
 class WorkspaceUpdateDashboardOperator(OfDashboard, DashboardArguments, WorkspaceUpdateOperator):
     """Change a dashboard; what is not given stays as it is. Scope ``dashboard:write``."""
 
-    operation, read_operation = "dashboards.UpdateDashboard", "dashboards.GetDashboard"
+    operation = "dashboards.UpdateDashboard"
+    read_operation = "dashboards.GetDashboard"
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         update = self.operation_from_arguments(hook, self.operation, "set_null")

@@ -114,7 +114,7 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.storage import open_report
+        from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.procedures.invites_report import (
             NEEDS_ATTENTION,
             WorkspaceInvitesIncompleteError,

@@ -164,7 +164,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.files.storage import open_report
+        from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
         from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, apply
 

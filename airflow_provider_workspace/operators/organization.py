@@ -158,7 +158,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.storage import open_report
+        from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
         file = open_report(self.report_path, "changes", REPORT_FIELDS, (), self._context.get("ti"))

@@ -79,12 +79,20 @@ class AirflowOrganizationReader:
         memory: TaskState,
         variables: LeaseStore | None = None,
     ) -> DashboardRegistry:
-        from airflow_provider_workspace.notes.dashboards import DashboardIdentity, DashboardRegistry, variable_key
+        from airflow_provider_workspace.notes.dashboards import DashboardNote, DashboardRegistry, variable_key
 
-        base_url, organization_id = self.client.settings.base_url, self.organization_id
-        identity = DashboardIdentity(base_url, str(project_id), organization_id, entry.name)
-        key = variable_key(organization_id, project, entry)
-        return DashboardRegistry(key, identity, memory, self._owner, variables)
+        task, try_number = self._owner
+        wanted = DashboardNote(
+            service=self.client.settings.base_url,
+            project_id=str(project_id),
+            organization_id=self.organization_id,
+            name=entry.name,
+            dashboard_id=None,
+            variable_key=variable_key(self.organization_id, project, entry),
+            task=task,
+            try_number=int(try_number),
+        )
+        return DashboardRegistry(wanted, memory, variables)
 
     def window_of(self, export_id: str) -> str:
         from airflow_provider_workspace.notes.leases import LeaseRegistry, export_key

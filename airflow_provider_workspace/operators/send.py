@@ -38,7 +38,7 @@ class WorkspaceSendOperator(SelectsRows, WorkspaceWriteOperator):
 
     def own_operation(self, hook: WorkspaceHook) -> Operation[Any]:
         """Return the operation with its arguments, and the defaults of the connection."""
-        from airflow_provider_workspace.api.operation import load_operation
+        from airflow_provider_workspace.api.loading import load_operation
         from airflow_provider_workspace.hooks.workspace import with_default_ids
 
         cls: type[Operation[Any]] = load_operation("operation", self.operation)
@@ -46,7 +46,7 @@ class WorkspaceSendOperator(SelectsRows, WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook) -> Any:
         """Write, list or read."""
-        from airflow_provider_workspace.api.operation import is_page
+        from airflow_provider_workspace.api.endpoint import is_page
         from airflow_provider_workspace.errors import WorkspaceInputError
 
         operation = self.own_operation(hook)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.api.operation import TextId, Uuid, explain
+from airflow_provider_workspace.api.fields import TextId, Uuid, explain
 from airflow_provider_workspace.api.operations.domains import VerifyDomain
 from airflow_provider_workspace.api.outcome import is_refused, refuses_kind_of_key
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown

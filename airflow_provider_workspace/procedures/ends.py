@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time, timezone
+from datetime import date, datetime, timezone
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
 
 from airflow_provider_workspace.api.levels import if_given, parse_level
+from airflow_provider_workspace.api.timestamps import iso, moment_of, parse_time
 
 # The fields of an end in a row.
 END_FIELDS = ("until", "then")
@@ -26,7 +27,7 @@ def parse_until(value: Any) -> str:
     :param value: a text in ISO 8601, a ``date``, or a ``datetime`` with its time zone
     :raises ValueError: if it is anything else, such as a number, a day that does not exist, or a time without its zone
     """
-    text = value.strip() if isinstance(value, str) else value.isoformat() if isinstance(value, date) else ""
+    text = _text_of(value)
     found = _UNTIL.fullmatch(text)
     if found is None:
         raise ValueError(EXPECTED)
@@ -36,10 +37,17 @@ def parse_until(value: Any) -> str:
     try:
         if not clock:
             return date.fromisoformat(day).isoformat()
-        moment = datetime.fromisoformat(f"{day}T{clock[1:9]}" + ("+00:00" if zone in "Zz" else zone))
-        return moment.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
+        return iso(parse_time(f"{day}T{clock[1:]}{zone}"), "seconds")
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{EXPECTED}, not {text!r}: {error}") from None
+
+
+def _text_of(value: object) -> str:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, date):
+        return value.isoformat()
+    return ""
 
 
 def _parse_then(value: Any) -> int | str:
@@ -80,12 +88,15 @@ class End(BaseModel):
     @property
     def moment(self) -> datetime:
         """The last moment before the end, of years that do not come if there is none."""
-        return datetime.max.replace(tzinfo=timezone.utc) if self.until is None else moment_of(self.until)
+        if self.until is None:
+            return datetime.max.replace(tzinfo=timezone.utc)
+        return moment_of(self.until)
 
     @property
     def over(self) -> str:
         """Say that it is over."""
-        return f"access ended {self.until}{'' if 'T' in str(self.until) else ' (UTC)'}"
+        zone = "" if "T" in str(self.until) else " (UTC)"
+        return f"access ended {self.until}{zone}"
 
     @property
     def then_level(self) -> int | None:
@@ -99,10 +110,3 @@ class End(BaseModel):
     def __str__(self) -> str:
         """Return the end for people; an empty string if there is none."""
         return f"until {self.until}, then {self.then or REMOVED}" if self.until else ""
-
-
-def moment_of(until: str) -> datetime:
-    """Return the last moment of an end, see :func:`parse_until`."""
-    if "T" not in until:
-        return datetime.combine(date.fromisoformat(until), time.max, timezone.utc)
-    return datetime.fromisoformat(until.replace("Z", "+00:00"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from airflow_provider_workspace.errors import printable
 
@@ -27,15 +27,29 @@ def inert(text: str) -> str:
     return ACTIVE.sub(lambda found: "".join(f"&#{ord(char)};" for char in found[0]), printable(cut))
 
 
-def table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> list[str]:
-    """Return the lines of a table, whose cells may be texts of others; ``None.`` if it has no rows."""
-    lines = [f"| {' | '.join(inert(str(cell)) for cell in row)} |" for row in rows]
-    return [f"| {' | '.join(columns)} |", "|" + " --- |" * len(columns), *lines] if lines else ["None."]
+def table(columns: Sequence[str], rows: Iterable[Iterable[object]], write: Callable[[str], str] = inert) -> list[str]:
+    """
+    Return the lines of a table; ``None.`` if it has no rows.
+
+    :param write: makes a cell Markdown: by default a cell is a text of others; ``str`` if it is Markdown already
+    """
+    lines = [_line([write(str(cell)) for cell in row]) for row in rows]
+    if not lines:
+        return ["None."]
+    return [_line(columns), _line(["---"] * len(columns)), *lines]
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def fit(lines: Sequence[str]) -> list[str]:
     """Return as many of the first lines as the body of a question has room for."""
-    shown, size = 0, 0
-    while shown < len(lines) and (size := size + len(lines[shown].encode()) + 1) <= MAX_BODY:
-        shown += 1
-    return list(lines[:shown])
+    fitting: list[str] = []
+    size = 0
+    for line in lines:
+        size += len(line.encode()) + 1
+        if size > MAX_BODY:
+            break
+        fitting.append(line)
+    return fitting

@@ -12,11 +12,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite, ListInvites
-from airflow_provider_workspace.api.operations.members import DeleteMember, ListMembers, UpdateMember
+from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
+from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.find import read_rows
 from airflow_provider_workspace.procedures.invites_report import name_entries
+from airflow_provider_workspace.procedures.people import read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
 from airflow_provider_workspace.procedures.roster_files import addresses_of
@@ -97,11 +97,7 @@ def plan_members(
     named = {row.key: row for row in (*roster.rows, *roster.ended)}
     wanted = {} if leaving else named
     later = {row.key: row for row in roster.rows if leaving and row.end.until}
-    # Before the members, so that people who join in between are not missed.
-    invites = [
-        invite for invite in read_rows(client, ListInvites(organization_id=organization_id)) if not invite.is_expired
-    ]
-    members = read_members() if read_members else read_rows(client, ListMembers(organization_id=organization_id))
+    people = read_people(client, organization_id, read_members)
     why = LEAVING if leaving else NOT_ON_ROSTER
 
     def goes(key: str, invite: Invite | None = None) -> bool:
@@ -111,7 +107,7 @@ def plan_members(
         return complete if row is None else row.is_over or (invite is not None and row.had(invite.level))
 
     invited: dict[str, list[Invite]] = {}
-    for invite in invites:
+    for invite in people.invites:
         invited.setdefault(address_key(invite.target_email or ""), []).append(invite)
     changes: list[Change | None] = [
         _plan_invite(organization_id, invite, guards, wanted.get(key), why)
@@ -120,7 +116,7 @@ def plan_members(
         if goes(key, invite)
     ]
     joined: set[str] = set()
-    for member in members:
+    for member in people.members:
         key = address_key((member.user and member.user.email) or "")
         joined.add(key)
         row = wanted.get(key)
@@ -143,8 +139,8 @@ def plan_members(
         changes.append(Change("differs", "members", name, why=f"left out: {one.reason}"))
     planned = [change for change in changes if change is not None]
     planned.sort(key=lambda change: ORDER.index(change.action) if change.sends else len(ORDER))
-    check_owner_stays(members, planned)
-    return Plan(client.settings.organization_at_service(organization_id), planned, members=len(members))
+    check_owner_stays(people.members, planned)
+    return Plan(client.settings.organization_at_service(organization_id), planned, members=len(people.members))
 
 
 def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str, now: datetime) -> Roster:

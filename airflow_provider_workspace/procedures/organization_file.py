@@ -14,8 +14,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from airflow_provider_workspace.api.comparison import address_key, domain_key
+from airflow_provider_workspace.api.fields import TextId, Uuid
 from airflow_provider_workspace.api.levels import OptionalLevel, OptionalNumber
-from airflow_provider_workspace.api.operation import TextId, Uuid
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.invites import InviteDetails
 from airflow_provider_workspace.api.operations.projects import ProjectFields

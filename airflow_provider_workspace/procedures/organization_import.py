@@ -19,6 +19,7 @@ from airflow_provider_workspace.api.templates import TEMPLATE, template_line
 from airflow_provider_workspace.procedures.ensure import read_dashboard
 from airflow_provider_workspace.procedures.find import read_rows
 from airflow_provider_workspace.procedures.organization_file import DashboardEntry
+from airflow_provider_workspace.procedures.people import read_people
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -53,10 +54,10 @@ def import_organization(
         | ({} if row.is_verified else {"verified": False})
         for row in read_rows(client, ops.domains.ListDomains(organization_id=organization_id))
     ]
-    invites = read_rows(client, ops.invites.ListInvites(organization_id=organization_id))
-    levels = {one.target_email: one.level for one in invites if not one.is_expired}
+    present = read_people(client, organization_id)
+    levels = {invite.target_email: invite.level for invite in present.invites}
     people = {address_key(email): _person(email, level) for email, level in levels.items() if email}
-    for member in read_rows(client, ops.members.ListMembers(organization_id=organization_id)):
+    for member in present.members:
         if member.user and member.user.email:
             people[address_key(member.user.email)] = _person(member.user.email, member.level)
     found = {

@@ -16,6 +16,7 @@ from airflow_provider_workspace.api.timestamps import parse_timestamp, to_second
 from airflow_provider_workspace.procedures.find import read_rows
 from airflow_provider_workspace.procedures.markdown import code, fit, inert, table
 from airflow_provider_workspace.procedures.members import HIDDEN, ORDER, Guards, check_owner_stays
+from airflow_provider_workspace.procedures.people import read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan
 
 if TYPE_CHECKING:
@@ -63,12 +64,11 @@ def read_population(
     where: dict[str, Any] = {"organization_id": organization_id}
     domains = read_rows(client, ops.domains.ListDomains(**where))
     verified = sorted({domain_key(one.domain or "") for one in domains if one.is_verified})
-    # Before the members, so that people who join in between are not missed.
-    invites = read_rows(client, ops.invites.ListInvites(**where))
-    members = read_rows(client, ops.members.ListMembers(**where))
+    present = read_people(client, organization_id)
+    members = present.members
     users = {one.user.uuid: one.user for one in members if one.user}
     found: list[tuple[str, User, Any, Json]] = [("member", one.user or User(), one, {}) for one in members]
-    found += [("invite", User(uuid=one.id, email=one.target_email), one, {}) for one in invites if not one.is_expired]
+    found += [("invite", User(uuid=one.id, email=one.target_email), one, {}) for one in present.invites]
     for dashboard in dashboards:
         for one in read_rows(client, ops.dashboards.ListDashboardCollaborators(**dashboard)):
             user = users.get(one.user_uuid or one.label) or one.user or User(uuid=one.user_uuid)

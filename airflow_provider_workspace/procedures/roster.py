@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from airflow_provider_workspace.api.comparison import address_key, describe_differences
-from airflow_provider_workspace.api.operation import explain
+from airflow_provider_workspace.api.fields import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError

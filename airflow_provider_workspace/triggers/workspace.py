@@ -251,6 +251,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Poll forever and fire for new rows; failed polls are logged, and once an hour that others succeed."""
+        from airflow_provider_workspace.api.timestamps import iso
         from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.procedures.arrivals import SeenRows
         from airflow_provider_workspace.triggers.polling import PollFailure, poll
@@ -279,7 +280,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 await store.aset(watched, shown.to_json())
             known, found = [shown], found + len(new)
             if time.monotonic() >= due:
-                then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(since))
+                then = iso(since, "seconds")
                 what = f"{self.what}s of {organization_id}"
                 log.info("Watching %s: %d rows, %d of them new since %s", what, len(rows), found, then)
                 due, since, found = time.monotonic() + ALIVE_SECONDS, time.time(), 0

@@ -10,9 +10,11 @@ from threading import Thread
 from traceback import format_exception_only
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.endpoint import is_page
+from airflow_provider_workspace.api.fields import interface_names
 from airflow_provider_workspace.api.ids import canonical_text
+from airflow_provider_workspace.api.loading import load_operation
 from airflow_provider_workspace.api.models import Resource
-from airflow_provider_workspace.api.operation import interface_names, is_page, load_operation
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import with_default_ids
 

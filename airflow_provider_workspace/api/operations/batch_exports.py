@@ -4,8 +4,10 @@ from typing import Any, Literal
 
 from pydantic import JsonValue, field_validator
 
+from airflow_provider_workspace.api.endpoint import endpoint
+from airflow_provider_workspace.api.fields import TextId, Uuid
 from airflow_provider_workspace.api.models import BatchExport
-from airflow_provider_workspace.api.operation import Operation, T, TextId, Uuid, endpoint
+from airflow_provider_workspace.api.operation import Operation, T
 
 BATCH_EXPORT = "/organizations/{organization_id}/batch_exports/{batch_export_id}/"
 

@@ -2,9 +2,11 @@
 
 from pydantic import BaseModel, JsonValue
 
+from airflow_provider_workspace.api.endpoint import endpoint
+from airflow_provider_workspace.api.fields import IntegerId, Offset, TextId, UserId
 from airflow_provider_workspace.api.levels import OptionalNumber
 from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, DashboardSharing, Page
-from airflow_provider_workspace.api.operation import IntegerId, Offset, Operation, T, TextId, UserId, endpoint
+from airflow_provider_workspace.api.operation import Operation, T
 
 DASHBOARDS = "/environments/{project_id}/dashboards/"
 DASHBOARD = DASHBOARDS + "{dashboard_id}/"

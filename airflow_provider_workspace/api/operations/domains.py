@@ -2,8 +2,10 @@
 
 from pydantic import BaseModel, Field
 
+from airflow_provider_workspace.api.endpoint import endpoint
+from airflow_provider_workspace.api.fields import TextId, Uuid
 from airflow_provider_workspace.api.models import Domain, Page
-from airflow_provider_workspace.api.operation import Operation, OrganizationList, T, TextId, Uuid, endpoint
+from airflow_provider_workspace.api.operation import Operation, OrganizationList, T
 
 DOMAINS = "/organizations/{organization_id}/domains/"
 DOMAIN = DOMAINS + "{domain_id}/"

@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
 
+from airflow_provider_workspace.api.endpoint import endpoint
+from airflow_provider_workspace.api.fields import TextId, Uuid
 from airflow_provider_workspace.api.levels import OptionalLevel
 from airflow_provider_workspace.api.models import Invite, Page
-from airflow_provider_workspace.api.operation import Operation, OrganizationList, TextId, Uuid, encode_json, endpoint
+from airflow_provider_workspace.api.operation import Operation, OrganizationList, encode_json
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -1,8 +1,10 @@
 """Members of an organization. Section "Endpoints, Members"."""
 
+from airflow_provider_workspace.api.endpoint import endpoint
+from airflow_provider_workspace.api.fields import TextId, UserId
 from airflow_provider_workspace.api.levels import Level
 from airflow_provider_workspace.api.models import Member, Page
-from airflow_provider_workspace.api.operation import Operation, OrganizationList, T, TextId, UserId, endpoint
+from airflow_provider_workspace.api.operation import Operation, OrganizationList, T
 
 MEMBERS = "/organizations/{organization_id}/members/"
 MEMBER = MEMBERS + "{user_uuid}/"

@@ -2,9 +2,11 @@
 
 from pydantic import BaseModel, Field, JsonValue
 
+from airflow_provider_workspace.api.endpoint import endpoint
+from airflow_provider_workspace.api.fields import IntegerId, TextId
 from airflow_provider_workspace.api.levels import OptionalNumber
 from airflow_provider_workspace.api.models import Page, Project, ProjectItem
-from airflow_provider_workspace.api.operation import IntegerId, Operation, OrganizationList, TextId, endpoint
+from airflow_provider_workspace.api.operation import Operation, OrganizationList
 
 PROJECTS = "/organizations/{organization_id}/projects/"
 

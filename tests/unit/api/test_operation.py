@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 import airflow_provider_workspace.api.operations as ops
+from airflow_provider_workspace.api.endpoint import result_type
 from airflow_provider_workspace.api.models import Page, Resource
-from airflow_provider_workspace.api.operation import Limit, Offset, Operation, endpoint, result_type
+from airflow_provider_workspace.api.operation import Limit, Offset, Operation, endpoint
 from airflow_provider_workspace.errors import WorkspaceInputError
 
 UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"

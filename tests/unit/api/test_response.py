@@ -10,8 +10,9 @@ import pytest
 
 import airflow_provider_workspace.api.operations as ops
 from airflow_provider_workspace import errors
+from airflow_provider_workspace.api.endpoint import endpoint
 from airflow_provider_workspace.api.models import Invite, Member
-from airflow_provider_workspace.api.operation import Operation, RequestContext, Response, endpoint
+from airflow_provider_workspace.api.operation import Operation, RequestContext, Response
 from airflow_provider_workspace.api.request_errors import HINTS, final_error
 from airflow_provider_workspace.api.response import follow, parse_response
 

@@ -16,7 +16,7 @@ from airflow.sdk.io import attach
 from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace.errors import WorkspaceStorageError
-from airflow_provider_workspace.files.storage import ReportFile
+from airflow_provider_workspace.files.reports import ReportFile
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.version_compat import AirflowFailException

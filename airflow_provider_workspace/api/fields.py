@@ -1,0 +1,79 @@
+"""Fields of operations: the types of ids and pages, their names in the interface, and what is wrong with a value."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+
+from airflow_provider_workspace.api.ids import canonical_id, canonical_uuid
+from airflow_provider_workspace.errors import did_you_mean, shown
+
+# Longest path of a nested field in a message.
+MAX_FIELD_LENGTH = 100
+
+
+def _whole_number(value: Any) -> int:
+    """Parse an integer id; templates render it as text."""
+    text = str(value) if isinstance(value, int | str) else ""  # raises ValueError beyond the integer string limit
+    if re.fullmatch(r"\s*\d+\s*", text):
+        return int(text)
+    raise ValueError(f"expected a whole number, not {shown(value)}")
+
+
+def _no_boolean(value: Any) -> Any:
+    """Refuse a boolean, which pydantic would parse as 0 or 1."""
+    if isinstance(value, bool):
+        raise ValueError("expected a whole number, not true or false")  # noqa: TRY004 - pydantic collects ValueError only
+    return value
+
+
+def _user_id(value: Any) -> str:
+    """Refuse an e-mail address or a number; the interface does not say more about the form of user ids."""
+    user_id = canonical_id(value)
+    if "@" in user_id or user_id.isdecimal():
+        what = "an e-mail address" if "@" in user_id else "a number"
+        raise ValueError(
+            f"expected the UUID of a user, not {what} ({user_id[:60]!r}); it is user.uuid in the list of members. "
+            "Operators look it up if you pass user_email instead"
+        )
+    return user_id
+
+
+IntegerId = Annotated[int | str, BeforeValidator(_whole_number)]
+"""An integer id."""
+TextId = Annotated[str, BeforeValidator(canonical_id)]
+"""An id of any form; services give some as a number, and the interface types them as a string in paths."""
+Uuid = Annotated[str, BeforeValidator(canonical_uuid)]
+"""A UUID."""
+Limit = Annotated[int | None, Field(ge=1), BeforeValidator(_no_boolean)]
+"""Rows per page of a list."""
+Offset = Annotated[int | None, Field(ge=0), BeforeValidator(_no_boolean)]
+"""Index of the first row of a page."""
+UserId = Annotated[str, BeforeValidator(_user_id)]
+"""The UUID of a user; the interface types it as a string in paths."""
+
+
+@lru_cache(maxsize=1024)
+def interface_names(cls: type[BaseModel]) -> dict[str, str]:
+    """Return the name in the interface of each field, its alias if it has one, by the name in Python."""
+    return {name: each.serialization_alias or name for name, each in cls.model_fields.items()}
+
+
+def explain(cls: type[BaseModel], error: ValidationError) -> str:
+    """Describe each invalid field and what is expected, without its value."""
+    names = interface_names(cls)
+    known = sorted(names.values())
+    lines: list[str] = []
+    for finding in error.errors(include_url=False, include_context=False, include_input=False):
+        name = ".".join(str(part) for part in finding["loc"])[:MAX_FIELD_LENGTH]
+        message = finding["msg"].removeprefix("Value error, ")
+        if finding["type"] == "extra_forbidden":
+            lines.append(f"unknown field {name!r} ({did_you_mean(name, known, 'known fields: ')})")
+        elif finding["type"] == "missing":
+            lines.append(f"field '{names.get(name, name)}' is required")
+        else:
+            lines.append(f"field '{names.get(name, name)}': {message}" if name else message)
+    return "; ".join(lines)

@@ -1,0 +1,49 @@
+"""The people of an organization: its invites and its members, read in the order in which nobody is missed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_workspace.api.operations.invites import ListInvites
+from airflow_provider_workspace.api.operations.members import ListMembers
+from airflow_provider_workspace.procedures.find import read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_workspace.api.models import Invite, Member
+    from airflow_provider_workspace.client.client import WorkspaceClient
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """
+    The people of an organization.
+
+    :param invites: the open ones
+    :param expired: invites that give no access any more, and block no new one
+    """
+
+    invites: list[Invite]
+    expired: list[Invite]
+    members: list[Member]
+
+
+def read_people(
+    client: WorkspaceClient, organization_id: str, read_members: Callable[[], list[Member]] | None = None
+) -> People:
+    """
+    Read invites, then members: who joins in between is in both, and in neither if it were the other way round.
+
+    :param read_members: returns the members, if somebody has a list of them
+    :raises WorkspaceIncompleteListError: if a list is known to be short
+    """
+    invites = read_rows(client, ListInvites(organization_id=organization_id))
+    if read_members is None:
+        members = read_rows(client, ListMembers(organization_id=organization_id))
+    else:
+        members = read_members()
+    opened = [invite for invite in invites if not invite.is_expired]
+    expired = [invite for invite in invites if invite.is_expired]
+    return People(opened, expired, members)

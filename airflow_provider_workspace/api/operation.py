@@ -150,8 +150,9 @@ class Operation(Described, Generic[T]):
 
     def _sent(self, *, in_path: bool) -> dict[str, Any]:
         """Return the fields that are set by their names in the interface, those in the path or the others."""
-        names, sent = path_fields(self.endpoint.path), self.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        return {name: value for name, value in sent.items() if (name in names) is in_path}
+        path_names = path_fields(self.endpoint.path)
+        values = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        return {name: value for name, value in values.items() if (name in path_names) is in_path}
 
     def request(self) -> Request:
         """
@@ -160,19 +161,26 @@ class Operation(Described, Generic[T]):
         :raises WorkspaceInputError: if a path value is empty or a dot segment, a value has no form in a path or query,
             or is not JSON serializable
         """
-        method, path, secrets = self.endpoint.method, self.path(), tuple(self.secrets())
+        method = self.endpoint.method
+        path = self.path()
+        secrets = tuple(self.secrets())
         shown = self.path(shown=True) if secrets else path
         if method == "DELETE":
             return Request(method, path, shown, secrets)
         payload = self.payload()
         if method == "GET":
-            given = {name: self._texts(name, value) for name, value in payload.items() if value is not None}
-            query = urlencode(given, doseq=True)
-            return Request(method, f"{path}?{query}" if query else path, shown, secrets)
+            return Request(method, path + self._query(payload), shown, secrets)
         try:
-            return Request(method, path, shown, secrets, encode_json(payload))
+            body = encode_json(payload)
         except ValueError as error:
             raise self.refusal(str(error)) from None
+        return Request(method, path, shown, secrets, body)
+
+    def _query(self, payload: Mapping[str, Any]) -> str:
+        """Return the query of a GET with its question mark; empty if there is none."""
+        texts = {name: self._texts(name, value) for name, value in payload.items() if value is not None}
+        query = urlencode(texts, doseq=True)
+        return f"?{query}" if query else ""
 
     def path(self, *, shown: bool = False) -> str:
         """
@@ -181,20 +189,19 @@ class Operation(Described, Generic[T]):
         :param shown: whether it is for people, with ``***`` in place of secrets
         :raises WorkspaceInputError: if a value is empty, ``.`` or ``..``
         """
-        secrets = {*self.secrets()} if shown else ()
-        segments = {
-            name: "***" if any(secret in str(value) for secret in secrets) else self._segment(name, value)
-            for name, value in self._sent(in_path=True).items()
-        }
+        secrets = set(self.secrets()) if shown else set()
+        segments: dict[str, str] = {}
+        for name, value in self._sent(in_path=True).items():
+            has_secret = any(secret in str(value) for secret in secrets)
+            segments[name] = "***" if has_secret else self._segment(name, value)
         return self.endpoint.path.format_map(segments)
 
     def _segment(self, name: str, value: Any) -> str:
         """Encode one path value."""
         (value,) = self._texts(name, [value] if isinstance(value, list) else value)
-        # Some servers decode slashes before they resolve dot segments.
-        is_text = value.strip() and value.isprintable()
-        if not is_text or any(part.strip() in (".", "..") for part in re.split(r"[/\\]", value)):
-            raise self.refusal(f"{name} must be an identifier, not {'***' if is_secret(name) else repr(value[:60])}")
+        if not _is_identifier(value):
+            wrong = "***" if is_secret(name) else repr(value[:60])
+            raise self.refusal(f"{name} must be an identifier, not {wrong}")
         if len(value) > MAX_ID_LENGTH:
             raise self.refusal(f"{name} is longer than {MAX_ID_LENGTH} characters")
         return quote(value, safe="")
@@ -205,7 +212,7 @@ class Operation(Described, Generic[T]):
         if not items or not all(isinstance(item, str | int | float) for item in items):
             raise self.refusal(f"{name} must be a text, a number, true or false; in a query also a list, not empty")
         try:
-            texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in items]
+            texts = [_text_of(item) for item in items]
             "".join(texts).encode()
         except UnicodeEncodeError:
             raise self.refusal(f"{name} holds lone surrogates, which cannot be encoded as UTF-8") from None
@@ -215,8 +222,8 @@ class Operation(Described, Generic[T]):
 
     def _named(self) -> dict[str, Any]:
         """Return the fields that are set by their names in the interface."""
-        names = interface_names(type(self)).items()
-        return {given: getattr(self, name) for name, given in names if name in self.model_fields_set}
+        names = interface_names(type(self))
+        return {names[name]: getattr(self, name) for name in names if name in self.model_fields_set}
 
     def secrets(self) -> Iterator[str]:
         """Yield the secrets in the request, as they are and as a path has them, for the log masker."""
@@ -226,6 +233,20 @@ class Operation(Described, Generic[T]):
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Show the fields that are set, without secrets."""
         yield from without_secrets(self._named()).items()
+
+
+def _text_of(item: object) -> str:
+    """Return a value as paths and queries write it."""
+    return str(item).lower() if isinstance(item, bool) else str(item)
+
+
+def _is_identifier(text: str) -> bool:
+    """Return whether a path may hold a text: it prints, and no part of it is a dot segment."""
+    if not text.strip() or not text.isprintable():
+        return False
+    # Some servers decode slashes before they resolve dot segments.
+    parts = re.split(r"[/\\]", text)
+    return all(part.strip() not in (".", "..") for part in parts)
 
 
 class OrganizationList(Operation[T]):

@@ -66,7 +66,8 @@ class CampaignProgress:
         rows = counts.pop("rows")
         counts_above_zero = {status: number for status, number in counts.items() if number}
         entries = self.report.entries
-        needs_person = [entry.to_dict() for entry in entries if entry.status in NEEDS_ATTENTION]
+        named = [entry for entry in entries if entry.status in NEEDS_ATTENTION]
+        needs_person = [entry.to_dict() for entry in named[:MAX_NAMED]]
         value: dict[str, Any] = {
             "organization_id": self._organization_id,
             "rows": rows,
@@ -75,7 +76,7 @@ class CampaignProgress:
             "at": iso(now),
             "again_at": None,
             "why": "",
-            "needs_person": needs_person[:MAX_NAMED],
+            "needs_person": needs_person,
         }
         if again_at is not None:
             value["again_at"] = iso(again_at)

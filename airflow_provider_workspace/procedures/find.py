@@ -17,7 +17,15 @@ from airflow_provider_workspace.api.request_errors import incomplete_list_error
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
-    from airflow_provider_workspace.api.models import DashboardCollaborator, Member, Page, Project, Resource
+    from airflow_provider_workspace.api.models import (
+        DashboardCollaborator,
+        Domain,
+        Invite,
+        Member,
+        Page,
+        Project,
+        Resource,
+    )
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -107,33 +115,41 @@ def finder_of(client: WorkspaceClient, create: Operation[Any]) -> Finder[Any]:
     """Return how the record of a create is found."""
     if isinstance(create, ops.projects.CreateProject):
         return _project(client, create)
-    what, first, matches = _listed(create)
-    return Finder(what, lambda: find_row(client, first, matches), matches)
-
-
-def _listed(create: Operation[Any]) -> tuple[str, Operation[Page[Any]], Callable[[Any], bool]]:
-    """Return the record of a create for messages, the list that shows it, and whether a row is the record."""
     if isinstance(create, ops.domains.CreateDomain):
-        domain = domain_key(create.domain or "")
-        return (
-            f"domain '{create.domain}'",
-            ops.domains.ListDomains(organization_id=create.organization_id),
-            lambda row: domain_key(row.domain or "") == domain,
-        )
+        return _domain(client, create)
     if isinstance(create, ops.invites.CreateInvite):
-        address = address_key(create.target_email)
-        return (
-            f"invite of {create.target_email}",
-            ops.invites.ListInvites(organization_id=create.organization_id),
-            lambda row: address_key(row.target_email or "") == address and not row.is_expired,
-        )
-    added = cast("AddDashboardCollaborator", create)
-    user = added.user_uuid
-    return (
-        f"collaborator {user} of dashboard {added.dashboard_id}",
-        ops.dashboards.ListDashboardCollaborators(project_id=added.project_id, dashboard_id=added.dashboard_id),
-        lambda row: user in (row.user_uuid, row.user and row.user.uuid),
-    )
+        return _invite(client, create)
+    return _collaborator(client, cast("AddDashboardCollaborator", create))
+
+
+def _domain(client: WorkspaceClient, create: ops.domains.CreateDomain) -> Finder[Domain]:
+    key = domain_key(create.domain or "")
+    domains = ops.domains.ListDomains(organization_id=create.organization_id)
+
+    def matches(row: Domain) -> bool:
+        return domain_key(row.domain or "") == key
+
+    return Finder(f"domain '{create.domain}'", lambda: find_row(client, domains, matches), matches)
+
+
+def _invite(client: WorkspaceClient, create: ops.invites.CreateInvite) -> Finder[Invite]:
+    key = address_key(create.target_email)
+    invites = ops.invites.ListInvites(organization_id=create.organization_id)
+
+    def matches(row: Invite) -> bool:
+        return address_key(row.target_email or "") == key and not row.is_expired
+
+    return Finder(f"invite of {create.target_email}", lambda: find_row(client, invites, matches), matches)
+
+
+def _collaborator(client: WorkspaceClient, add: AddDashboardCollaborator) -> Finder[DashboardCollaborator]:
+    what = f"collaborator {add.user_uuid} of dashboard {add.dashboard_id}"
+    collaborators = ops.dashboards.ListDashboardCollaborators(project_id=add.project_id, dashboard_id=add.dashboard_id)
+
+    def matches(row: DashboardCollaborator) -> bool:
+        return add.user_uuid in (row.user_uuid, row.user and row.user.uuid)
+
+    return Finder(what, lambda: find_row(client, collaborators, matches), matches)
 
 
 def domain_name(domain: str | None) -> str:
@@ -191,22 +207,25 @@ def find_project(name: str | None, rows: Collection[ProjectItem]) -> ProjectItem
     :raises WorkspaceNotAppliedError: if the service would cut the name
     """
     key = project_key(name)
-    found = {row.id: row for row in rows if row.name and project_key(row.name) == key}
-    if len(found) > 1:
-        raise errors.WorkspaceDuplicateError(
-            f"Rename all but one of the projects named '{name}': ids {', '.join(map(str, found))}. If tasks created "
-            "them, set max_active_runs=1, or give them a pool with one slot, so that they do not run at the same time.",
-            operation="CreateProject",
-            problem="duplicate-projects",
-            retryable=False,
+    projects = {row.id: row for row in rows if row.name and project_key(row.name) == key}
+    if len(projects) > 1:
+        ids = ", ".join(map(str, projects))
+        msg = (
+            f"Rename all but one of the projects named '{name}': ids {ids}. If tasks created them, set "
+            "max_active_runs=1, or give them a pool with one slot, so that they do not run at the same time."
         )
+        raise errors.WorkspaceDuplicateError(
+            msg, operation="CreateProject", problem="duplicate-projects", retryable=False
+        )
+    if projects:
+        return next(iter(projects.values()))
     longest = max((project_key(row.name) for row in rows), key=len, default="")
-    if not found and MIN_CUT <= len(longest) < len(key) and key.startswith(longest):
+    if MIN_CUT <= len(longest) < len(key) and key.startswith(longest):
         raise _renamed(
             f"Set name={longest!r} if the project with that name is the one that is meant, else another name. The "
             f"service seems to cut names: it has the first {len(longest)} characters of this one ({len(key)})."
         )
-    return next(iter(found.values()), None)
+    return None
 
 
 def _renamed(message: str) -> errors.WorkspaceNotAppliedError:
@@ -241,20 +260,22 @@ def find_user(
         return user_uuid
     address = check_address("user_email", email or "")
     organization_id = organization()
-    found = [
-        member.user.uuid
-        for member in read_rows(client, ops.members.ListMembers(organization_id=organization_id))
-        if member.user and member.user.uuid and address_key(member.user.email or "") == address_key(address)
-    ]
-    if len(found) == 1:
-        return found[0]
-    if not found and removed():
+    key = address_key(address)
+    uuids: list[str] = []
+    for member in read_rows(client, ops.members.ListMembers(organization_id=organization_id)):
+        user = member.user
+        if user and user.uuid and address_key(user.email or "") == key:
+            uuids.append(user.uuid)
+    if len(uuids) == 1:
+        return uuids[0]
+    where = f"have the address {address} in organization {organization_id}"
+    if uuids:
+        ids = ", ".join(uuids)
+        raise errors.WorkspaceInputError(f"Pass user_uuid, one of {ids}: {len(uuids)} members {where}")
+    if removed():
         log.info("No member has the address %s: an earlier try of this task removed them.", address)
         return ""
-    cure = f"Pass user_uuid, one of {', '.join(found)}: " if found else "Check user_email: "
-    raise errors.WorkspaceInputError(
-        f"{cure}{len(found) or 'no'} members have the address {address} in organization {organization_id}"
-    )
+    raise errors.WorkspaceInputError(f"Check user_email: no members {where}")
 
 
 def find_by_uuid(client: WorkspaceClient, first: Operation[Page[P]], user_uuid: str) -> P | None:

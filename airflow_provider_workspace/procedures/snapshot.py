@@ -67,47 +67,75 @@ def take_snapshot(
     :raises WorkspaceRequestError: if a page cannot be read
     :raises WorkspaceIncompleteListError: if ``complete`` is set and a list has fewer rows than it counts
     """
-    seen = Snapshot(consistency_time=client.settings.consistency_time)
-    where: dict[str, Any] = {"organization_id": organization_id, "limit": client.settings.page_size}
+    reading = _Reading(client, organization_id, complete=complete)
+    if subject == "domains":
+        reading.read_domains()
+    elif subject == "projects":
+        reading.read_projects()
+    else:
+        reading.read_invites()
+        all_are_invited = wanted is not None and reading.seen.open_invites().issuperset(wanted)
+        if not all_are_invited:
+            reading.read_members(previous)
+    return reading.seen
 
-    def rows(first: Operation[Page[R]], page: Page[R] | None = None) -> Iterator[R]:
+
+class _Reading:
+    """Reads lists into a snapshot."""
+
+    def __init__(self, client: WorkspaceClient, organization_id: str, *, complete: bool) -> None:
+        self.seen = Snapshot(consistency_time=client.settings.consistency_time)
+        self._client = client
+        self._complete = complete
+        self._where: dict[str, Any] = {"organization_id": organization_id, "limit": client.settings.page_size}
+
+    def _rows(self, first: Operation[Page[R]], page: Page[R] | None = None) -> Iterator[R]:
         """Yield the rows; note that there are too few, or fail."""
         try:
-            for found in pages_of(client, first, page):
-                yield from found
+            for rows in pages_of(self._client, first, page):
+                yield from rows
         except WorkspaceIncompleteListError as error:
-            if complete:
+            if self._complete:
                 raise
-            seen.incomplete = str(error)
+            self.seen.incomplete = str(error)
 
-    if subject == "domains":
-        seen.domains.update((row.id or "", row) for row in rows(ops.domains.ListDomains(**where)))
-        return seen
-    if subject == "projects":
-        seen.projects.update((str(row.id), row) for row in rows(ops.projects.ListProjects(**where)))
-        return seen
-    for invite in rows(ops.invites.ListInvites(**where)):
-        key = address_key(invite.target_email or "")
-        seen.invited_at += [invite.created_at] if invite.created_at else []
-        if key:
-            seen.invites[key] = bool(invite.is_expired) and seen.invites.get(key, True)
-    open_invites = seen.open_invites()
-    if wanted is not None and open_invites.issuperset(wanted):
-        return seen
-    members = ops.members.ListMembers(**where)
-    first = client.send(members)
-    seen.member_count = first.count
-    # A person joins by accepting an invite, which then disappears, or in another way that adds a member. If neither
-    # happened since the previous snapshot, its members are still valid, and one page is enough to know.
-    if (
-        previous is not None
-        and not previous.incomplete
-        and first.count is not None
-        and previous.member_count == first.count > len(first.results)
-        and previous.open_invites() <= open_invites
-    ):
-        seen.members = previous.members
-    else:
-        emails = (row.user.email for row in rows(members, first) if row.user and row.user.email)
-        seen.members.update(map(address_key, emails))
-    return seen
+    def read_domains(self) -> None:
+        for row in self._rows(ops.domains.ListDomains(**self._where)):
+            self.seen.domains[row.id or ""] = row
+
+    def read_projects(self) -> None:
+        for row in self._rows(ops.projects.ListProjects(**self._where)):
+            self.seen.projects[str(row.id)] = row
+
+    def read_invites(self) -> None:
+        for invite in self._rows(ops.invites.ListInvites(**self._where)):
+            if invite.created_at:
+                self.seen.invited_at.append(invite.created_at)
+            key = address_key(invite.target_email or "")
+            if key:
+                has_only_expired = self.seen.invites.get(key, True)
+                self.seen.invites[key] = bool(invite.is_expired) and has_only_expired
+
+    def read_members(self, previous: Snapshot | None) -> None:
+        members = ops.members.ListMembers(**self._where)
+        first = self._client.send(members)
+        self.seen.member_count = first.count
+        if previous is not None and self._has_same_members(previous, len(first.results)):
+            self.seen.members = previous.members
+            return
+        for row in self._rows(members, first):
+            if row.user and row.user.email:
+                self.seen.members.add(address_key(row.user.email))
+
+    def _has_same_members(self, previous: Snapshot, rows: int) -> bool:
+        """
+        Return whether the members of an earlier snapshot are still valid, so that one page is enough to know.
+
+        A person joins by accepting an invite, which then disappears, or in another way that adds a member.
+
+        :param rows: how many members the first page has
+        """
+        count = self.seen.member_count
+        if previous.incomplete or count is None or count <= rows:
+            return False
+        return previous.member_count == count and previous.open_invites() <= self.seen.open_invites()

@@ -237,16 +237,23 @@ def test_a_killed_create_is_not_repeated(
 
 
 @pytest.mark.usefixtures("waited")
-@pytest.mark.parametrize("text", ["", "none", "[]", '{"task": 1}', "5"])
-def test_an_edited_note_still_stops_other_creates(
-    sandbox: SandboxServer, variables: Variables, interruptions: Interruptions, text: str
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        *((text, "somebody has changed") for text in ("", "none", "[]", '{"task": 1}', '{"dashboard_id": null}', "5")),
+        # How earlier releases wrote it.
+        ('["dag / run / first / -1", "1", "sales"]', "dag / run / first / -1 try 1 is creating it"),
+    ],
+)
+def test_an_edited_or_old_note_still_stops_other_creates(
+    sandbox: SandboxServer, variables: Variables, interruptions: Interruptions, text: str, says: str
 ) -> None:
     interruptions.after("POST")
     with pytest.raises(Killed):
         create()
     (note,) = notes(variables)
     variables.values[note] = text
-    with pytest.raises(FAILED, match=f"(?s)Look for dashboard 'Sales'.*'{re.escape(note)}'.*somebody has changed"):
+    with pytest.raises(FAILED, match=f"(?s)Look for dashboard 'Sales'.*'{re.escape(note)}'.*{says}"):
         create("second")
     assert created(sandbox) == 1
     variables.delete(note)

@@ -179,27 +179,30 @@ def windows(args: Namespace) -> None:
     from airflow_provider_workspace.notes.database_store import LeaseDatabase
     from airflow_provider_workspace.notes.leases import LeaseRegistry
     from airflow_provider_workspace.windows.requests import LeaseServices
-    from airflow_provider_workspace.windows.resuming import Closer, describe_sweep, sweep
+    from airflow_provider_workspace.windows.resuming import Closer
+    from airflow_provider_workspace.windows.sweep import SweptWindow, describe_sweep, sweep
 
     _find_connections_in_database()
     registry = LeaseRegistry(LeaseDatabase())
-    swept: list[dict[str, Any]] = []
+    swept: tuple[SweptWindow, ...] = ()
     stuck: dict[str, str] = {}
     with _errors_without_traceback():
         if args.resume:
             with LeaseServices() as services:
                 _import_as_tasks_do(registry)
                 closer = Closer(registry, services, f"{COMMAND} windows {time.time()}")
-                swept, _, stuck = sweep(closer, at_once=True)
+                done = sweep(closer, at_once=True)
+                swept, stuck = done.windows, done.stuck
         leases, last = _sorted_leases(registry), registry.last_sweep().at
     if args.output == "json":
-        found = {"leases": leases, "swept": swept, "unreadable": registry.unreadable}
+        rows = [each.to_dict() for each in swept]
+        found = {"leases": leases, "swept": rows, "unreadable": registry.unreadable}
         _print(json.dumps({**found, "last_sweep": None if last is None else iso(last)}, indent=2))
     else:
         said = describe_sweep(swept, registry.unreadable).splitlines()
         age = "never" if last is None else f"{iso(last)[:19]}Z, {(time.time() - last) / 60:.0f} min ago"
         _print(*map(printable, [*said, *_lease_lines(leases), f"Last sweep: {age}."]))
-    if stuck or any(row["failed"] for row in swept):
+    if stuck or any(each.closed.failed for each in swept):
         raise SystemExit(1)
 
 
@@ -263,7 +266,7 @@ def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
 
     leases = []
     for state, held in find_states(registry, time.time):
-        said = {"window": str(state), "abandoned": state.why if state.left else None}
+        said = {"window": str(state), "abandoned": state.why if state.needs_sweep else None}
         leases += [{**lease.to_dict(), **said} for lease in held]
     return sorted(leases, key=lambda lease: lease["abandoned"] is None)
 

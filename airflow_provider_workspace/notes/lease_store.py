@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.notes.leases import ACTIVE_RUN_STATES, LEASE_PREFIX, Run
 from airflow_provider_workspace.notes.store import VariableStore
@@ -29,8 +29,12 @@ class LeaseVariables(VariableStore):
         """Return the run of a window, with the states of its closing task and of other tasks."""
         from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance as Ti
 
-        run: dict[str, Any] = {"dag_id": window.dag_id, "run_ids": [window.run_id]}
-        if Ti.get_dr_count(**run, states=ACTIVE_RUN_STATES) == 0:
-            return Run("over" if Ti.get_dr_count(**run) else "gone")
-        states = Ti.get_task_states(**run, task_ids=[window.close_task_id, *task_ids])
-        return Run(tasks=states.get(window.run_id, {}))
+        dag_id, run_ids = window.dag_id, [window.run_id]
+        active_runs = Ti.get_dr_count(dag_id=dag_id, run_ids=run_ids, states=ACTIVE_RUN_STATES)
+        if active_runs == 0:
+            runs = Ti.get_dr_count(dag_id=dag_id, run_ids=run_ids)
+            return Run("over") if runs else Run("gone")
+        watched = [window.close_task_id, *task_ids]
+        states = Ti.get_task_states(dag_id=dag_id, run_ids=run_ids, task_ids=watched)
+        tasks = states.get(window.run_id, {})
+        return Run(tasks=tasks)

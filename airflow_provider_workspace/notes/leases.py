@@ -34,6 +34,8 @@ SWEEP = "workspace_window_sweep"
 ACTIVE_RUN_STATES = ["queued", "running"]
 # How far ahead a request without an answer may take effect: the largest consistency_time, and an hour for the clocks.
 MAX_LATE = 90_000.0
+# How far apart the clocks of two workers may be, in seconds.
+CLOCK_DIFFERENCE = 60.0
 
 
 class WindowClosedError(WorkspaceError):
@@ -65,8 +67,8 @@ class Window:
 
     def __str__(self) -> str:
         """Return its name for people."""
-        index = f" [{self.map_index}]" if self.map_index >= 0 else ""
-        return f"{self.dag_id} / {self.run_id} / {self.close_task_id}{index}"
+        name = f"{self.dag_id} / {self.run_id} / {self.close_task_id}"
+        return f"{name} [{self.map_index}]" if self.map_index >= 0 else name
 
 
 def _not_far_ahead(late_until: float) -> float:
@@ -155,16 +157,51 @@ class Lease(Note):
     @property
     def never_paused(self) -> bool:
         """Whether this window certainly did not pause the export."""
-        return self.state == "opening" and self.paused_at is None and self.late_pause_until is None
+        if self.state != "opening":
+            return False
+        return self.paused_at is None and self.late_pause_until is None
+
+    @property
+    def stays_paused(self) -> bool:
+        """Whether the export stays paused when the window closes."""
+        return self.leave_paused or self.paused_before
+
+    @property
+    def late_until(self) -> float:
+        """Time until which any request without an answer may take effect; 0 if there is none."""
+        return max(self.late_pause_until or 0.0, self.late_resume_until or 0.0)
 
     def resuming(self, now: float) -> bool:
         """Return whether a request to resume may be under way."""
         return self.state == "closing" and (self.late_resume_until or 0.0) > now
 
+    def opened_after(self, earlier: Lease) -> Lease:
+        """Return the lease of a window that opens again, with what an earlier try may have left in progress."""
+        kept: dict[str, object] = {
+            "paused_at": earlier.paused_at,
+            "paused_before": earlier.paused_before,
+            "late_pause_until": earlier.late_pause_until,
+            "late_resume_until": earlier.late_resume_until,
+        }
+        # Somebody may have cleared the task that opens the window alone, while the work runs.
+        if earlier.state == "paused":
+            kept["state"] = "paused"
+        return self.model_copy(update=kept)
 
-class Noted(BaseModel):
+    def contradicts_resumed_at(self, now: float) -> bool:
+        """Return whether it was not resumed then: nobody resumes it, it was paused later, or the time is to come."""
+        if self.resumed_at is None:
+            return False
+        if self.state != "closing" or not self.closer:
+            return True
+        if self.paused_at is not None and self.resumed_at < self.paused_at:
+            return True
+        return self.resumed_at >= now + CLOCK_DIFFERENCE
+
+
+class WindowRecord(BaseModel):
     """
-    What a sweep notes of a window.
+    What a window was at a sweep.
 
     :param text: what the window is, for people
     :param since: when a sweep first saw the reason
@@ -178,16 +215,16 @@ class Noted(BaseModel):
     lease: Lease | None = None
 
 
-class SweepNote(BaseModel):
+class SweepRecord(BaseModel):
     """
-    What a sweep notes.
+    When the last sweep was, and what it saw.
 
     :param at: when it was; ``None`` if there was none
     :param windows: by :attr:`Window.id`
     """
 
     at: Time | None = None
-    windows: dict[str, Noted] = {}
+    windows: dict[str, WindowRecord] = {}
 
 
 @dataclass(frozen=True)
@@ -205,7 +242,9 @@ class Run:
     def states(self, task_id: str, index: str) -> list[str | None]:
         """Return the states of a task; ``index`` is a pattern of the end of its id."""
         name = re.compile(re.escape(task_id) + index)
-        return [getattr(state, "value", state) for key, state in (self.tasks or {}).items() if name.fullmatch(key)]
+        tasks = self.tasks or {}
+        states = [state for key, state in tasks.items() if name.fullmatch(key)]
+        return [getattr(state, "value", state) for state in states]
 
 
 class LeaseStore(NoteStore, Protocol):
@@ -224,23 +263,23 @@ class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
     @classmethod
     def load(cls, key: str, text: str) -> Lease:
         """
-        Parse the value of a Variable; what nobody resumes, was paused later, or is still to come, was not resumed.
+        Parse the value of a Variable, without a ``resumed_at`` that its other fields contradict.
 
         :raises ValueError: if it is not a lease, or that of another key, under which changes would be written
         """
         lease = super().load(key, text)
-        resumed, soon = lease.state == "closing" and lease.closer, time.time() + 60
-        if lease.resumed_at is not None and not (resumed and (lease.paused_at or 0.0) <= lease.resumed_at < soon):
-            log.warning("The Variable '%s' contradicts itself: its resumed_at is ignored, and the export resumed.", key)
-            lease = lease.model_copy(update={"resumed_at": None})
-        return lease
+        if not lease.contradicts_resumed_at(time.time()):
+            return lease
+        log.warning("The Variable '%s' contradicts itself: its resumed_at is ignored, and the export resumed.", key)
+        return lease.model_copy(update={"resumed_at": None})
 
     @staticmethod
     def describe_unreadable(key: str, why: str) -> str:
-        export_id = key.removeprefix(LEASE_PREFIX).partition(".")[2].rpartition(".")[0] or "EXPORT_ID"
+        export_id = _export_id_of(key) or "EXPORT_ID"
+        reason = why.rstrip(".")
         msg = (
             f"If no closing task of its window is left to repair the Variable '{key}', run '{COMMAND} resume "
-            f"{export_id}' first, then delete it: {why.rstrip('.')}."
+            f"{export_id}' first, then delete it: {reason}."
         )
         return with_problem(msg, "lease-unreadable")
 
@@ -250,8 +289,9 @@ class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
 
         :param window: return only the leases of this window
         """
-        found = self.find(window.key if window else LEASE_PREFIX, skip_failed=skip_failed)
-        return sorted(found, key=lambda lease: (lease.since, lease.key))
+        prefix = window.key if window else LEASE_PREFIX
+        leases = self.find(prefix, skip_failed=skip_failed)
+        return sorted(leases, key=lambda lease: (lease.since, lease.key))
 
     def keys_of(self, export_key: str) -> list[str]:
         """Return the keys of all leases of an export; see :func:`export_key`."""
@@ -259,25 +299,27 @@ class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
 
     def other_keys(self, lease: Lease) -> list[str]:
         """Return the keys of the leases of other windows on the same export."""
-        return [key for key in self.keys_of(lease.export_key) if not key.startswith(lease.window.key)]
+        own_prefix = lease.window.key
+        return [key for key in self.keys_of(lease.export_key) if not key.startswith(own_prefix)]
 
     def pausing(self, lease: Lease) -> list[Lease]:
         """Return the leases of other windows that may have paused the export."""
-        return [other for other in self.read_all(self.other_keys(lease)) if not other.never_paused]
+        others = self.read_all(self.other_keys(lease))
+        return [other for other in others if not other.never_paused]
 
     def windows_holding(self, export_key: str) -> list[str]:
         """Return the windows that have a lease on an export, or its key if unreadable; see :func:`export_key`."""
-        return [str(lease.window) if (lease := self.read(key)) else key for key in self.keys_of(export_key)]
+        holders = []
+        for key in self.keys_of(export_key):
+            lease = self.read(key)
+            holders.append(str(lease.window) if lease else key)
+        return holders
 
     def add(self, lease: Lease) -> None:
         """Write the lease of a window that opens; keep what an earlier try may have left in progress."""
         earlier = self.read(lease.key)
         if earlier is not None:
-            names = ("paused_at", "paused_before", "late_pause_until", "late_resume_until")
-            kept = {name: getattr(earlier, name) for name in names}
-            # Somebody may have cleared the task that opens the window alone, while the work runs.
-            state = "paused" if earlier.state == "paused" else lease.state
-            lease = lease.model_copy(update={"state": state, **kept})
+            lease = lease.opened_after(earlier)
         self.store.add(lease.key, dump(lease))
 
     def update(self, lease: Lease, **changes: Any) -> Lease:
@@ -286,8 +328,7 @@ class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
 
         :raises WindowClosedError: if another task closes the window or has closed it
         """
-        current = self.read(lease.key)
-        if current is None or current.closer != lease.closer:
+        if not self._is_still_closed_by(lease):
             raise WindowClosedError(
                 f"The window {lease.window} was closed meanwhile: batch export {lease.batch_export_id} is not held.",
                 problem="window-not-open",
@@ -302,24 +343,30 @@ class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
 
     def remove(self, lease: Lease) -> None:
         """Delete a lease unless another task closes it."""
-        current = self.read(lease.key)
-        if current is not None and current.closer == lease.closer:
+        if self._is_still_closed_by(lease):
             self.store.delete(lease.key)
 
-    def note_sweep(self, note: SweepNote) -> None:
-        """Record a sweep."""
-        self.store.write(SWEEP, note.model_dump_json(exclude_none=True))
+    def _is_still_closed_by(self, lease: Lease) -> bool:
+        """Return whether a lease is there, and its closer is the one that was read."""
+        current = self.read(lease.key)
+        return current is not None and current.closer == lease.closer
 
-    def last_sweep(self) -> SweepNote:
-        """Return what the last sweep noted; an empty note if there was none, or if a person has edited it."""
+    def record_sweep(self, record: SweepRecord) -> None:
+        """Write what a sweep saw."""
+        self.store.write(SWEEP, record.model_dump_json(exclude_none=True))
+
+    def last_sweep(self) -> SweepRecord:
+        """Return what the last sweep saw; an empty record if there was none, or if a person has edited it."""
         with suppress(ValueError):
-            return SweepNote.model_validate_json(self.store.read(SWEEP) or "{}")
-        return SweepNote()
+            text = self.store.read(SWEEP) or "{}"
+            return SweepRecord.model_validate_json(text)
+        return SweepRecord()
 
 
 def export_key(service: str, organization_id: str, batch_export_id: str) -> str:
     """Return the suffix of the Variable keys of all leases of an export."""
-    return f"{batch_export_id}.{digest(service, organization_id)[:12]}"
+    organization = digest(service, organization_id)[:12]
+    return f"{batch_export_id}.{organization}"
 
 
 def dump(lease: Lease) -> str:
@@ -329,4 +376,12 @@ def dump(lease: Lease) -> str:
 
 def window_of(key: str) -> str:
     """Return the :attr:`Window.id` in the key of a lease."""
-    return key.removeprefix(LEASE_PREFIX).partition(".")[0]
+    window_id, _, _ = key.removeprefix(LEASE_PREFIX).partition(".")
+    return window_id
+
+
+def _export_id_of(key: str) -> str:
+    """Return the export in the key of a lease; an empty string if it names none."""
+    _, _, of_export = key.removeprefix(LEASE_PREFIX).partition(".")
+    export_id, _, _ = of_export.rpartition(".")
+    return export_id

@@ -51,11 +51,14 @@ def parse_lengths(**lengths: Any) -> dict[str, float]:
     seconds = {"drain": 0.0, "hold": 0.0}
     for name, value in lengths.items():
         if value is not None:
-            seconds[name] = read_seconds(name, value, least=1.0 if name == "max_length" else 0.0)
-    if seconds.get("max_length", math.inf) <= seconds["drain"] + seconds["hold"]:
+            least = 1.0 if name == "max_length" else 0.0
+            seconds[name] = read_seconds(name, value, least=least)
+    before_work = seconds["drain"] + seconds["hold"]
+    max_length = seconds.get("max_length", math.inf)
+    if max_length <= before_work:
         raise WorkspaceInputError(
-            f"Set max_length above drain and hold together, which take {seconds['drain'] + seconds['hold']:g} s: the "
-            f"window is overdue after {seconds['max_length']:g} s"
+            f"Set max_length above drain and hold together, which take {before_work:g} s: the window is overdue after "
+            f"{max_length:g} s"
         )
     return seconds
 
@@ -86,7 +89,9 @@ class WorkspaceWindowOperator(WorkspaceOperator):
 
         ti = self._context["ti"]
         map_index = getattr(ti, "map_index", None)
-        return Window(ti.dag_id, ti.run_id, self.close_task_id or ti.task_id, -1 if map_index is None else map_index)
+        if map_index is None:
+            map_index = -1
+        return Window(ti.dag_id, ti.run_id, self.close_task_id or ti.task_id, map_index)
 
 
 class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOperator):
@@ -121,51 +126,25 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     work_task_ids = cast("Sequence[str]", ())
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.api.timestamps import iso
-        from airflow_provider_workspace.notes.leases import Lease
-        from airflow_provider_workspace.windows.state_of import state_reader
-
         window = self.window
         self.check_close_task(window)
         organization_id = hook.organization_or_default(self.organization_id)
-        export_ids, leave_paused = self.batch_export_ids, set(self.leave_paused)
-        for export_id in export_ids:  # refuse now a resume request that would be invalid later
-            self.operation_from_arguments(hook, "batch_exports.UnpauseBatchExport", batch_export_id=export_id).request()
-            if self.state_of:
-                state_reader(hook, self.state_of, export_id, {})
+        self._check_resume_requests(hook)
         opened_at = time.time()
-        lengths = parse_lengths(drain=self.drain, hold=self.hold, max_length=self.max_length)
-        longest = lengths.get("max_length", MAX_WINDOW.total_seconds() + lengths["drain"] + lengths["hold"])
+        until = opened_at + self._longest()
         shared = {
             "service": hook.client.settings.base_url,
             "workspace_conn_id": self.workspace_conn_id,
             "organization_id": organization_id,
-            "until": opened_at + longest,
+            "until": until,
             "resume_fields": self.resume_fields,
             "state_of": self.state_of,
         }
         registry = lease_registry()
-        for export_id in export_ids:
-            registry.add(
-                Lease(
-                    **asdict(window),
-                    **shared,
-                    group_id=self.group_id,
-                    owner=self.owner,
-                    batch_export_id=export_id,
-                    since=opened_at,
-                    leave_paused=export_id in leave_paused,
-                    exports=len(export_ids),
-                    work_task_ids=list(self.work_task_ids),
-                )
-            )
-        self.log.info(
-            "The window is open until %s at the latest. If it is not closed by then, the %s resumes its exports, and "
-            "no further task of its work begins.",
-            iso(opened_at + longest),
-            "sweep" if self.max_length is None else "guard",
-        )
-        if opened_at - (registry.last_sweep().at or 0.0) > SWEEP_MISSED:
+        self._write_leases(registry, window, opened_at, shared)
+        self._log_end(until)
+        last_sweep = registry.last_sweep().at or 0.0
+        if opened_at - last_sweep > SWEEP_MISSED:
             self.warn_without_sweep(registry, window)
         if conf.getboolean("core", "multi_team", fallback=False):
             self.log.warning(
@@ -173,12 +152,60 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
                 "WorkspaceResumeAbandonedExportsOperator once per team: in Airflow's multi_team mode a task sees the "
                 "leases of its own team only, so a window of another team would resume what this one holds."
             )
+        leave_paused = set(self.leave_paused) & set(self.batch_export_ids)
         return {
             **shared,
             "opened_at": opened_at,
-            "batch_export_ids": export_ids,
-            "leave_paused": sorted(leave_paused & set(export_ids)),
+            "batch_export_ids": self.batch_export_ids,
+            "leave_paused": sorted(leave_paused),
         }
+
+    def _check_resume_requests(self, hook: WorkspaceHook) -> None:
+        """Refuse now a resume request or a ``state_of`` that would be invalid later."""
+        from airflow_provider_workspace.windows.state_of import Readings, state_reader
+
+        for export_id in self.batch_export_ids:
+            resume = self.operation_from_arguments(hook, "batch_exports.UnpauseBatchExport", batch_export_id=export_id)
+            resume.request()
+            if self.state_of:
+                state_reader(hook, self.state_of, export_id, Readings())
+
+    def _longest(self) -> float:
+        """Return the seconds after which the window is overdue."""
+        lengths = parse_lengths(drain=self.drain, hold=self.hold, max_length=self.max_length)
+        if "max_length" in lengths:
+            return lengths["max_length"]
+        return MAX_WINDOW.total_seconds() + lengths["drain"] + lengths["hold"]
+
+    def _write_leases(
+        self, registry: LeaseRegistry, window: Window, opened_at: float, shared: Mapping[str, Any]
+    ) -> None:
+        """Write a lease for each export; ``shared`` are the fields that the result of this task has too."""
+        from airflow_provider_workspace.notes.leases import Lease
+
+        for export_id in self.batch_export_ids:
+            lease = Lease(
+                **asdict(window),
+                **shared,
+                group_id=self.group_id,
+                owner=self.owner,
+                batch_export_id=export_id,
+                since=opened_at,
+                leave_paused=export_id in self.leave_paused,
+                exports=len(self.batch_export_ids),
+                work_task_ids=list(self.work_task_ids),
+            )
+            registry.add(lease)
+
+    def _log_end(self, until: float) -> None:
+        from airflow_provider_workspace.api.timestamps import iso
+
+        self.log.info(
+            "The window is open until %s at the latest. If it is not closed by then, the %s resumes its exports, and "
+            "no further task of its work begins.",
+            iso(until),
+            "sweep" if self.max_length is None else "guard",
+        )
 
     def check_close_task(self, window: Window) -> None:
         """
@@ -206,15 +233,18 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
             "else resumes its exports."
         )
         for state, leases in find_states(registry, time.time):
-            if state.left and leases[0].window != window:
-                self.log.warning(
-                    "Run '%s windows --resume': the window %s (%s) may have paused %s at %s.",
-                    COMMAND,
-                    leases[0].window,
-                    state,
-                    ", ".join(lease.batch_export_id for lease in leases),
-                    leases[0].to_dict()["since"],
-                )
+            first = leases[0]
+            if not state.needs_sweep or first.window == window:
+                continue
+            export_ids = ", ".join(lease.batch_export_id for lease in leases)
+            self.log.warning(
+                "Run '%s sweep': the window %s (%s) may have paused %s at %s.",
+                COMMAND,
+                first.window,
+                state,
+                export_ids,
+                first.to_dict()["since"],
+            )
 
 
 class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
@@ -255,7 +285,8 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
                 self.log.info("Pausing took until %.0f s of max_length were over.", time.time() - last.since)
                 return {"paused": paused, "paused_at": time.time()}
             if time.monotonic() - began > WAIT_ON_WORKER:
-                end_at = min(max(waiting.values()), time.time() + WAIT_ON_WORKER)
+                last_resume = max(waiting.values())
+                end_at = min(last_resume, time.time() + WAIT_ON_WORKER)
                 self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
             waits.sleep(POLL_INTERVAL)
             leases = [lease for lease in registry.all(window=window) if lease.batch_export_id in waiting]

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.retry import look_up_pauses
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceNotAppliedError, WorkspaceRequestError
 from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
-from airflow_provider_workspace.windows.state_of import read_state
+from airflow_provider_workspace.windows.state_of import Readings, read_state
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Note = Literal["late_pause_until", "late_resume_until"]
+# The field of a lease that says until when a pause or a resume without an answer may take effect.
+LateField = Literal["late_pause_until", "late_resume_until"]
 
 
 class HookService:
@@ -36,24 +37,33 @@ class HookService:
         self.hook = hook
         self.consistency_time = hook.client.settings.consistency_time
 
-    def send(self, lease: Lease, *, pauses: bool, note: Callable[[bool], object]) -> None:
-        """Pause or resume the export of a lease; ``note`` is that of :meth:`WorkspaceClient.send`."""
+    def send(self, lease: Lease, *, pauses: bool, write_note: Callable[[bool], object]) -> None:
+        """Pause or resume the export of a lease; ``write_note`` is the ``note`` of :meth:`WorkspaceClient.send`."""
         from airflow_provider_workspace.api.operations.batch_exports import PauseBatchExport, UnpauseBatchExport
 
-        base_url = self.hook.client.settings.base_url
-        if base_url != lease.service:
-            raise WorkspaceConfigError(
-                f"Set the host of connection '{lease.workspace_conn_id}' back to {lease.service}, where batch export "
-                f"{lease.batch_export_id} was paused. Or delete the Variable '{lease.key}', and run '{COMMAND} "
-                f"resume {lease.batch_export_id}' with a connection to that host. The connection now leads to "
-                f"{base_url}. Nothing was sent.",
-                problem="paused-elsewhere",
-            )
-        ids: dict[str, Any] = {"organization_id": lease.organization_id, "batch_export_id": lease.batch_export_id}
-        pause_or_resume = (
-            PauseBatchExport(**ids) if pauses else UnpauseBatchExport(**ids, resume_fields=lease.resume_fields)
+        self._raise_if_moved(lease)
+        organization_id, export_id = lease.organization_id, lease.batch_export_id
+        if pauses:
+            pause = PauseBatchExport(organization_id=organization_id, batch_export_id=export_id)
+            self.hook.client.send(pause, note=write_note)
+            return
+        resume = UnpauseBatchExport(
+            organization_id=organization_id, batch_export_id=export_id, resume_fields=lease.resume_fields
         )
-        self.hook.client.send(pause_or_resume, note=note)
+        self.hook.client.send(resume, note=write_note)
+
+    def _raise_if_moved(self, lease: Lease) -> None:
+        """Raise an error if the connection leads to another service than the one where the export was paused."""
+        base_url = self.hook.client.settings.base_url
+        if base_url == lease.service:
+            return
+        raise WorkspaceConfigError(
+            f"Set the host of connection '{lease.workspace_conn_id}' back to {lease.service}, where batch export "
+            f"{lease.batch_export_id} was paused. Or delete the Variable '{lease.key}', and run '{COMMAND} "
+            f"resume {lease.batch_export_id}' with a connection to that host. The connection now leads to "
+            f"{base_url}. Nothing was sent.",
+            problem="paused-elsewhere",
+        )
 
     def wait(self, seconds: float) -> None:
         """Wait."""
@@ -65,7 +75,7 @@ class LeaseServices(ExitStack):
 
     def __init__(self) -> None:
         super().__init__()
-        self._services: dict[str, HookService] = {}
+        self._hooks: dict[str, WorkspaceHook] = {}
 
     def __call__(self, lease: Lease) -> HookService:
         """
@@ -73,18 +83,24 @@ class LeaseServices(ExitStack):
 
         :raises WorkspaceConfigError: if its connection does not exist
         """
+        return HookService(self._hook_of(lease))
+
+    def _hook_of(self, lease: Lease) -> WorkspaceHook:
+        """Return the hook of a lease, opened once for each connection."""
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
         conn_id = lease.workspace_conn_id
-        if conn_id not in self._services:
-            try:
-                self._services[conn_id] = HookService(self.enter_context(WorkspaceHook(conn_id)))
-            except AirflowNotFoundException as error:
-                raise WorkspaceConfigError(
-                    f"Add connection '{conn_id}' again: it paused batch export {lease.batch_export_id}. {error}",
-                    problem="paused-elsewhere",
-                ) from error
-        return self._services[conn_id]
+        if conn_id in self._hooks:
+            return self._hooks[conn_id]
+        try:
+            hook = self.enter_context(WorkspaceHook(conn_id))
+        except AirflowNotFoundException as error:
+            raise WorkspaceConfigError(
+                f"Add connection '{conn_id}' again: it paused batch export {lease.batch_export_id}. {error}",
+                problem="paused-elsewhere",
+            ) from error
+        self._hooks[conn_id] = hook
+        return hook
 
     def url_for(self, lease: Lease) -> str:
         """Return the URL of the export of a lease; an empty string if its connection does not exist."""
@@ -108,11 +124,11 @@ class NotedRequests:
     service_for: Callable[[Lease], HookService]
     clock: Callable[[], float] = field(default=time.time, kw_only=True)
 
-    def send(self, lease: Lease, note: Note, *, unanswered: float | None) -> Lease:
+    def send(self, lease: Lease, late_field: LateField, *, unanswered: float | None) -> Lease:
         """
         Send a pause or resume, and note each attempt in the lease first.
 
-        :param note: the field for the note, which also decides between pause and resume
+        :param late_field: the field for the note, which also decides between pause and resume
         :param unanswered: time until which an earlier request without an answer may take effect
         :return: the lease without the note of the answered request; the caller writes it
         :raises WorkspaceError: if the service refuses, nothing can be sent, or no attempt was answered
@@ -123,28 +139,31 @@ class NotedRequests:
         def write_note(in_doubt: bool) -> None:  # noqa: FBT001
             nonlocal lease, unanswered
             if in_doubt:
-                unanswered = getattr(lease, note)
+                unanswered = getattr(lease, late_field)
             until = max(unanswered or 0.0, self.clock() + service.consistency_time)
-            lease = self.registry.update(lease, **{note: until})
+            lease = self.registry.update(lease, **{late_field: until})
 
+        pauses = late_field == "late_pause_until"
         try:
-            service.send(lease, pauses=note == "late_pause_until", note=write_note)
+            service.send(lease, pauses=pauses, write_note=write_note)
         except WorkspaceRequestError as error:
             if error.outcome != Outcome.UNKNOWN.value:
-                self.registry.update(lease, **{note: unanswered})
+                self.registry.update(lease, **{late_field: unanswered})
             raise
-        return lease.model_copy(update={note: unanswered})
+        return lease.model_copy(update={late_field: unanswered})
 
-    def observe(self, lease: Lease, known: dict[Any, Any]) -> tuple[Lease, list[Lease]]:
+    def observe(self, lease: Lease, readings: Readings) -> tuple[Lease, list[Lease]]:
         """
         Read once what ``state_of`` shows of an export.
 
-        :param known: see :func:`read_state`
+        :param readings: what was read for other exports at the same time; receives what is read
         :return: the lease with what was seen, and the leases of other windows that may have paused the export
         """
-        seen = read_state(self.service_for(lease).hook, lease, known)
+        hook = self.service_for(lease).hook
+        seen = read_state(hook, lease, readings)
         log.info("Batch export %s: %s shows %s.", lease.batch_export_id, lease.state_of, seen)
-        return lease.model_copy(update={"seen": seen, "seen_at": self.clock()}), self.registry.pausing(lease)
+        observed = lease.model_copy(update={"seen": seen, "seen_at": self.clock()})
+        return observed, self.registry.pausing(lease)
 
     def prove(self, leases: Sequence[Lease], wanted: Seen) -> Iterator[tuple[Lease, Lease | Exception]]:
         """
@@ -154,24 +173,39 @@ class NotedRequests:
 
         :return: each lease, and the same with what was seen, or the error if it is not so
         """
-        left = list(leases)
-        pauses = look_up_pauses(0.0, max((self.service_for(lease).consistency_time for lease in leases), default=0.0))
-        while left:
-            pause, known = next(pauses, None), dict[Any, Any]()
-            for lease in tuple(left):
-                found: Lease | Exception
-                try:
-                    found, others = self.observe(lease, known)
-                    if found.seen not in (wanted, "unknown") and not (found.seen == "paused" and others):
-                        if pause is not None:
-                            continue
-                        found = self._contradicted(found)
-                except Exception as error:  # noqa: BLE001 - of one export; the others are read all the same
-                    found = error
-                left.remove(lease)
+        unproven = list(leases)
+        consistency_times = [self.service_for(lease).consistency_time for lease in leases]
+        pauses = look_up_pauses(0.0, max(consistency_times, default=0.0))
+        while unproven:
+            pause = next(pauses, None)
+            readings = Readings()
+            for lease in tuple(unproven):
+                found = self._try_to_prove(lease, wanted, readings, is_last=pause is None)
+                if found is None:
+                    continue
+                unproven.remove(lease)
                 yield lease, found
-            if left and pause is not None:
-                self.service_for(left[0]).wait(pause)
+            if unproven and pause is not None:
+                self.service_for(unproven[0]).wait(pause)
+
+    def _try_to_prove(
+        self, lease: Lease, wanted: Seen, readings: Readings, *, is_last: bool
+    ) -> Lease | Exception | None:
+        """
+        Read once whether an export is as wanted.
+
+        :param is_last: whether it is not read again
+        :return: the lease with what was seen, the error if it is not so, or ``None`` to read it again
+        """
+        try:
+            observed, others = self.observe(lease, readings)
+            if observed.seen in (wanted, "unknown"):
+                return observed
+            if observed.seen == "paused" and others:
+                return observed
+            return self._contradicted(observed) if is_last else None
+        except Exception as error:  # noqa: BLE001 - of one export; the others are read all the same
+            return error
 
     def _contradicted(self, lease: Lease) -> WorkspaceNotAppliedError:
         """Note in the lease that an export is not as the service said, and return the error."""

@@ -42,14 +42,20 @@ def why_over(run: Run, window: Window) -> str:
 
 def has_closed(run: Run, window: Window) -> bool:
     """Return whether the closing task of a window has begun, has ended or cannot begin."""
-    return bool(why_over(run, window)) or closing_state(run, window)[1] not in OPEN_STATES
+    if why_over(run, window):
+        return True
+    _, state = closing_state(run, window)
+    return state not in OPEN_STATES
 
 
 def work_has_ended(run: Run, lease: Lease) -> bool:
     """Return whether the last tasks of the work of a window have ended."""
     index = "(_[0-9]+)?" if lease.map_index < 0 else f"_{lease.map_index}"
-    states = [run.states(task_id, index) for task_id in lease.work_task_ids]
-    return bool(states) and all(each and all(state in FINISHED_STATES for state in each) for each in states)
+    for task_id in lease.work_task_ids:
+        states = run.states(task_id, index)
+        if not states or not all(state in FINISHED_STATES for state in states):
+            return False
+    return bool(lease.work_task_ids)
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,12 @@ class WindowState:
 
     def __str__(self) -> str:
         """Return it for people."""
-        return self.why if self.name == "overdue" else f"{self.name}: {self.why}".removesuffix(": ")
+        if self.name == "overdue":
+            return self.why
+        return f"{self.name}: {self.why}" if self.why else self.name
 
     @property
-    def left(self) -> bool:
+    def needs_sweep(self) -> bool:
         """Whether others than the window have to close it."""
         return self.name in ("overdue", "abandoned")
 
@@ -85,7 +93,8 @@ def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -
     newest = leases[-1]
     window = newest.window
     run = registry.store.run(window, newest.work_task_ids)
-    if why := why_over(run, window):
+    why = why_over(run, window)
+    if why:
         return WindowState("abandoned", why)
     if any(lease.resuming(now) for lease in leases):
         return WindowState("closing", "its exports are being resumed")
@@ -95,27 +104,40 @@ def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -
     if has_closed(run, window):
         return WindowState("closing", "its closing task has begun")
     if work_has_ended(run, newest):
-        noted = registry.last_sweep().windows.get(window.id)
-        waited = noted is not None and noted.why == WORK_ENDED and now - noted.since >= ABANDONED_AFTER
-        return WindowState("abandoned" if waited else "closing", WORK_ENDED)
+        has_waited = _has_waited(registry, window, now)
+        return WindowState("abandoned" if has_waited else "closing", WORK_ENDED)
     if any(lease.state == "closing" for lease in leases):
         return WindowState("closing", "not all of its exports are paused any more")
     if any(lease.state == "opening" for lease in leases):
         return WindowState("opening")
-    if sum(lease.since == newest.since for lease in leases) < newest.exports:
+    held = [lease for lease in leases if lease.since == newest.since]
+    if len(held) < newest.exports:
         return WindowState("closing", "not all of its exports are held any more, or a lease cannot be read")
     return WindowState("open")
+
+
+def _has_waited(registry: LeaseRegistry, window: Window, now: float) -> bool:
+    """Return whether sweeps have seen for long enough that the work of a window has ended."""
+    record = registry.last_sweep().windows.get(window.id)
+    if record is None or record.why != WORK_ENDED:
+        return False
+    return now - record.since >= ABANDONED_AFTER
 
 
 def find_states(registry: LeaseRegistry, clock: Callable[[], float]) -> Iterator[tuple[WindowState, list[Lease]]]:
     """Return what each window is, and its leases; a lease that cannot be read stops nobody else's."""
     by_window: dict[Window, list[Lease]] = {}
-    for lease in registry.all(skip_failed=True):
+    all_leases = registry.all(skip_failed=True)
+    for lease in all_leases:
         by_window.setdefault(lease.window, []).append(lease)
     for leases in by_window.values():
-        yield window_state(registry, leases, clock()), leases
+        state = window_state(registry, leases, clock())
+        yield state, leases
 
 
-def still_holding(registry: LeaseRegistry, others: Sequence[Lease], now: float) -> list[Lease]:
-    """Return the leases that hold their export: its window paused it and will resume it."""
-    return [other for other in others if other.state == "paused" and not window_state(registry, [other], now).left]
+def holders_of(registry: LeaseRegistry, lease: Lease, clock: Callable[[], float]) -> list[Lease]:
+    """Return the leases of other windows that hold the export of a lease: they paused it and will resume it."""
+    others = registry.read_all(registry.other_keys(lease))
+    now = clock()
+    paused = [other for other in others if other.state == "paused"]
+    return [other for other in paused if not window_state(registry, [other], now).needs_sweep]

@@ -21,8 +21,12 @@ import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceRequestError
+from airflow_provider_workspace.operators.windows import lease_registry
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
+from airflow_provider_workspace.windows.requests import LeaseServices
+from airflow_provider_workspace.windows.resuming import Closer
+from airflow_provider_workspace.windows.sweep import sweep as sweep_windows
 from tests.interruptions import Interruptions
 from tests.windows import CLOSE, GROUP, SWEEP, Airflow, Window, opened, sweep
 
@@ -367,6 +371,22 @@ def test_the_sweep_ignores_a_window_that_closes_meanwhile(
     monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", closed_meanwhile)
     assert sweep() == {"windows": [], "unreadable": {}}
     assert history(sandbox, FIRST) == ["pause", "unpause"]
+
+
+def test_a_dry_run_of_the_sweep_says_what_it_would_resume(sandbox: SandboxServer, airflow: Airflow) -> None:
+    """Two windows that end hold one export, and a window at work another; nothing is written or sent."""
+    opened(FIRST, SECOND, run_id="abandoned")
+    opened(FIRST, run_id="abandoned too")
+    opened(SECOND, run_id="at work")
+    for run_id in ("abandoned", "abandoned too"):
+        airflow.end(run_id, "its run is over")
+    before = dict(airflow.variables.values), history(sandbox, FIRST), history(sandbox, SECOND)
+    with LeaseServices() as services:
+        planned = sweep_windows(Closer(lease_registry(), services, "dry run"), dry_run=True)
+    rows = [row["would_resume"] for row in planned.to_dict()["windows"]]
+    assert (rows, planned.failed, planned.has_resumed) == ([[FIRST], [FIRST]], {}, False)
+    assert f"would resume {FIRST}; held by others {SECOND}." in str(planned)
+    assert (airflow.variables.values, history(sandbox, FIRST), history(sandbox, SECOND)) == before
 
 
 def test_the_sweep_succeeds_with_fail_if_any_false(airflow: Airflow, capsys: pytest.CaptureFixture[str]) -> None:

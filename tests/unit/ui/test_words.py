@@ -9,9 +9,10 @@ import pytest
 
 from airflow_provider_workspace.cli import commands
 from airflow_provider_workspace.notes import database_store
-from airflow_provider_workspace.notes.leases import LeaseRegistry, LeaseStore, Run, SweepNote
+from airflow_provider_workspace.notes.leases import LeaseRegistry, LeaseStore, Run, SweepRecord
 from airflow_provider_workspace.windows.requests import LeaseServices
-from airflow_provider_workspace.windows.resuming import Closer, describe_sweep, sweep
+from airflow_provider_workspace.windows.resuming import Closer
+from airflow_provider_workspace.windows.sweep import sweep
 from tests.leases import iso, lease, variable
 from tests.unit.ui.conftest import NOW, View
 
@@ -46,9 +47,9 @@ def test_the_sweep_the_page_and_the_command_line_have_the_same_words(
     monkeypatch.setattr(store, "run_of", run)
     registry: Any = LeaseRegistry(cast("LeaseStore", store))
     with LeaseServices() as services:
-        rows, states, _ = sweep(Closer(registry, services, "sweep"))
-    registry.note_sweep(SweepNote(at=NOW, windows=states))
-    assert all(f"({words})" in describe_sweep([row], {}) for row in rows)
+        swept = sweep(Closer(registry, services, "sweep"))
+    registry.record_sweep(SweepRecord(at=NOW, windows=swept.records))
+    assert all(f"({words})" in line for line in str(swept).splitlines())
     (row,) = view(variables={"value": [{"key": key, "value": value} for key, value in store.items()]})["windows"][
         "rows"
     ]

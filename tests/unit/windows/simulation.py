@@ -16,7 +16,8 @@ import greenlet
 
 from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Run, Window
 from airflow_provider_workspace.windows.pausing import Pauser
-from airflow_provider_workspace.windows.resuming import Closer, sweep
+from airflow_provider_workspace.windows.resuming import Closer
+from airflow_provider_workspace.windows.sweep import SweptWindow, sweep
 
 EXPORT = "0190c0de-0000-4000-8000-0000000000e1"
 CONSISTENCY_TIME = 120.0
@@ -227,10 +228,10 @@ class World:
 
     # The service
 
-    def send(self, lease: Lease, *, pauses: bool, note: Callable[[bool], object]) -> None:
+    def send(self, lease: Lease, *, pauses: bool, write_note: Callable[[bool], object]) -> None:
         assert pauses or lease.resume_fields == {"backfill": True}
         noted = self.clock + self.consistency_time
-        note(False)  # noqa: FBT003
+        write_note(False)  # noqa: FBT003
         self._send(pauses=pauses, noted=noted)
 
     def read_state(self) -> str:
@@ -322,14 +323,14 @@ class World:
                     return f"the export runs during the work of {process.name}"
         return None
 
-    def sweep(self, times: int = 3) -> list[dict[str, Any]]:
+    def sweep(self, times: int = 3) -> list[SweptWindow]:
         """Run the sweep several times."""
-        swept: list[dict[str, Any]] = []
+        swept: list[SweptWindow] = []
         for _ in range(times):
             for request in list(self.under_way):
                 self._take_effect(request)
             closer = Closer(self.registry, lambda _: self, "sweep", clock=self.time)
-            swept += sweep(closer)[0]
+            swept += sweep(closer).windows
             self.clock += SWEEP_INTERVAL
         return swept
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Run, SweepNote
+from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Run, SweepRecord
 from airflow_provider_workspace.windows.state import window_state
 
 OPENED, UNTIL = 1_000.0, 4_600.0
@@ -37,8 +37,9 @@ def lease(number: int, **changes: Any) -> Lease:
 def registry(run: Run, *, waited: bool = False) -> LeaseRegistry:
     """Return leases in an Airflow whose last sweep saw 300 or 299 s ago that the work had ended."""
     noted = {"state": "closing", "why": ENDED, "since": 1700.0 if waited else 1701.0}
-    note = SweepNote.model_validate({"windows": {lease(1).window.id: noted, lease(1, map_index=1).window.id: noted}})
-    store: Any = SimpleNamespace(run=lambda *_: run, read=lambda _: note.model_dump_json())
+    ids = (lease(1).window.id, lease(1, map_index=1).window.id)
+    record = SweepRecord.model_validate({"windows": dict.fromkeys(ids, noted)})
+    store: Any = SimpleNamespace(run=lambda *_: run, read=lambda _: record.model_dump_json())
     return LeaseRegistry(store)
 
 
@@ -100,7 +101,7 @@ def test_what_a_window_is(
     states = {name: state for name, state in {"close": None, "work": None, **tasks}.items() if state != "no task"}
     state = window_state(registry(Run(tasks=states), waited=waited), leases, now)
     assert str(state) == is_
-    assert state.left == is_.startswith(("overdue", "abandoned"))
+    assert state.needs_sweep == is_.startswith(("overdue", "abandoned"))
 
 
 @pytest.mark.parametrize("state", ["over", "gone"])

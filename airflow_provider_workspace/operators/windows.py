@@ -170,7 +170,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         if conf.getboolean("core", "multi_team", fallback=False):
             self.log.warning(
                 "Keep the windows over one export within one team, and add the Dag with "
-                "WorkspaceResumeAbandonedExportsOperator once per team: in Airflow's multi_team mode a task sees the "
+                "WorkspaceSweepOperator once per team: in Airflow's multi_team mode a task sees the "
                 "leases of its own team only, so a window of another team would resume what this one holds."
             )
         return {
@@ -201,14 +201,14 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         from airflow_provider_workspace.windows.state import find_states
 
         self.log.warning(
-            "Add a Dag with WorkspaceResumeAbandonedExportsOperator, such as the example resume_abandoned_exports: no "
+            "Add a Dag with WorkspaceSweepOperator, such as the example workspace_sweep: no "
             "sweep ran in the last hour. If this Dag is paused, edited or deleted before the window is closed, nobody "
             "else resumes its exports."
         )
         for state, leases in find_states(registry, time.time):
             if state.left and leases[0].window != window:
                 self.log.warning(
-                    "Run '%s windows --resume': the window %s (%s) may have paused %s at %s.",
+                    "Run '%s sweep': the window %s (%s) may have paused %s at %s.",
                     COMMAND,
                     leases[0].window,
                     state,

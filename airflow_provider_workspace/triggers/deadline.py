@@ -75,7 +75,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
                 if self.close_task_id is not None:
                     log.warning(
                         "The window of %s / %s is overdue. Its guard resumes the exports now; if the Dag is paused, "
-                        "only the sweep does: run '%s windows --resume'.",
+                        "only the sweep does: run '%s sweep'.",
                         self.dag_id,
                         self.run_id,
                         COMMAND,

@@ -266,7 +266,7 @@ def raise_still_paused(failed: Mapping[str, object], said: str = "") -> NoReturn
     """
     named = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
     msg = (
-        f"STILL PAUSED. Correct the cause, then clear this task or run '{COMMAND} windows --resume': "
+        f"STILL PAUSED. Correct the cause, then clear this task or run '{COMMAND} sweep': "
         f"{', '.join(failed)}. Without state_of this goes by the failed requests, because the interface cannot tell "
         f"whether an export is paused. {named} {said}"
     )

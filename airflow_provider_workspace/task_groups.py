@@ -87,8 +87,8 @@ def maintenance_window(
     could be paused. A failed resume is retried for about an hour; then the run fails with an error that names the
     exports still paused. If the work fails, ``outcome``, a leaf of the group, fails the run. Airflow does not run
     ``close`` if the Dag was paused, edited or deleted meanwhile, or if its ``dagrun_timeout`` is over. Then a Dag with
-    :class:`~airflow_provider_workspace.operators.window_closing.WorkspaceResumeAbandonedExportsOperator` resumes the
-    exports: add one to each Airflow.
+    :class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator` resumes the exports: add
+    one to each Airflow.
 
     The interface cannot show whether an export is paused, so without ``state_of`` the window does not notice what
     others do, and an export that was paused before is resumed at its end, unless it is in ``leave_paused``.

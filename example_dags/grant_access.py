@@ -2,7 +2,7 @@
 Give a person a higher access level for some hours: say who, which level, how long and why; somebody else approves.
 
 The question is under **Required Actions**, and **nothing is sent before the answer**. The time counts from the
-approval. The Dag `end_access` ends the access: unpause it first.
+approval. The Dag `workspace_sweep` ends the access: unpause it first.
 """
 
 from __future__ import annotations

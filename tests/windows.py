@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
-from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
+from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.task_groups import maintenance_window
 from tests.task_instance import TaskStore
 from tests.variables import install, install_runs
@@ -133,7 +133,7 @@ def opened(*export_ids: str, map_index: int = -1, **arguments: Any) -> Window:
 
 
 def sweep(**arguments: Any) -> Any:
-    """Run the sweep."""
-    task = WorkspaceResumeAbandonedExportsOperator(task_id="sweep", **arguments)
+    """Run the sweep over windows, and return what became of them."""
+    task = WorkspaceSweepOperator(task_id="sweep", kinds=["windows"], **arguments)
     ti = SimpleNamespace(dag_id="sweep", run_id="now", task_id="sweep", try_number=1, xcom_push=lambda **_: None)
-    return task.execute({"ti": ti})  # type: ignore[typeddict-item]
+    return task.execute({"ti": ti})["windows"]  # type: ignore[typeddict-item]

@@ -174,62 +174,78 @@ def import_(args: Namespace) -> None:
 
 
 def windows(args: Namespace) -> None:
-    """List the leases of maintenance windows and the last sweep, and resume the exports of abandoned ones."""
+    """List the leases of maintenance windows and the last sweep."""
     from airflow_provider_workspace.api.timestamps import iso
     from airflow_provider_workspace.notes.database_store import LeaseDatabase
     from airflow_provider_workspace.notes.leases import LeaseRegistry
-    from airflow_provider_workspace.windows.requests import LeaseServices
-    from airflow_provider_workspace.windows.resuming import Closer
-    from airflow_provider_workspace.windows.sweep import SweptWindow, describe_sweep, sweep
 
     _find_connections_in_database()
     registry = LeaseRegistry(LeaseDatabase())
-    swept: tuple[SweptWindow, ...] = ()
-    stuck: dict[str, str] = {}
     with _errors_without_traceback():
-        if args.resume:
-            with LeaseServices() as services:
-                _import_as_tasks_do(registry)
-                closer = Closer(registry, services, f"{COMMAND} windows {time.time()}")
-                done = sweep(closer, at_once=True)
-                swept, stuck = done.windows, done.stuck
-        leases, last = _sorted_leases(registry), registry.last_sweep().at
+        leases = _sorted_leases(registry)
+        last = registry.last_sweep().at
     if args.output == "json":
-        rows = [each.to_dict() for each in swept]
-        found = {"leases": leases, "swept": rows, "unreadable": registry.unreadable}
+        found = {"leases": leases, "unreadable": registry.unreadable}
         _print(json.dumps({**found, "last_sweep": None if last is None else iso(last)}, indent=2))
-    else:
-        said = describe_sweep(swept, registry.unreadable).splitlines()
-        age = "never" if last is None else f"{iso(last)[:19]}Z, {(time.time() - last) / 60:.0f} min ago"
-        _print(*map(printable, [*said, *_lease_lines(leases), f"Last sweep: {age}."]))
-    if stuck or any(each.closed.failed for each in swept):
-        raise SystemExit(1)
+        return
+    unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
+    age = "never" if last is None else f"{iso(last)[:19]}Z, {(time.time() - last) / 60:.0f} min ago"
+    _print(*map(printable, [*unreadable, *_lease_lines(leases), f"Last sweep: {age}."]))
 
 
 def grants(args: Namespace) -> None:
-    """List access for a while, and end what is over."""
+    """List temporary access; exit with status 2 if some is overdue, and 1 if a Variable is unreadable."""
     from airflow_provider_workspace.notes.database_store import DatabaseStore
-    from airflow_provider_workspace.notes.ending import end_grants
     from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
     from airflow_provider_workspace.notes.note import utc_now
 
     _find_connections_in_database()
-    registry, done, error = GrantRegistry(DatabaseStore(GRANT_PREFIX)), dict[str, Any](), None
+    registry = GrantRegistry(DatabaseStore(GRANT_PREFIX))
     with _errors_without_traceback():
-        if args.end:
-            done, error = end_grants(registry, args.protected)
         noted, now = registry.all(), utc_now()
     found = [{**one.to_dict(), "then": one.row["then"], "overdue": one.is_over(now)} for one in noted]
-    unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
     if args.output == "json":
-        _print(json.dumps({"grants": found, "unreadable": registry.unreadable, **done}, indent=2))
+        _print(json.dumps({"grants": found, "unreadable": registry.unreadable}, indent=2))
     else:
-        ended = [f"Ended: {one['user_email']}: {one['done']}" for one in done.get("ended", [])]
-        _print(*map(printable, [*ended, *unreadable, *map(_grant_line, found)] or ["Nobody has access for a while."]))
-    if error or unreadable:
-        raise SystemExit(str(error) if error else 1)
+        unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
+        lines = [*unreadable, *map(_grant_line, found)]
+        _print(*map(printable, lines or ["Nobody has access for a while."]))
+    if registry.unreadable:
+        raise SystemExit(1)
     if any(one["overdue"] for one in found):
         raise SystemExit(2)
+
+
+def sweep(args: Namespace) -> None:
+    """End what is due, as the Dag of the sweep does; exit with status 1 if something is left or has failed."""
+    from airflow_provider_workspace.notes.database_store import DatabaseStore, LeaseDatabase
+    from airflow_provider_workspace.notes.due import Due, end_all, failure_of, reports_of
+    from airflow_provider_workspace.notes.due_grants import OverdueGrants
+    from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.notes.leases import LeaseRegistry
+    from airflow_provider_workspace.windows.sweep import AbandonedWindows
+
+    _find_connections_in_database()
+    leases = LeaseRegistry(LeaseDatabase())
+    with _errors_without_traceback():
+        _import_as_tasks_do(leases)
+    due: list[Due] = []
+    if "windows" in args.kinds:
+        # The note of the sweep says that a Dag sweeps, so a command does not write it.
+        due.append(AbandonedWindows(leases, f"{COMMAND} sweep {time.time()}", at_once=True, is_recorded=False))
+    if "grants" in args.kinds:
+        due.append(OverdueGrants(GrantRegistry(DatabaseStore(GRANT_PREFIX)), args.protected))
+    ends = end_all(due, dry_run=args.dry_run)
+    if args.output == "json":
+        _print(json.dumps(reports_of(ends, dry_run=args.dry_run), indent=2))
+    else:
+        lines = [line for ended in ends for line in ended.lines]
+        _print(*map(printable, lines or ["Nothing is due."]))
+    failure = failure_of(ends)
+    if failure:
+        raise SystemExit(str(failure))
+    if any(ended.is_left for ended in ends):
+        raise SystemExit(1)
 
 
 def _grant_line(grant: dict[str, Any]) -> str:
@@ -252,7 +268,7 @@ def resume(args: Namespace) -> None:
         key = export_key(hook.client.settings.base_url, organization_id, export_id)
         for lease in registry.read_all(registry.keys_of(key)):
             raise SystemExit(
-                f"Run '{COMMAND} windows --resume', which resumes what abandoned windows hold. To resume the "
+                f"Run '{COMMAND} sweep', which resumes what abandoned windows hold. To resume the "
                 f"export in the middle of a window, delete the Variable '{lease.key}' first: no further task of the "
                 f"work then begins. The window {lease.window} holds batch export {export_id}. Nothing was sent."
             )

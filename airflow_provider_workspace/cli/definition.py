@@ -26,7 +26,7 @@ def get_workspace_commands() -> list[CLICommand]:
         action="append",
         default=[],
         metavar="EMAIL",
-        help="With a roster, or --end: address of a member who is never changed or removed; may be repeated",
+        help="Address of a member who is never changed or removed, by a roster or the sweep; may be repeated",
     )
     plan_args = (
         Arg(
@@ -48,8 +48,18 @@ def get_workspace_commands() -> list[CLICommand]:
         Arg(("--at",), metavar="DATE", help="Show the plan of that day or time, which decides what access has ended"),
         Arg(("-o", "--output"), choices=("table", "json", "markdown"), default="table", help="Output format"),
     )
-    resume = Arg(("--resume",), action="store_true", help="Resume the exports of abandoned windows")
-    end = Arg(("--end",), action="store_true", help="End the access that is over")
+    sweep_args = (
+        Arg(("--dry-run",), action="store_true", help="Send and write nothing; print what would be ended"),
+        Arg(
+            ("--kinds",),
+            nargs="+",
+            choices=("windows", "grants"),
+            default=("windows", "grants"),
+            help="What to end; both by default",
+        ),
+        protected,
+        output,
+    )
     sandbox_args = (
         Arg(("--port",), default="8765", help="Port; 0 picks a free one"),
         Arg(("--profile",), default="live", help="live or strict"),
@@ -60,12 +70,9 @@ def get_workspace_commands() -> list[CLICommand]:
         ("whoami", "Show the scopes of the API key that reads can confirm", (conn_id,)),
         ("plan", "Compare with files, read-only; exit status 0: equal, 2: may differ, 1: error", plan_args),
         ("import", "Print an organization file that describes an organization", (conn_id, organization_id)),
-        (
-            "windows",
-            "List maintenance windows and the last sweep; resume the exports of abandoned ones",
-            (resume, output),
-        ),
-        ("grants", "List access for a while; exit status 2: some is overdue, 1: error", (end, protected, output)),
+        ("windows", "List maintenance windows and the last sweep", (output,)),
+        ("grants", "List temporary access; exit status 2: some is overdue, 1: error", (output,)),
+        ("sweep", "Resume the exports of abandoned windows, and end temporary access that is over", sweep_args),
         (
             "resume",
             "Resume one batch export, unless a maintenance window holds it",

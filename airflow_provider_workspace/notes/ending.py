@@ -61,7 +61,7 @@ def end_grants(
     if not left:
         return result, None
     named = "; ".join(f"{one['user_email']}: {one['why']}" for one in left)
-    msg = f"Do what is said of each, then run this or '{COMMAND} grants --end' again: {len(left)} not ended. {named}"
+    msg = f"Do what is said of each, then run this or '{COMMAND} sweep' again: {len(left)} not ended. {named}"
     return result, WorkspaceError(msg, permanent=permanent, problem="access-not-ended")
 
 

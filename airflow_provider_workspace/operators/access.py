@@ -1,9 +1,8 @@
-"""Operators for access that ends by itself."""
+"""The operator that gives access for a while."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
 from airflow_provider_workspace.operators.arguments import Arg, arg
-from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.base import OfOrganization
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -25,9 +24,10 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     """
     Give a person an access level for a while. Scopes ``organization_member:write`` and ``organization_member:read``.
 
-    The grant is noted in a Variable of its own before anything is sent; a task of
-    :class:`WorkspaceEndAccessOperator`, or ``airflow workspace grants --end``, ends it. Then the person gets the level
-    that they had before, or is removed if they were no member. Who is no member is invited.
+    The grant is noted in a Variable of its own before anything is sent; the sweep
+    (:class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator`) or ``airflow workspace sweep`` ends
+    it. Then the person gets the level that they had before, or is removed if they were no member. Who is no member is
+    invited.
 
     An approval covers the level, how long, what comes then, and the reason. A retry continues its grant, whose end
     stays; one that begins after the end gives nothing again (Airflow 3.3). If the service certainly refused, nothing
@@ -134,34 +134,3 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             reason=self.reason,
             requested_by=str(getattr(self._context.get("dag_run"), "triggering_user_name", None) or ""),
         )
-
-
-class WorkspaceEndAccessOperator(WorkspaceWriteOperator):
-    """
-    End the grants that are over. Scopes ``organization_member:write`` and ``organization_member:read``.
-
-    One Dag with this task, scheduled every few minutes, serves all grants of an Airflow, each with the connection that
-    gave it. Levels go back to what they were before, who was no member is removed, and open invites are withdrawn; then
-    the lists are read again. A level that somebody changed meanwhile is left. What goes wrong with one person stops no
-    other, and fails the task at its end.
-
-    The result is ``{"ended": [...], "left": [...], "active": number}``: grants with what was ``done``, or ``why`` they
-    are left. A task that fails pushes it as the XCom ``report``.
-
-    :param protected: rows or addresses of members who are never lowered or removed, such as the owner of the
-        connection's API key; if the access of one of them is over, the task fails and says so
-    """
-
-    resource_kind = "member"
-    has_own_dry_run = True
-    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
-
-    def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each grant names its connection
-        from airflow_provider_workspace.notes.ending import end_grants
-        from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry
-
-        done, error = end_grants(GrantRegistry(VARIABLES), self.protected, dry_run=self.is_dry_run)
-        if error and not self.is_dry_run:
-            self.push_report(None, done)
-            raise error
-        return done | ({"dry_run": True} if self.is_dry_run else {})

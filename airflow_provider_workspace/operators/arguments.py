@@ -247,3 +247,8 @@ TASK_ID = Kind("task_id")
 def choice(*choices: str) -> Kind:
     """Return the kind of an argument with a fixed set of values."""
     return Kind("choice", choices=choices)
+
+
+def choices(*choices: str) -> Kind:
+    """Return the kind of an argument with at least one of a fixed set of values."""
+    return Kind("choices", choices=choices)

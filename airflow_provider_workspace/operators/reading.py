@@ -138,6 +138,14 @@ def read_choice(name: str, value: Any, *, choices: Collection[str]) -> str:
     raise WorkspaceInputError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}")
 
 
+def read_choices(name: str, value: Any, *, choices: Collection[str]) -> list[str]:
+    """Read a list of choices, and refuse an empty one."""
+    names = read_names(name, value)
+    if not names:
+        raise WorkspaceInputError(f"{name} is empty; expected {' or '.join(map(repr, choices))}")
+    return [read_choice(name, each, choices=choices) for each in names]
+
+
 def read_fields(name: str, value: Any, *, ids: Collection[str] = ()) -> dict[str, Any]:
     """Read a mapping of fields by name; leave out the fields that have no value, at any depth, except for ``ids``."""
     fields = _read_mapping(name, value, leave_out=True)

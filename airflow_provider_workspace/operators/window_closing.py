@@ -1,18 +1,16 @@
 """
-The tasks that resume exports: close a window, guard its length, and sweep over all windows.
+The tasks of a window that resume its exports: close it, and guard its length.
 
-They work from the leases of windows, so later edits of the Dag file have no effect.
+They work from its leases, so later edits of the Dag file have no effect.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_workspace.operators.arguments import SWITCH, TASK_ID, Arg, arg, fixed
-from airflow_provider_workspace.operators.base import WorkspaceOperator
+from airflow_provider_workspace.operators.arguments import TASK_ID, fixed
 from airflow_provider_workspace.operators.windows import WorkspaceWindowOperator, lease_registry
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -263,48 +261,3 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
             f"stopped. Resumed: {_listed(done.resumed)}; held by other windows: {_listed(done.held)}."
         )
         raise AirflowFailException(with_problem(msg, "window-overdue"))
-
-
-class WorkspaceResumeAbandonedExportsOperator(WorkspaceOperator):
-    """
-    Resume the batch exports of abandoned maintenance windows. Scope ``batch_export:write``.
-
-    A window is abandoned if its run is over or deleted, if its closing task was skipped, removed or has failed, if it
-    is overdue, or if its work has ended and its closing task has not begun five minutes later. A window at work is
-    never closed, and an export that another window holds stays paused.
-
-    One Dag with this task, scheduled every few minutes, serves all windows and connections of an Airflow. The result is
-    ``{"windows": [{"window", "state", "why", "resumed", "held", "failed", …}], "unreadable": {variable: error}}``.
-
-    :param fail_if_any: whether the task fails after it has closed a window, so that its notifiers are called: the
-        exports were paused for too long. Otherwise the log has a warning
-    """
-
-    resource_kind = "batch_export"
-    fail_if_any: Arg[bool] = arg(SWITCH, default=True)
-
-    def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
-        from airflow_provider_workspace.errors import with_problem
-        from airflow_provider_workspace.notes.leases import SweepRecord
-        from airflow_provider_workspace.windows.requests import LeaseServices
-        from airflow_provider_workspace.windows.resuming import Closer, still_paused_error
-        from airflow_provider_workspace.windows.sweep import sweep
-
-        ti = self._context["ti"]
-        registry = lease_registry()
-        with LeaseServices() as services:
-            closer = Closer(registry, services, f"{ti.dag_id}/{ti.run_id}/{ti.task_id}#{ti.try_number}")
-            swept = sweep(closer)
-        registry.record_sweep(SweepRecord(at=time.time(), windows=swept.records))
-        result = swept.to_dict()
-        message = str(swept)
-        ti.xcom_push(key="return_value", value=result)
-        if swept.failed:
-            raise still_paused_error(swept.failed, message)
-        if not swept.has_resumed and not swept.stuck:
-            self.log.info("%s", message or "No window is abandoned.")
-            return result
-        if self.fail_if_any:
-            raise AirflowFailException(with_problem(message))
-        self.log.warning("%s", message)
-        return result

@@ -149,7 +149,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         if conf.getboolean("core", "multi_team", fallback=False):
             self.log.warning(
                 "Keep the windows over one export within one team, and add the Dag with "
-                "WorkspaceResumeAbandonedExportsOperator once per team: in Airflow's multi_team mode a task sees the "
+                "WorkspaceSweepOperator once per team: in Airflow's multi_team mode a task sees the "
                 "leases of its own team only, so a window of another team would resume what this one holds."
             )
         leave_paused = set(self.leave_paused) & set(self.batch_export_ids)
@@ -228,7 +228,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         from airflow_provider_workspace.windows.state import find_states
 
         self.log.warning(
-            "Add a Dag with WorkspaceResumeAbandonedExportsOperator, such as the example resume_abandoned_exports: no "
+            "Add a Dag with WorkspaceSweepOperator, such as the example workspace_sweep: no "
             "sweep ran in the last hour. If this Dag is paused, edited or deleted before the window is closed, nobody "
             "else resumes its exports."
         )

@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.timestamps import iso
-from airflow_provider_workspace.notes.leases import LeaseRegistry, WindowRecord, window_of
-from airflow_provider_workspace.windows.resuming import Closed
+from airflow_provider_workspace.notes.due import Ended
+from airflow_provider_workspace.notes.leases import LeaseRegistry, SweepRecord, WindowRecord, window_of
+from airflow_provider_workspace.windows.requests import LeaseServices
+from airflow_provider_workspace.windows.resuming import Closed, Closer, still_paused_error
 from airflow_provider_workspace.windows.state import WORK_ENDED, find_states, holders_of, window_state
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.notes.leases import Lease, Window
-    from airflow_provider_workspace.windows.resuming import Closer
     from airflow_provider_workspace.windows.state import WindowState
 
 log = logging.getLogger(__name__)
@@ -228,3 +229,40 @@ def _results(swept: SweptWindow) -> list[str]:
     if closed.wait_until is not None:
         results.append(f"to be resumed again after {iso(closed.wait_until)}")
     return results
+
+
+@dataclass(frozen=True)
+class AbandonedWindows:
+    """
+    The windows that Airflow cannot close, as what the sweep of every kind ends.
+
+    :param by: who sweeps, as the leases note it
+    :param at_once: whether to close also a window whose work has just ended
+    :param is_recorded: whether to write the record of the sweep, which says that one runs in this Airflow
+    """
+
+    registry: LeaseRegistry
+    by: str
+    at_once: bool = False
+    is_recorded: bool = True
+    kind: str = "windows"
+
+    def end_due(self, *, dry_run: bool) -> Ended:
+        """Close them, which resumes their exports."""
+        with LeaseServices() as services:
+            closer = Closer(self.registry, services, self.by)
+            swept = sweep(closer, at_once=self.at_once, dry_run=dry_run)
+        if self.is_recorded and not dry_run:
+            self.registry.record_sweep(SweepRecord(at=closer.clock(), windows=swept.records))
+        message = str(swept)
+        failed = swept.failed
+        error = still_paused_error(failed, message) if failed else None
+        is_alarm = not dry_run and error is None and (swept.has_resumed or bool(swept.stuck))
+        return Ended(
+            self.kind,
+            swept.to_dict(),
+            message.splitlines(),
+            error,
+            alarm=message if is_alarm else "",
+            is_left=bool(failed or swept.stuck),
+        )

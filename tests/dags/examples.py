@@ -24,11 +24,10 @@ EFFECTS: dict[str, dict[str, int]] = {
     "fixed_window": {"pause_batch_export": 2, "unpause_batch_export": 2},
     "overlapping_windows": {"pause_batch_export": 1, "unpause_batch_export": 1},
     "own_endpoint": {"pause_batch_export": 3, "unpause_batch_export": 3},
-    "resume_abandoned_exports": {},
+    "workspace_sweep": {},
     "offboard_members": {"delete_member": 1},
     "sync_members": {"delete_member": 1, "update_member": 1, "create_invite": 1},
     "grant_access": {"update_member": 1},
-    "end_access": {},
     "quarterly_access_review": {},
     "people_from_warehouse": {"delete_member": 1, "update_member": 1, "create_invite": 1, "delete_invite": 1},
 }

@@ -268,4 +268,4 @@ def test_a_lease_of_a_run_that_is_over_is_abandoned_and_resumed(
     airflow.edit(key, state="paused", paused_at=airflow.leases()[0]["since"])
     run("variables", "set", key, airflow.variables.values[key])
     assert "abandoned: its run is over" in run("workspace", "windows")
-    assert "Window maintenance_window / " in run("workspace", "windows", "--resume")
+    assert "Window maintenance_window / " in run("workspace", "sweep")

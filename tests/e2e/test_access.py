@@ -153,11 +153,11 @@ def test_a_level_that_somebody_changed_meanwhile_is_left(
     (note,) = notes(airflow)
 
     def failed() -> list[str]:
-        rows = airflow.call("GET", "dags/end_access/dagRuns?state=failed&order_by=-id")["dag_runs"]
+        rows = airflow.call("GET", "dags/workspace_sweep/dagRuns?state=failed&order_by=-id")["dag_runs"]
         return [row["dag_run_id"] for row in rows if seconds_of(row["end_date"]) > seconds_of(note["until"])]
 
     airflow.wait_for(failed, 120, "a run that fails")
-    said = airflow.log("end_access", failed()[0], "end")
+    said = airflow.log("workspace_sweep", failed()[0], "sweep")
     assert f"{MINA}: Set level 1 by hand, or delete the Variable" in said
     assert (level(api), len(notes(airflow)), len(server.effects())) == (15, 1, 2)
     api.patch(f"members/{SEED.member_uuid}/", json={"level": 1}).raise_for_status()
@@ -174,12 +174,12 @@ def test_the_command_ends_a_grant_without_a_scheduler(
     (note,) = notes(airflow)
     time.sleep(max(0, seconds_of(note["until"]) - time.time()) + 1)
 
-    def grants(*options: str) -> tuple[int, str]:
-        command = [sys.executable, "-m", "airflow_provider_workspace", "grants", *options]
+    def workspace(name: str) -> tuple[int, str]:
+        command = [sys.executable, "-m", "airflow_provider_workspace", name]
         run = subprocess.run(command, env=airflow.env, capture_output=True, text=True, check=False)
         return run.returncode, run.stdout
 
-    code, said = grants()
+    code, said = workspace("grants")
     assert (code, MINA in said, "rollout" in said, level(api)) == (2, True, True, 8)
-    code, said = grants("--end")
+    code, said = workspace("sweep")
     assert (code, level(api), notes(airflow), effects(server)) == (0, 1, [], RAISE_AND_END), said

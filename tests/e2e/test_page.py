@@ -187,7 +187,7 @@ def abandon(airflow: LiveAirflow) -> str:
 
 def runs_of_the_sweep(airflow: LiveAirflow) -> int:
     """Return how many runs of the sweep there are."""
-    return int(airflow.call("GET", "dags/resume_abandoned_exports/dagRuns")["total_entries"])
+    return int(airflow.call("GET", "dags/workspace_sweep/dagRuns")["total_entries"])
 
 
 def note_sweep(airflow: LiveAirflow, run_id: str) -> None:
@@ -223,7 +223,7 @@ def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer
     airflow.trigger("wait_for_people")
     airflow.trigger("approval")
     airflow.trigger("failing")
-    airflow.finish("resume_abandoned_exports", airflow.trigger("resume_abandoned_exports"))
+    airflow.finish("workspace_sweep", airflow.trigger("workspace_sweep"))
     abandoned = abandon(airflow)
     airflow.wait_for(lambda: airflow.tasks("nightly_maintenance", run_id)["work"] == "running", 200, "the work")
     page.open()
@@ -291,7 +291,7 @@ def test_grants_that_should_have_ended_are_red(page: Page) -> None:
         "level 8, then removed",
         "ends in 2 h",
         "rollout <b> · asked for by ada · approved by ruth",
-        "grants --end",
+        "End them now",
     ):
         assert said in shown
     red = page.browser.driver.find_elements(By.CSS_SELECTOR, "#grants .rows .bad, #grants .rows .error")
@@ -394,18 +394,18 @@ def test_the_sweep_is_run_from_the_page(page: Page, server: SandboxServer) -> No
     page.browser.click("//summary[normalize-space()='Resume them now']")
     before = runs_of_the_sweep(airflow)
     page.browser.driver.execute_script("for (let i = 0; i < 3; i++) document.querySelector('.action button')?.click()")
-    page.browser.read("resume_abandoned_exports: Started, now ", "A sweep runs", seconds=30)
+    page.browser.read("workspace_sweep: Started, now ", "A sweep runs", seconds=30)
     page.until(lambda: page.paused() == {FIRST, SECOND}, "the export to be resumed", 200)
     assert paused_in(server) == {FIRST, SECOND}
     # A sweep that had to resume an export fails, so that somebody is told.
-    said = ("resume_abandoned_exports failed: Window abandoned", "Now: 2 exports paused")
+    said = ("workspace_sweep failed: windows: Window abandoned", "Now: 2 exports paused")
     page.browser.read(*said, selector="#said.error")
     assert runs_of_the_sweep(airflow) == before + 1
-    page.fail(**{"resume_abandoned_exports/dagRuns/": {"state": "failed", "dag_id": "-", "dag_run_id": "-"}})
+    page.fail(**{"workspace_sweep/dagRuns/": {"state": "failed", "dag_id": "-", "dag_run_id": "-"}})
     page.open()
     page.browser.click("//summary[normalize-space()='Run the sweep now']")
     page.browser.press("Yes")
-    page.browser.read("resume_abandoned_exports failed: Airflow began none of its tasks", selector="#said.error")
+    page.browser.read("workspace_sweep failed: Airflow began none of its tasks", selector="#said.error")
     page.fail()
     (airflow.home / "go_on").write_text("")
     page.until(lambda: "No maintenance window holds a batch export" in page.section("windows"), "the end", 200)
@@ -474,5 +474,5 @@ def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
 def test_without_a_scheduler_the_page_names_the_command(page: Page) -> None:
     kill_tree(find_child(page.airflow.processes["standalone"].pid, "scheduler"))
     page.open()
-    command = "Where Airflow is installed, run python -m airflow_provider_workspace windows --resume."
+    command = "Where Airflow is installed, run python -m airflow_provider_workspace sweep."
     page.until(lambda: f"The scheduler is down, so no Dag runs. {command}" in page.section("windows"), "the command")

@@ -40,7 +40,7 @@ const HELD_UP = { queued: "Waits for a worker.", scheduled: "Waits for a slot of
 export const INVITES = "WorkspaceCreateInvitesOperator";
 export const ORGANIZATION = "WorkspaceApplyOrganizationOperator";
 export const CAMPAIGNS = [INVITES, "WorkspaceSyncMembersOperator", ORGANIZATION];
-export const SWEEP_OPERATOR = "WorkspaceResumeAbandonedExportsOperator";
+export const SWEEP_OPERATOR = "WorkspaceSweepOperator";
 export const SENSORS = ["WorkspaceDomainVerifiedSensor", "WorkspaceInvitesSettledSensor",
   "WorkspaceMembersJoinedSensor", "WorkspaceProjectReceivingEventsSensor", "WorkspaceProjectOnboardedSensor"];
 // Tones of the counts of a campaign; of others it is plain.
@@ -83,7 +83,7 @@ export function view(data, now) {
 }
 
 // Return the Dag that sweeps: the one that did, or that of the example.
-export const sweepDagOf = ({ value }) => value?.rows[0]?.dag_id ?? "resume_abandoned_exports";
+export const sweepDagOf = ({ value }) => value?.rows[0]?.dag_id ?? "workspace_sweep";
 
 // Return what runs and what does not, the age of the last sweep, and why none can be started from the page.
 function healthView({ health, variables, sweeps, dags }, noted, now) {

@@ -290,33 +290,35 @@ function windowRow(row) {
     ${row.failed.map(failure)}`;
 }
 
-// What can be done: start the sweep, or what stands in the way of that; and where to read on.
-function helpBox({ rows, urgent }, { obstacle, unpause, sweepDag, sweeping }) {
+// What can be done about windows: the sweep, and where to read on.
+function windowsBox({ rows, urgent }, health) {
   if (!rows.length && !urgent) return "";
   const guide = state.docs && new URL(GUIDE, `${state.docs.replace(/\/$/, "")}/`).href;
+  const label = urgent ? "Resume them now" : "Run the sweep now";
+  return sweepBox(label, urgent, health, guide && anchor(guide, "An export is still paused"));
+}
+
+// What can be done about grants that should have ended: the sweep, whose log says what it could not end.
+const grantsBox = ({ late }, health) => late > 0 && sweepBox("End them now", true, health, "");
+
+// Start the sweep, or say what stands in the way of that.
+function sweepBox(label, urgent, { obstacle, unpause, sweepDag, sweeping }, more) {
   const byHand = html`
     <span>${unpause ? link({ dag_id: unpause }, obstacle) : obstacle} Where Airflow is installed, run${" "}
-    <code>${model.COMMAND} windows --resume</code>.</span>`;
+    <code>${model.COMMAND} sweep</code>.</span>`;
   // A button that asks before it acts; the sandboxed frame cannot open dialogs.
   const button = html`
     <details class="action">
-      <summary role="button">${urgent ? "Resume them now" : "Run the sweep now"}</summary>
-      Run the Dag ${sweepDag}, which resumes what abandoned windows left paused?${" "}
+      <summary role="button">${label}</summary>
+      Run the Dag ${sweepDag}, which resumes what abandoned windows left paused, and ends access that is over?${" "}
       <button type="button" onclick=${() => runSweep(sweepDag)}>Yes</button>
     </details>`;
   const runs = (state.sweeping || sweeping) && html`<button type="button" disabled>A sweep runs</button>`;
   return html`
     <div class="help ${urgent ? "alarm" : ""}">
-      ${obstacle ? byHand : runs || button} ${guide && anchor(guide, "An export is still paused")}
+      ${obstacle ? byHand : runs || button} ${more}
     </div>`;
 }
-
-// What ends the grants that should have ended.
-const endBox = ({ late }) => late > 0 && html`
-  <div class="help alarm">
-    <span>Unpause the Dag with WorkspaceEndAccessOperator; its log says what it could not end. Without a scheduler, run
-    ${" "}<code>${model.COMMAND} grants --end</code> where Airflow is installed.</span>
-  </div>`;
 
 function grantRow({ note, user_email: who, level, then, since, until, urgent, organization, ...grant }) {
   if (note) return html`<p class="error">${note}</p>`;
@@ -383,9 +385,9 @@ function draw() {
   const times = Object.values(data).map(({ at, reason }) => at ?? (reason === nothing.reason ? NaN : Infinity));
   const oldest = Math.min(...times);
   if (Number.isFinite(oldest)) $("updated").textContent = `Updated ${new Date(oldest).toLocaleTimeString()}`;
-  show("windows", windows, windowRow, helpBox(windows, health));
+  show("windows", windows, windowRow, windowsBox(windows, health));
   show("questions", view.questions, taskRow);
-  show("grants", view.grants, grantRow, endBox(view.grants));
+  show("grants", view.grants, grantRow, grantsBox(view.grants, health));
   show("invites", view.campaigns, campaignRow);
   show("waits", view.waits, taskRow);
   render(state.said(view), $("said"));

@@ -7,7 +7,8 @@ from typing import Any
 
 from airflow.sdk import DAG, Param
 
-from airflow_provider_workspace.operators.access import WorkspaceEndAccessOperator, WorkspaceGrantAccessOperator
+from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
+from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 
 GRANT: dict[str, Any] = {
     "task_id": "grant",
@@ -25,5 +26,5 @@ with DAG("grant", schedule=None, params=PARAMS):
 with DAG("grant_approved", schedule=None, params=PARAMS):
     WorkspaceGrantAccessOperator(**GRANT, require_approval=True)
 
-with DAG("end_access", schedule=timedelta(seconds=10), catchup=False, max_active_runs=1):
-    WorkspaceEndAccessOperator(task_id="end", protected=["olive.owner@example.com"], retries=0)
+with DAG("workspace_sweep", schedule=timedelta(seconds=10), catchup=False, max_active_runs=1):
+    WorkspaceSweepOperator(task_id="sweep", protected=["olive.owner@example.com"], retries=0)

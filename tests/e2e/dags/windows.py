@@ -9,7 +9,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, BaseNotifier, Context, task, task_group
 
-from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
+from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.task_groups import maintenance_window
 
 FIRST = "0190c0de-0000-4000-8000-0000000000e1"
@@ -90,4 +90,4 @@ with DAG("window_dag_paused", schedule=None), maintenance_window(batch_export_id
     long()
 
 with DAG("window_sweep", schedule=None):
-    WorkspaceResumeAbandonedExportsOperator(task_id="sweep", retries=0)
+    WorkspaceSweepOperator(task_id="sweep", retries=0)

@@ -14,7 +14,7 @@ from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
 )
-from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
+from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor
 from airflow_provider_workspace.task_groups import maintenance_window
 
@@ -81,5 +81,5 @@ with DAG("wait_for_people", schedule=None):
         task_id="settled", emails=["liv.invited@example.com"], deferrable=True, poke_interval=60
     )
 
-with DAG("resume_abandoned_exports", schedule=None):
-    WorkspaceResumeAbandonedExportsOperator(task_id="sweep", retries=0)
+with DAG("workspace_sweep", schedule=None):
+    WorkspaceSweepOperator(task_id="sweep", retries=0)

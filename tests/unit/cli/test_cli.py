@@ -267,7 +267,7 @@ def test_the_sandbox_command_starts_and_stops(tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
-def test_windows_lists_leases_and_resumes_abandoned_exports(
+def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: PLR0915 - each command starts Airflow
     airflow: Airflow,
     airflow_cli: AirflowCli,
     migrated_database: Path,
@@ -310,10 +310,16 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     window = "nightly / gone / window.close"
     run = airflow("workspace", "resume", export_id)
     assert run.returncode == 1
-    assert f"Run '{COMMAND} windows --resume', which" in run.stderr
+    assert f"Run '{COMMAND} sweep', which" in run.stderr
     assert f"delete the Variable '{key}' first" in run.stderr
     assert f"The window {window} holds batch export {export_id}. Nothing was sent." in run.stderr
-    run = airflow("workspace", "windows", "--resume")
+    assert airflow("workspace", "windows", "--resume").returncode == 2
+    run = airflow("workspace", "sweep", "--dry-run", "--kinds", "windows")
+    assert run.returncode == 1, "unreadable leases are left"
+    plan = f"Would close window {window} (abandoned: its run is gone), which holds {export_id}."
+    assert plan in run.stdout, run.stderr
+    assert effects(sandbox) == ["pause_batch_export"]
+    run = airflow("workspace", "sweep")
     assert run.returncode == 1, run.stderr
     assert f"Window {window} (abandoned: its run is gone): resumed {export_id}; seen running {export_id}." in run.stdout
     assert effects(sandbox) == ["pause_batch_export", "unpause_batch_export"]
@@ -322,13 +328,14 @@ def test_windows_lists_leases_and_resumes_abandoned_exports(
     assert run.stdout.endswith(f"Resumed batch export {other}.\n")
     for name in broken:
         assert airflow("variables", "delete", name).returncode == 0
-    run = airflow("workspace", "windows", "--resume")
-    assert (run.returncode, run.stdout.startswith(NO_WINDOW)) == (0, True), run.stderr
+    run = airflow("workspace", "sweep")
+    assert (run.returncode, run.stdout.splitlines()[-1]) == (0, "Nothing is due."), run.stderr
+    assert NO_WINDOW in airflow("workspace", "windows").stdout
     assert sum(request["path"].endswith("/unpause/") for request in sandbox.requests()) == 2
     assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr
 
 
-def test_grants_lists_access_for_a_while_and_ends_it(
+def test_grants_lists_access_for_a_while_and_the_sweep_ends_it(
     airflow: Airflow,
     airflow_cli: AirflowCli,
     migrated_database: Path,
@@ -362,16 +369,23 @@ def test_grants_lists_access_for_a_while_and_ends_it(
         f"{noah}  {since} 2999-01-01T00:00:00Z, then 1  asked by ruth: audit",
     ]
     assert run.returncode == 2, run.stderr
-    run = airflow("workspace", "grants", "--end", "--protected", mina)
+    run = airflow("workspace", "sweep", "--protected", mina)
     assert (run.returncode, "Set level 1 by hand, or delete the Variable" in run.stderr) == (1, True)
-    run = airflow("workspace", "grants", "--end", "-o", "json")
+    assert "grants: " in run.stderr
+    run = airflow("workspace", "sweep", "--dry-run")
+    assert (run.returncode, f"Would end: {mina}: member {mina}: level: 8 -> 1" in run.stdout) == (0, True), run.stderr
+    run = airflow("workspace", "sweep", "--kinds", "grants", "-o", "json")
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout[run.stdout.index("{\n") :])
-    assert [one["user_email"] for name in ("ended", "grants") for one in found[name]] == [mina, noah]
+    assert ([row["user_email"] for row in found["grants"]["ended"]], found["grants"]["active"]) == ([mina], 1)
+    assert list(found) == ["grants"]
+    assert noah in airflow("workspace", "grants").stdout
     assert effects(sandbox) == ["update_member"] * 2
     assert airflow("variables", "set", key, "{").returncode == 0
     run = airflow("workspace", "grants")
     assert (run.returncode, f"delete it: '{key}', " in run.stdout) == (1, True)
+    run = airflow("workspace", "sweep")
+    assert (run.returncode, f"delete it: '{key}', " in run.stderr) == (1, True)
 
 
 @pytest.mark.per_airflow

@@ -14,7 +14,8 @@ from airflow.sdk.execution_time import task_runner
 
 from airflow_provider_workspace.errors import WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators.access import WorkspaceEndAccessOperator, WorkspaceGrantAccessOperator
+from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
+from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, say, writes
@@ -56,7 +57,7 @@ def give(*arguments: Any, run_id: str = "run", try_number: int = 1, store: Any =
 
 
 def end(**arguments: Any) -> Any:
-    return WorkspaceEndAccessOperator(task_id="end", **arguments).execute({})
+    return WorkspaceSweepOperator(task_id="sweep", kinds=["grants"], **arguments).execute({})["grants"]
 
 
 def keys(notes: Variables) -> list[str]:

@@ -26,7 +26,7 @@ from airflow_provider_workspace.operators.members import (
     WorkspaceSyncMembersOperator,
 )
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
-from airflow_provider_workspace.operators.window_closing import WorkspaceResumeAbandonedExportsOperator
+from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceDomainVerifiedSensor
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
@@ -60,13 +60,15 @@ INVALID: list[tuple[type[Any], str, list[Any], str]] = [
     (WorkspacePauseBatchExportOperator, "body", [{"batch_export_id": "x"}], "Pass batch_export_id=…: body holds"),
     (WorkspacePauseBatchExportOperator, "body", [{"self": 1}], "body holds 'self'"),
     (WorkspaceListMembersOperator, "fields", [5, [5], [None], {"a": 1}, b"ab"], "fields must be a list of texts"),
+    (WorkspaceSweepOperator, "kinds", ["exports", ["windows", "leases"]], "kinds is |; expected 'windows' or 'grants'"),
+    (WorkspaceSweepOperator, "kinds", [[], "[]"], "kinds is empty; expected 'windows' or 'grants'"),
     (WorkspaceListMembersOperator, "fields", ["", ["level", " "], ("None",)], "Check the task that fields comes from"),
     *(
         (cls, name, ["", "None", "maybe", "2", [True]], f"{name} must be true or false, not |{name} comes from: ")
         for cls, name in (
             (WorkspaceDeleteMemberOperator, "is_dry_run"),
             (WorkspaceListMembersOperator, "count_only"),
-            (WorkspaceResumeAbandonedExportsOperator, "fail_if_any"),
+            (WorkspaceSweepOperator, "fail_if_any"),
             (WorkspaceDomainVerifiedSensor, "deferrable"),
             (WorkspaceDomainVerifiedSensor, "ask_verification"),
         )

@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotAppliedError, WorkspaceRequestError
+from airflow_provider_workspace.errors import (
+    WorkspaceError,
+    WorkspaceInputError,
+    WorkspaceNotAppliedError,
+    WorkspaceRequestError,
+)
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
@@ -281,7 +286,7 @@ def test_each_window_of_a_sweep_stands_for_itself(airflow: Airflow, monkeypatch:
     for run_id in "abc":
         airflow.end(run_id, "its run is over")
     show(SystemExit(3))
-    with pytest.raises(WorkspaceRequestError, match=f"(?s)STILL PAUSED.*{FIRST}.*resumed {SECOND}; seen unknown"):
+    with pytest.raises(WorkspaceError, match=f"(?s)STILL PAUSED.*{FIRST}.*resumed {SECOND}; seen unknown"):
         sweep()
     assert [paused(export) for export in (FIRST, SECOND, THIRD)] == [True, False, False]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceRequestError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
 from airflow_provider_workspace.operators.windows import lease_registry
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
@@ -437,7 +437,7 @@ def test_a_window_warns_if_there_is_no_sweep(airflow: Airflow, capsys: pytest.Ca
     airflow.end("abandoned", "its run is gone")
     Window(FIRST, run_id="first").open()
     said = capsys.readouterr().out
-    assert "Add a Dag with WorkspaceResumeAbandonedExportsOperator" in said
+    assert "Add a Dag with WorkspaceSweepOperator" in said
     assert f"(abandoned: its run is gone) may have paused {SECOND} at" in said
     sweep(fail_if_any=False)
     Window(FIRST, run_id="second").open()
@@ -481,7 +481,7 @@ def test_an_edited_lease_ends_resumed_or_named(sandbox: SandboxServer, airflow: 
         opened(export, run_id=run_id)
         airflow.end(run_id, "its run is over")
     airflow.edit(next(key for key in airflow.lease_keys() if FIRST in key), **{name: value})
-    with pytest.raises((AirflowFailException, WorkspaceRequestError), match=f"resumed {SECOND}|STILL PAUSED") as said:
+    with pytest.raises((AirflowFailException, WorkspaceError), match=f"resumed {SECOND}|STILL PAUSED") as said:
         sweep()
     assert history(sandbox, SECOND) == ["pause", "unpause"]
     assert history(sandbox, FIRST) == ["pause", "unpause"] or FIRST in str(said.value)

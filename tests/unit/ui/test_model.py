@@ -107,7 +107,7 @@ SWEEPS = [
     task("sweep", "success", dag_run_id=run_id, run_after=iso(NOW - ago), end_date=iso(NOW - ago + 1))
     for run_id, ago in (("scheduled__3", 660), ("manual__9", 700), ("scheduled__2", 960), ("scheduled__1", 4560))
 ]
-SWEEP_DAG = "resume_abandoned_exports"
+SWEEP_DAG = "workspace_sweep"
 NO_DAG = f"No sweep can be started from here: add the Dag {SWEEP_DAG}."
 
 

@@ -110,7 +110,7 @@ def test_the_page_uses_the_keys_that_the_package_writes() -> None:
 
 
 def test_the_page_names_existing_sensors_and_operators() -> None:
-    from airflow_provider_workspace.operators import invites, members, organization, window_closing
+    from airflow_provider_workspace.operators import invites, members, organization, sweep
     from airflow_provider_workspace.sensors import workspace
 
     model = (STATIC / "model.js").read_text()
@@ -122,6 +122,6 @@ def test_the_page_names_existing_sensors_and_operators() -> None:
     assert sensors == set(re.findall(r"Workspace\w+Sensor", model))
     operators = set(re.findall(r"Workspace\w+Operator", model))
     assert operators
-    modules = (invites, members, organization, window_closing)
+    modules = (invites, members, organization, sweep)
     for name in operators:
         assert any(hasattr(module, name) for module in modules), name

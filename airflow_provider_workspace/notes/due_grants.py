@@ -1,0 +1,36 @@
+"""Grants that are over, as the sweep ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.notes.due import Ended
+from airflow_provider_workspace.notes.ending import end_grants
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.notes.grants import GrantRegistry
+
+
+@dataclass(frozen=True)
+class OverdueGrants:
+    """
+    Grants that are over.
+
+    :param protected: rows or addresses of people who are never removed or lowered
+    """
+
+    registry: GrantRegistry
+    protected: Collection[Any] = ()
+    kind: str = "grants"
+
+    def end_due(self, *, dry_run: bool) -> Ended:
+        """End them; a dry run reports what would be left, and that is no error."""
+        report, error = end_grants(self.registry, self.protected, dry_run=dry_run)
+        verb = "Would end" if dry_run else "Ended"
+        lines = [f"{verb}: {grant['user_email']}: {grant['done']}" for grant in report["ended"]]
+        if dry_run:
+            lines += [f"Would not end: {grant['user_email']}: {grant['why']}" for grant in report["left"]]
+            error = None
+        return Ended(self.kind, report, lines, error=error, is_left=bool(report["left"]))

@@ -1,0 +1,99 @@
+"""
+The sweep: one task that ends what is due.
+
+A Dag with it, scheduled every few minutes, serves all windows, grants and connections of an Airflow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.operators.arguments import ROWS, SWITCH, Arg, arg, choices
+from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.notes.due import Due, Ended
+
+# What has an end, in the order in which it is swept: exports that stay paused lose data.
+KINDS = ("windows", "grants")
+
+
+class WorkspaceSweepOperator(WorkspaceWriteOperator):
+    """
+    End what is due: maintenance windows that Airflow cannot close, and temporary access that is over.
+
+    Scopes ``batch_export:write`` for windows, ``organization_member:write`` and ``organization_member:read`` for
+    grants. Each window and each grant names its connection. What goes wrong with one kind, one connection or one person
+    stops no other, and fails the task at its end.
+
+    - **Windows**: resumes the batch exports of abandoned ones. A window is abandoned if its run is over or deleted, if
+      its closing task was skipped, removed or has failed, if it is overdue, or if its work has ended and its closing
+      task has not begun five minutes later. A window at work is never closed, and an export that another window holds
+      stays paused.
+    - **Grants**: levels go back to what they were before, who was no member is removed, and open invites are withdrawn;
+      then the lists are read again. A level that somebody changed meanwhile is left.
+
+    The result has an entry for each kind, ``{"windows": {"windows": [{"window", "state", "why", "resumed", "held",
+    "failed", …}], "unreadable": {variable: error}}, "grants": {"ended": [...], "left": [...], "active": number}}``. A
+    task that fails pushes the same; a kind that could not be read is not in it.
+
+    :param kinds: what to end: ``windows``, ``grants`` or both
+    :param protected: rows or addresses of members who are never lowered or removed, such as the owner of the
+        connection's API key; if the access of one of them is over, the task fails and says so
+    :param fail_if_any: whether the task fails after it has closed a window, so that its notifiers are called: the
+        exports were paused for too long. Otherwise the log has a warning
+    """
+
+    resource_kind = "batch_export"
+    has_own_dry_run = True
+    kinds: Arg[Sequence[str]] = arg(choices(*KINDS), default=KINDS)
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(ROWS, default=())
+    fail_if_any: Arg[bool] = arg(SWITCH, default=True)
+
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each note names its connection
+        from airflow_provider_workspace.notes.due import end_all, failure_of, reports_of
+
+        ends = end_all(self.due(), dry_run=self.is_dry_run)
+        for ended in ends:
+            self.log_end(ended)
+        reports = reports_of(ends, dry_run=self.is_dry_run)
+        failure = failure_of(ends)
+        alarms = [f"{ended.kind}: {ended.alarm}" for ended in ends if ended.alarm]
+        if self.fail_if_any and alarms:
+            self.push_reports(reports)
+            # Not for a retry, which would find the windows closed, and succeed.
+            raise AirflowFailException("\n".join([*alarms, str(failure or "")]).strip())
+        if failure:
+            self.push_reports(reports)
+            raise failure
+        return reports
+
+    def due(self) -> list[Due]:
+        """Return what to end, in order."""
+        from airflow_provider_workspace.notes.due_grants import OverdueGrants
+        from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry
+        from airflow_provider_workspace.operators.windows import lease_registry
+        from airflow_provider_workspace.windows.sweep import AbandonedWindows
+
+        due: list[Due] = []
+        if "windows" in self.kinds:
+            identity, try_number = self.try_identity()
+            due.append(AbandonedWindows(lease_registry(), f"{identity}#{try_number}"))
+        if "grants" in self.kinds:
+            due.append(OverdueGrants(GrantRegistry(VARIABLES), self.protected))
+        return due
+
+    def log_end(self, ended: Ended) -> None:
+        """Log what became of a kind; an error, and an alarm that fails the task, are in its exception."""
+        if ended.alarm and not self.fail_if_any:
+            self.log.warning("%s: %s", ended.kind, ended.alarm)
+        elif not ended.error:
+            self.log.info("%s: %s", ended.kind, "\n".join(ended.lines) or "nothing is due.")
+
+    def push_reports(self, reports: Mapping[str, Any]) -> None:
+        """Push the result of a task that fails."""
+        if "ti" in self._context:
+            self._context["ti"].xcom_push(key="return_value", value=reports)

@@ -1,0 +1,42 @@
+"""
+End what is due: abandoned maintenance windows, and temporary access that is over. Add this Dag once to each Airflow.
+
+A window closes itself, also after failed work, as long as Airflow runs its tasks. Airflow does not run them if the Dag
+was paused, edited or deleted meanwhile, or if its `dagrun_timeout` is over. This Dag finds such windows and resumes
+their exports. It also lowers or removes the people whose grants have ended, and reads back what the service says.
+
+If it finds an abandoned window, or cannot end something, **its run fails and names it**: add your notifier as its
+`on_failure_callback`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import dag
+
+from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
+
+
+@dag(
+    schedule=timedelta(minutes=5),
+    catchup=False,
+    max_active_runs=1,
+    tags=["workspace", "example"],
+    doc_md=__doc__,
+)
+def workspace_sweep() -> None:
+    """Sweep over all windows and grants."""
+    # [START howto_workspace_sweep]
+    WorkspaceSweepOperator(
+        task_id="sweep",
+        task_display_name="End what is due",
+        doc_md="Closes abandoned windows and ends access. **Fails** if a window was abandoned, or something is left.",
+        protected=["olive.owner@example.com"],  # whose API key the connection holds
+        retries=2,
+        retry_delay=timedelta(seconds=30),
+    )
+    # [END howto_workspace_sweep]
+
+
+workspace_sweep()

@@ -108,7 +108,7 @@ def main() -> int:
         message = f"[{problem}] {text}"
         wrong += [
             f"'{pasted}' does not find the section of its problem first."
-            for pasted in (LINE.format(message), message[:CUT])
+            for pasted in (problem, LINE.format(message), message[:CUT])
             if engine.call("section", pasted) != f"errors#{problem}"
         ]
     # Told, and no failure: a message that is worded anew may be found by its beginning alone.

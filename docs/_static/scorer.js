@@ -51,7 +51,8 @@ var wordsOf = (text) => {
   const perform = Search._performSearch;
   Search._performSearch = (query, ...parsed) => {
     const found = perform(query, ...parsed), { alltitles, docnames, filenames } = Search._index;
-    const names = [...query.toLowerCase().matchAll(/\[(?:\S*#)?([a-z]+(?:-[a-z]+)+)\]/g)].map((match) => match[1]);
+    const named = query.toLowerCase().trim().matchAll(/(?:^|\[(?:\S*#)?)([a-z]+(?:-[a-z]+)+)(?:\]|$)/g);
+    const names = [...named].map((match) => match[1]);
     const title = names.find((name) => Object.hasOwn(alltitles, name));
     for (const [file, id] of alltitles[title] ?? [])
       found.push([docnames[file], title, "#" + id, null, 1000, filenames[file], "title"]);

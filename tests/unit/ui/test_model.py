@@ -367,6 +367,8 @@ ERROR = {"event": "Task failed with exception", "level": "error"}
     [
         ([{**ERROR, "error_detail": [{"exc_type": "OSError", "exc_value": "No space left"}]}, ERROR],
          "No space left (OSError)"),
+        ([{**ERROR, "error_detail": [{"exc_type": "AirflowFailException", "exc_value": "[file-exists] It exists"}]}],
+         "[file-exists] It exists (AirflowFailException)"),
         ([{**ERROR, "error_detail": [{"exc_type": "KeyboardInterrupt", "exc_value": ""}]}], "KeyboardInterrupt"),
         ([{"event": "begins", "level": "info"}, {"event": "killed", "level": "error"}], "killed"),
         ([{"event": "begins"}], "the log names no reason"),

@@ -64,7 +64,9 @@ class AirflowOrganizationReader:
     def find_dashboard(self, project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
         from airflow_provider_workspace.notes.task_state import TaskState
 
-        return self._registry(project, project_id, entry, TaskState({}, dry_run=True), self._store).find(self.client)
+        no_memory = TaskState({}, dry_run=True)
+        registry = self._registry(project, project_id, entry, no_memory, self._store)
+        return registry.find(self.client)
 
     def create_dashboard(self, project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState) -> None:
         registry = self._registry(project, create.project_id, entry, memory)
@@ -81,9 +83,9 @@ class AirflowOrganizationReader:
     ) -> DashboardRegistry:
         from airflow_provider_workspace.notes.dashboards import DashboardIdentity, DashboardRegistry, variable_key
 
-        base_url, organization_id = self.client.settings.base_url, self.organization_id
-        identity = DashboardIdentity(base_url, str(project_id), organization_id, entry.name)
-        key = variable_key(organization_id, project, entry)
+        base_url = self.client.settings.base_url
+        identity = DashboardIdentity(base_url, str(project_id), self.organization_id, entry.name)
+        key = variable_key(self.organization_id, project, entry)
         return DashboardRegistry(key, identity, memory, self._owner, variables)
 
     def window_of(self, export_id: str) -> str:
@@ -92,7 +94,8 @@ class AirflowOrganizationReader:
         if self._store is None:
             return ""
         key = export_key(self.client.settings.base_url, self.organization_id, export_id)
-        return ", ".join(LeaseRegistry(self._store).windows_holding(key))
+        windows = LeaseRegistry(self._store).windows_holding(key)
+        return ", ".join(windows)
 
     def file_at(self, path: str) -> Any:
         from airflow_provider_workspace.files.storage import file_at

@@ -82,7 +82,11 @@ class InvitesReport:
     def summary(self) -> str:
         """Return one line for the log."""
         counts = self.counts
-        numbers = [f"{counts[status]} {status.replace('_', ' ')}" for status in STATUSES if counts[status]]
+        numbers: list[str] = []
+        for status in STATUSES:
+            if counts[status]:
+                label = status.replace("_", " ")
+                numbers.append(f"{counts[status]} {label}")
         left = self.rows - len(self._entries)  # without a result yet
         if left:
             numbers.append(f"{left} left")
@@ -125,7 +129,8 @@ def name_entries(entries: list[Entry]) -> str:
     rows: list[str] = []
     for entry in entries[:MAX_NAMED]:
         email = entry.email or "no address"
-        rows.append(f"row {entry.row} ({email}): {entry.reason.rstrip('.')}")
+        reason = entry.reason.rstrip(".")
+        rows.append(f"row {entry.row} ({email}): {reason}")
     if len(entries) > MAX_NAMED:
         rows.append(f"and {len(entries) - MAX_NAMED} more")
     return "; ".join(rows) + "."

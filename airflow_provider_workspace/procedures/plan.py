@@ -112,17 +112,27 @@ class Change:
     @property
     def lowers(self) -> bool:
         """Whether a member gets a lower level."""
-        return isinstance(self.operation, UpdateMember) and self.after["level"] < self.before["level"]
+        return self._level_step < 0
 
     @property
     def raises(self) -> bool:
         """Whether a member gets a higher level."""
-        return isinstance(self.operation, UpdateMember) and self.after["level"] > self.before["level"]
+        return self._level_step > 0
+
+    @property
+    def _level_step(self) -> int:
+        """By how much the level of a member rises; 0 if no member's level changes."""
+        if not isinstance(self.operation, UpdateMember):
+            return 0
+        step: int = self.after["level"] - self.before["level"]
+        return step
 
     @property
     def takes_from_person(self) -> bool:
         """Whether a person loses access to the organization: a member, an open invite, or a part of their level."""
-        return self.lowers or (self.removes and self.part == "members")
+        if self.part != "members":
+            return False
+        return self.removes or self.lowers
 
     def send(self, client: WorkspaceClient, memory: Any = None) -> object:
         """
@@ -257,10 +267,12 @@ class ApprovedPlan:
             raise errors.WorkspaceInputError(f"{expected}, not {errors.shown(value)}")
         planned_for = value.get("planned_for")
         rows = value.get("changes")
-        if not isinstance(planned_for, str) or not isinstance(rows, list) or not all(map(_has_digest, rows)):
+        if not isinstance(planned_for, str) or not isinstance(rows, list):
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these")
-        digests = [row["digest"] for row in rows]
-        return cls(planned_for, frozenset(digest for digest in digests if digest is not None))
+        if not all(_has_digest(row) for row in rows):
+            raise errors.WorkspaceInputError(f"{expected}, not a mapping without these")
+        digests = {row["digest"] for row in rows}
+        return cls(planned_for, frozenset(digests - {None}))
 
 
 def _has_digest(row: object) -> bool:
@@ -483,9 +495,9 @@ def apply(
     if len(refused) < MAX_REFUSALS:
         _invite(plan, invite)
     if refused:
-        reasons = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
-        message = f"The service refused {len(refused)} changes. {'; '.join(reasons)}"
-        raise WorkspaceSyncIncompleteError(message, refused.values())
+        lines = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
+        reasons = "; ".join(lines)
+        raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {reasons}", refused.values())
     _check_applied(client, plan, plan_again)
 
 
@@ -556,8 +568,9 @@ def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[],
 
     def is_done() -> bool:
         nonlocal left
-        pending = {(change.part, change.name) for change in plan_again().changes if change.action in PENDING}
-        left = {key: change for key, change in left.items() if key in pending}
+        pending = [change for change in plan_again().changes if change.action in PENDING]
+        keys = {(change.part, change.name) for change in pending}
+        left = {key: change for key, change in left.items() if key in keys}
         return not left
 
     try:
@@ -573,7 +586,8 @@ def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[],
             reason = f"the service {answer}, but does not show the change"
             plan.outcomes[change] = ChangeResult("refused", reason)
         names = [f"{change.action} {change.name}" for change in left.values()]
-        error.args = (f"Not done: {', '.join(names[:MAX_LINES])}. {error}",)
+        named = ", ".join(names[:MAX_LINES])
+        error.args = (f"Not done: {named}. {error}",)
         raise
 
 
@@ -593,7 +607,9 @@ def parse_limit(value: object, members: int = 0) -> LossLimit:
         raise ValueError("expected a whole number, a share such as '50%', both as in '10 or 30%', or None for any")
     number, share = found.groups()
     losses = int(number) if number else math.inf
-    people = max(1, members * int(share) // 100) if share else math.inf
+    people = math.inf
+    if share:
+        people = max(1, members * int(share) // 100)
     return LossLimit(losses, people)
 
 

@@ -249,6 +249,26 @@ def test_the_digests_of_a_plan_are_those_of_earlier_releases() -> None:
     ]
 
 
+def test_a_change_says_what_it_takes_from_a_person() -> None:
+    planned = plan(
+        [ADA, {"email": "kim@example.com", "level": 1}, "new@example.com"],
+        *(member(), member("kim@example.com", 8), member("old@example.com"), invite("lin@example.com")),
+    )
+    domain = Change("remove", "domains", "domain b.example")
+    asked = {
+        change.name: (change.removes, change.lowers, change.raises, change.takes_from_person)
+        for change in (*planned.changes, domain)
+    }
+    assert asked == {
+        "invite lin@example.com": (True, False, False, True),
+        "member old@example.com": (True, False, False, True),
+        "member ada@example.com": (False, False, True, False),
+        "member kim@example.com": (False, True, False, True),
+        "invite new@example.com": (False, False, False, False),
+        "domain b.example": (True, False, False, False),
+    }
+
+
 def test_only_leavers_are_removed() -> None:
     planned = plan(
         [],

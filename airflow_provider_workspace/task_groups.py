@@ -289,12 +289,12 @@ def workspace_organization(
     )
     def report(parts: list[Mapping[str, Any]]) -> dict[str, int]:
         """Log what the run changed."""
-        from airflow_provider_workspace.procedures.plan import summarize
+        from airflow_provider_workspace.procedures.plan import ChangeRow, summarize
 
-        changes = [change for part in parts for change in part["changes"]]
+        rows = [ChangeRow.from_dict(change) for part in parts for change in part["changes"]]
         tables = [f"{name}: {part['table']}" for name, part in zip(STEPS, parts, strict=True) if part["changes"]]
-        print(summarize(changes, applied=True), *tables, sep="\n")  # noqa: T201 - the log of the task
-        return {action: sum(change["action"] == action for change in changes) for action in parts[0]["counts"]}
+        print(summarize(rows, applied=True), *tables, sep="\n")  # noqa: T201 - the log of the task
+        return {action: sum(row.action == action for row in rows) for action in parts[0]["counts"]}
 
     @task_group(group_id=group_id, tooltip="Make an organization match its file")
     def organization_group(file: Any, organization: Any, workspace_conn_id: Any) -> None:

@@ -34,28 +34,45 @@ class Planned:
 
 
 def _table(plans: Sequence[Planned], _: Mapping[str, str]) -> Iterator[str]:
-    for one in plans:
-        yield f"Organization {visible(one.organization)} ({one.file}): {one.plan.table()}"
+    for planned in plans:
+        yield f"Organization {visible(planned.organization)} ({planned.file}): {planned.plan.table()}"
 
 
 def _json(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[str]:
-    found: dict[str, Any] = {file: {"error": error} for file, error in errors.items()}
-    for one in plans:
-        name = f"{one.organization} ({one.file})" if one.organization in found else one.organization
-        found[name] = one.plan.to_dict()
-    yield json.dumps(found, indent=2)
+    results: dict[str, dict[str, Any]] = {}
+    for file, error in errors.items():
+        results[file] = {"error": error}
+    for planned in plans:
+        name = planned.organization
+        if name in results:
+            name = f"{name} ({planned.file})"
+        results[name] = planned.plan.to_dict()
+    yield json.dumps(results, indent=2)
 
 
 def _markdown(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[str]:
     """Yield a table for each organization, for a comment."""
-    lines = [f"**Error** in {code(file)}: {code(error)}\n" for file, error in errors.items()]
-    for one in plans:
-        lines.append(f"### {code(one.organization)} in {code(one.file)}\n\n{one.plan.summary()}\n")
-        rows = [(each.action, code(visible(each.name)), code(each.notes)) for each in one.plan.changes]
-        if rows:
-            lines += [*table(("action", "what", "how"), rows, write=str), ""]
+    lines: list[str] = []
+    for file, error in errors.items():
+        lines.append(f"**Error** in {code(file)}: {code(error)}\n")
+    for planned in plans:
+        lines += _markdown_section(planned)
     text = "\n".join(lines).rstrip()
-    yield text if len(text) <= MAX_COMMENT else text[: text.rindex("\n", 0, MAX_COMMENT)] + CUT
+    if len(text) > MAX_COMMENT:
+        last_line_end = text.rindex("\n", 0, MAX_COMMENT)
+        text = text[:last_line_end] + CUT
+    yield text
+
+
+def _markdown_section(planned: Planned) -> list[str]:
+    """Return the heading, the numbers and the table of one organization."""
+    heading = f"### {code(planned.organization)} in {code(planned.file)}"
+    lines = [f"{heading}\n\n{planned.plan.summary()}\n"]
+    changes = planned.plan.changes
+    if not changes:
+        return lines
+    rows = [(change.action, code(visible(change.name)), code(change.notes)) for change in changes]
+    return [*lines, *table(("action", "what", "how"), rows, write=str), ""]
 
 
 FORMATS: dict[str, Callable[[Sequence[Planned], Mapping[str, str]], Iterator[str]]] = {

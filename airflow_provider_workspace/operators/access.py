@@ -88,7 +88,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if self.is_dry_run:
             return plan.to_dict()
         if own is None:
-            approved_by = str((self._granted() or {}).get("by", ""))
+            approval = self._approval()
+            approved_by = approval.by if approval else ""
             grant = self.draft(hook).model_copy(update={"then": then, "approved_by": approved_by})
             registry.store.add(grant.key, grant.model_dump_json(exclude_none=True))
             state.begin(NOTED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,7 +21,35 @@ if TYPE_CHECKING:
 
 REJECT = "Reject"
 # Key of the approval in the task state.
-GRANT = "airflow_provider_workspace_approved"
+APPROVAL = "airflow_provider_workspace_approved"
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """
+    What a person approved.
+
+    :param plan: digest of the plan in the question
+    :param changes: digests of its changes
+    :param by: who approved it
+    :param at: when, as Airflow shows it
+    :param max_tries: the number of tries of the task then, which increases each time it is cleared; ``None`` if not
+        known
+    """
+
+    plan: str
+    changes: list[str]
+    by: str
+    at: str
+    max_tries: int | None
+
+    @classmethod
+    def read(cls, value: Any) -> Approval | None:
+        """Read what the task state holds; ``None`` if that is no approval."""
+        names = {field.name for field in fields(cls)}
+        if not isinstance(value, Mapping) or value.keys() != names:
+            return None
+        return cls(**value)
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
@@ -54,7 +83,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         """Ask for approval, or do what was approved."""
         result = super().execute(context)
         if self.require_approval:
-            self._grant.forget()
+            self._approval_state.forget()
         return result
 
     def execute_approved(self, context: Context, event: Mapping[str, Any], plan: str, changes: list[str]) -> Any:
@@ -86,7 +115,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             )
         self.log.info("%s approved plan %s.", who, plan)
         at = str(event.get("responded_at"))
-        self._grant.write({"plan": plan, "changes": changes, "by": who, "at": at, "max_tries": self._max_tries})
+        approval = Approval(plan=plan, changes=changes, by=who, at=at, max_tries=self._max_tries)
+        self._approval_state.write(asdict(approval))
         return self.execute(context)
 
     def await_approval(self, subject: str, plan: Plan, report: object = None) -> None:
@@ -103,52 +133,62 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
         if not self.require_approval or self.is_dry_run or not any(change.sends for change in plan.changes):
             return
-        granted = self._granted()
-        if granted is None:
-            digests = filter(None, (change.approval_digest(plan.planned_for) for change in plan.changes))
-            self._ask(subject, plan.table(), sorted(digests), report)
+        approval = self._approval()
+        if approval is None:
+            self._ask(subject, plan, report)
         cure = (
-            f"Start a new run to have the plan approved as it is now, instead of plan {granted['plan']}, which "
-            f"{granted['by']} approved"
+            f"Start a new run to have the plan approved as it is now, instead of plan {approval.plan}, which "
+            f"{approval.by} approved"
         )
         try:
-            plan.check_approved(granted["changes"], cure)
+            plan.check_approved(approval.changes, cure)
         except WorkspaceInputError:
-            self.task_state.forget()  # first: without a grant it forgets nothing
-            self._grant.forget()
+            self.task_state.forget()  # first: without an approval it forgets nothing
+            self._approval_state.forget()
             raise
         if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
-            self._context["ti"].xcom_push(key="approved", value={name: granted[name] for name in ("plan", "by", "at")})
+            approved = {"plan": approval.plan, "by": approval.by, "at": approval.at}
+            self._context["ti"].xcom_push(key="approved", value=approved)
 
     @property
     def task_state(self) -> TaskState:
         """The state of the task across its tries; empty until the plan is approved."""
         from airflow_provider_workspace.notes.task_state import TaskState
 
-        asks = self.require_approval and self._granted() is None
+        asks = self.require_approval and self._approval() is None
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
-    def _ask(self, subject: str, plan: str, digests: list[str], report: object) -> NoReturn:
+    def _ask(self, subject: str, plan: Plan, report: object) -> NoReturn:
         from airflow_provider_workspace.procedures.plan import make_digest
 
+        digests = sorted(row.digest for row in plan.rows() if row.digest is not None)
         name = make_digest(digests)[-8:]
-        form = {"options": [_approve_option(name), REJECT], "params": {}}
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
-        told, wait = {"plan": name, "changes": digests}, (self.approvers or [], self.approval_timeout, self.notifiers)
-        body = question(plan, name, len(digests), report)
-        ask_and_wait(self, self._context, wait, f"plan {name} approved", told, subject=subject, body=body, **form)
+        ask_and_wait(
+            self,
+            self._context,
+            (self.approvers or [], self.approval_timeout, self.notifiers),
+            f"plan {name} approved",
+            {"plan": name, "changes": digests},
+            subject=subject,
+            body=question(plan.table(), name, len(digests), report),
+            options=[_approve_option(name), REJECT],
+            params={},
+        )
 
-    def _granted(self) -> Mapping[str, Any] | None:
+    def _approval(self) -> Approval | None:
         """Return the approval; ``None`` if there is none since the task was cleared last."""
-        grant = self._grant.read()
-        return grant if isinstance(grant, Mapping) and grant.get("max_tries") == self._max_tries else None
+        approval = Approval.read(self._approval_state.read())
+        if approval is None or approval.max_tries != self._max_tries:
+            return None
+        return approval
 
     @property
-    def _grant(self) -> TaskState:
+    def _approval_state(self) -> TaskState:
         """The task state with the approval."""
         from airflow_provider_workspace.notes.task_state import TaskState
 
-        return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=GRANT)
+        return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=APPROVAL)
 
     @property
     def _max_tries(self) -> int | None:
@@ -199,8 +239,11 @@ def question(plan: str, name: str, changes: int, report: object = None) -> str:
     lines = plan.replace("```", "'''").split("\n")
     shown = fit(lines)
     hidden = len(lines) - len(shown)
-    where = f"in the log of the task{f' and in {report}' if report else ''}"
-    rest = [f"**{hidden} of {len(lines)} lines are not shown here.** Read them {where}.", ""] if hidden else []
-    also = ", also those that are not shown" if hidden else ""
-    cure = f"**Approve** sends what is in this plan ({changes} changes, plan {name}{also}) and nothing else. "
-    return "\n".join(["```text", *shown, "```", "", *rest, f"{cure}**Reject** sends nothing."])
+    body = ["```text", *shown, "```", ""]
+    approved = f"{changes} changes, plan {name}"
+    if hidden:
+        where = f"in the log of the task and in {report}" if report else "in the log of the task"
+        body += [f"**{hidden} of {len(lines)} lines are not shown here.** Read them {where}.", ""]
+        approved += ", also those that are not shown"
+    body.append(f"**Approve** sends what is in this plan ({approved}) and nothing else. **Reject** sends nothing.")
+    return "\n".join(body)

@@ -15,7 +15,9 @@ from airflow_provider_workspace.operators.crud import WorkspaceDeleteOperator, W
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
+    from airflow_provider_workspace.errors import WorkspaceNotFoundError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.plan import Plan
 
 
@@ -42,7 +44,8 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.ensure import change, check_gone
         from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid
 
-        members, user_uuid = self.operation_from_arguments(hook, "members.ListMembers"), self.find_user(hook)
+        members = self.operation_from_arguments(hook, "members.ListMembers")
+        user_uuid = self.find_user(hook)
         update = self.operation_from_arguments(hook, "members.UpdateMember", user_uuid=user_uuid, level=self.level)
 
         find = partial(find_by_uuid, hook.client, members, user_uuid)
@@ -86,20 +89,18 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
         if not user_uuid:
             return {"user_uuid": None, "deleted": True}
         delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
-        plan = plan_removal(
-            hook.client, delete, read_rows(hook.client, members), guards, allow_last_owner=self.allow_last_owner
-        )
+        rows = read_rows(hook.client, members)
+        plan = plan_removal(hook.client, delete, rows, guards, allow_last_owner=self.allow_last_owner)
         self.log.info("%s", plan.table())
-        where = describe_organization(hook.client.settings, members.organization_id)
-        self.await_approval(f"Make these changes to the members of {where}?", plan)
+        organization = describe_organization(hook.client.settings, members.organization_id)
+        self.await_approval(f"Make these changes to the members of {organization}?", plan)
         self.task_state.begin(what)
-        deleted = self.remove(
-            hook,
-            what,
-            delete,
-            find=partial(find_by_uuid, hook.client, members, user_uuid),
-            explain=lambda error: check_user_id(hook.client, error, user_uuid, members, "membership"),
-        )
+        find = partial(find_by_uuid, hook.client, members, user_uuid)
+
+        def explain(error: WorkspaceNotFoundError) -> None:
+            check_user_id(hook.client, error, user_uuid, members, "membership")
+
+        deleted = self.remove(hook, what, delete, find=find, explain=explain)
         return {"user_uuid": user_uuid, "deleted": deleted}
 
 
@@ -166,28 +167,34 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, apply
+        from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, ApprovedPlan, apply
 
         organization_id = hook.organization_or_default(self.organization_id)
+        approved = ApprovedPlan.read(self.approved, "the task with dry_run=True")
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION, self._context.get("ti"))
         plan_again = self.planner(hook, organization_id)
         wait_for_consistency(hook.client, self.task_state)
         plan = plan_again()
         self.log.info("%s", plan.table())
         plan.check_losses(self.max_removals)
-        plan.check_approved_plan(self.approved, "the task with dry_run=True")
+        plan.check_approved_plan(approved)
         if file and self.require_approval:
             file.write(plan.to_dict())
-        where = describe_organization(hook.client.settings, organization_id)
-        self.await_approval(f"Make these changes to the members of {where}?", plan, report=file)
-        if not self.is_dry_run:
-            try:
-                apply(hook.client, plan, lambda rows: self.invite_people(rows, hook, organization_id), plan_again)
-            except WorkspaceError:
-                if file:
-                    self.push_report(file, plan.to_dict(applied=True))
-                raise
-        return self.reported(file, plan.to_dict(applied=not self.is_dry_run))
+        organization = describe_organization(hook.client.settings, organization_id)
+        self.await_approval(f"Make these changes to the members of {organization}?", plan, report=file)
+        if self.is_dry_run:
+            return self.reported(file, plan.to_dict())
+
+        def invite(rows: list[dict[str, Any]]) -> InvitesReport:
+            return self.invite_people(rows, hook, organization_id)
+
+        try:
+            apply(hook.client, plan, invite, plan_again)
+        except WorkspaceError:
+            if file:
+                self.push_report(file, plan.to_dict(applied=True))
+            raise
+        return self.reported(file, plan.to_dict(applied=True))
 
     def planner(self, hook: WorkspaceHook, organization_id: str) -> Callable[[], Plan]:
         """Read the roster; return what reads the lists and plans."""
@@ -202,7 +209,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
             raise WorkspaceInputError("Give either leavers=… or a roster")
         if self.on_invalid == "skip" and not leaving:
             raise WorkspaceInputError("Leave out on_invalid='skip': the person of a row that a roster skips is removed")
-        name, rows = ("leavers", self.leavers) if leaving else ("roster", self.roster)
+        name = "leavers" if leaving else "roster"
+        rows = self.leavers if leaving else self.roster
         roster = read_roster(rows, file_at(self.path), self.defaults, argument=name, columns=self.columns)
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
         return partial(plan_members, hook.client, organization_id, roster, guards, now=utc_now(), leaving=leaving)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,10 +23,25 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.task_state import TaskState
+    from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.organization_file import Organization
-    from airflow_provider_workspace.procedures.plan import Change, Plan
+    from airflow_provider_workspace.procedures.plan import ApprovedPlan, Change, Plan
 
     Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOrganization:
+    """
+    The plan of an organization.
+
+    :param organization_id: its id
+    :param wanted: the organization of the file
+    """
+
+    organization_id: str
+    wanted: Organization
+    plan: Plan
 
 
 class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
@@ -54,8 +70,13 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
     render_file: bool | None = fixed(kinds.FLAG, default=None)
 
-    def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> tuple[Plan, Organization, str]:
-        """Read the file, plan, and log the plan; return it with the organization of the file and its id."""
+    def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> PlannedOrganization:
+        """
+        Read the file, plan, and log the plan.
+
+        :param parts: which parts; ``None`` for all
+        :raises WorkspaceInputError: if the file is invalid, or the plan removes too many
+        """
         from airflow_provider_workspace.files.storage import file_at
         from airflow_provider_workspace.links import url_for
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
@@ -63,17 +84,18 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.procedures.organization import PARTS, plan_organization
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
 
-        found = load_organizations(self.checked_file(), file_at, self.render, self.folder)
-        wanted = choose_organization(found, self.organization, self.file_name)
+        parts = parts or PARTS
+        organizations = load_organizations(self.checked_file(), file_at, self.render, self.folder)
+        wanted = choose_organization(organizations, self.organization, self.file_name)
         organization_id = hook.organization_or_default(wanted.organization_id)
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
         reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables(), self.try_identity())
-        if "members" in (parts or PARTS):
+        if "members" in parts:
             wanted = wanted.with_rows(self.roster, self.columns)
-        plan = plan_organization(wanted, reader, parts or PARTS)
+        plan = plan_organization(wanted, reader, parts)
         self.log.info("Organization %s: %s", organization_id, plan.table())
         plan.check_losses(wanted.max_removals)
-        return plan, wanted, organization_id
+        return PlannedOrganization(organization_id, wanted, plan)
 
     @property
     def file_name(self) -> str:
@@ -120,12 +142,13 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
             env = self.get_template_env().overlay(finalize=_check_value)
             rendered = self.render_template(text, self._context, env)
         except TemplateError as error:
-            line = getattr(error, "lineno", None)
-            raise WorkspaceInputError(
-                f"Correct the template in the organization file{f', line {line}' if line else ''}: {error}"
-            ) from None
+            number = getattr(error, "lineno", None)
+            where = f", line {number}" if number else ""
+            raise WorkspaceInputError(f"Correct the template in the organization file{where}: {error}") from None
+        if isinstance(rendered, str):
+            return rendered
         # With render_template_as_native_obj, text that looks like a Python value becomes one.
-        return rendered if isinstance(rendered, str) else json.dumps(rendered, default=str)
+        return json.dumps(rendered, default=str)
 
 
 def _check_value(value: Any) -> Any:
@@ -162,18 +185,19 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
         file = open_report(self.report_path, "changes", REPORT_FIELDS, (), self._context.get("ti"))
-        plan, _, organization_id = self.plan(hook)
+        planned = self.plan(hook)
+        plan = planned.plan
         result = plan.to_dict()
         self.reported(file, result)
         if self.fail_on_difference and plan.differences:
             unknown = plan.counts["unknown"]
-            raise AirflowFailException(
-                f"The organization differs from its file: {plan.differences} differences"
-                f"{f', of which {unknown} cannot be known' if unknown else ''}.\n{plan.table(limit=MAX_LINES)}"
-            )
-        name = "" if isinstance(self.file, Mapping) and not self.organization else self.title
-        where = describe_organization(hook.client.settings, organization_id, name)
-        self.await_approval(f"Make these changes to {where}?", plan, report=file)
+            of_which = f", of which {unknown} cannot be known" if unknown else ""
+            summary = f"The organization differs from its file: {plan.differences} differences{of_which}."
+            raise AirflowFailException(f"{summary}\n{plan.table(limit=MAX_LINES)}")
+        has_name = self.organization or not isinstance(self.file, Mapping)
+        name = self.title if has_name else ""
+        organization = describe_organization(hook.client.settings, planned.organization_id, name)
+        self.await_approval(f"Make these changes to {organization}?", plan, report=file)
         return result
 
 
@@ -220,53 +244,62 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         from airflow_provider_workspace.errors import WorkspaceInputError, with_problem
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
         from airflow_provider_workspace.procedures.organization import PARTS
+        from airflow_provider_workspace.procedures.plan import ApprovedPlan
 
         parts = PARTS if self.part is None else (choice(*PARTS).read("part", self.part),)
+        approved = ApprovedPlan.read(self.approved, "WorkspacePlanOrganizationOperator")
         if "members" in parts:
             wait_for_consistency(hook.client, self.task_state)
-        planned = self.approved_plan(hook, parts)
+        planned = self.approved_plan(hook, parts, approved)
         if self.is_dry_run:
-            return planned[0].to_dict()
+            return planned.plan.to_dict()
         if self.part is not None:
-            return self.apply(hook, self.part, *planned)
-        done: dict[str, Any] = self._carried.setdefault("parts", {})
+            return self.apply(hook, self.part, planned)
+        results: dict[str, Any] = self._carried.setdefault("parts", {})
         try:
-            for part in PARTS[len(done) :]:
-                done[part] = self.apply(hook, part, *self.approved_plan(hook, (part,)))
+            for part in PARTS[len(results) :]:
+                planned = self.approved_plan(hook, (part,), approved)
+                results[part] = self.apply(hook, part, planned)
         except WorkspaceInputError as error:  # it says that nothing was sent, which is true of this part alone
-            before = ", ".join(done) or "nothing"
-            msg = f"Not applied: {PARTS[len(done)]}. Applied before it: {before}. {error.why}"
+            failed = PARTS[len(results)]
+            before = ", ".join(results) or "nothing"
+            msg = f"Not applied: {failed}. Applied before it: {before}. {error.why}"
             raise AirflowFailException(with_problem(msg)) from None
-        return done
+        return results
 
-    def approved_plan(self, hook: WorkspaceHook, parts: Collection[str]) -> tuple[Plan, Organization, str]:
+    def approved_plan(
+        self, hook: WorkspaceHook, parts: Collection[str], approved: ApprovedPlan | None
+    ) -> PlannedOrganization:
         """Plan, and refuse changes that were not approved."""
         planned = self.plan(hook, parts)
-        planned[0].check_approved_plan(self.approved, "WorkspacePlanOrganizationOperator")
+        planned.plan.check_approved_plan(approved)
         return planned
 
-    def apply(
-        self, hook: WorkspaceHook, part: str, plan: Plan, wanted: Organization, organization_id: str
-    ) -> dict[str, Any]:
+    def apply(self, hook: WorkspaceHook, part: str, planned: PlannedOrganization) -> dict[str, Any]:
         """Send the changes of a part, and return the applied plan."""
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
         from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
         from airflow_provider_workspace.procedures.organization import plan_organization
-        from airflow_provider_workspace.procedures.plan import apply
+        from airflow_provider_workspace.procedures.plan import ChangeResult, apply
 
-        asked = [change for change in plan.changes if "is_verified" in change.after and change.operation]
-        self.wait_for_verification(hook.client, asked)
-        plan.outcomes.update((change, ("done", "")) for change in asked)
+        plan = planned.plan
+        organization_id = planned.organization_id
+        verifications = [change for change in plan.changes if "is_verified" in change.after and change.operation]
+        self.wait_for_verification(hook.client, verifications)
+        for change in verifications:
+            plan.outcomes[change] = ChangeResult("done")
 
         def plan_again() -> Plan:
             reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables())
-            return plan_organization(wanted, reader, (part,))
+            return plan_organization(planned.wanted, reader, (part,))
 
-        apply(
-            hook.client, plan, lambda rows: self.invite_people(rows, hook, organization_id), plan_again, self.memory_of
-        )
+        def invite(rows: list[dict[str, Any]]) -> InvitesReport:
+            return self.invite_people(rows, hook, organization_id)
+
+        apply(hook.client, plan, invite, plan_again, self.memory_of)
         if part == "domains" and "ti" in self._context:
-            self._context["ti"].xcom_push(key="unverified", value=self.unverified(hook, wanted, organization_id))
+            unverified = self.unverified(hook, planned.wanted, organization_id)
+            self._context["ti"].xcom_push(key="unverified", value=unverified)
         return plan.to_dict(applied=True)
 
     def memory_of(self, change: Change) -> TaskState:
@@ -277,30 +310,36 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         carried = self._carried.setdefault(change.name, {})
         return TaskState(self._context, carried, clock=time.time, key=f"{KEY}.{digest(change.name)}")
 
-    def wait_for_verification(self, client: WorkspaceClient, asked: Sequence[Change]) -> None:
+    def wait_for_verification(self, client: WorkspaceClient, changes: Sequence[Change]) -> None:
         """
         Request the verification of domains until all are verified.
 
         :raises AirflowFailException: if one is not verified in time
         """
-        pause, timeout = cast("tuple[float, float]", (self.poke_interval, self.timeout))
-        end_at = self._carried.setdefault("end_at", time.time() + timeout)
-        while asked:
-            left = {change: todo for change in asked if (todo := change.send(client))}
-            for todo in left.values():
+        poke_interval = cast("float", self.poke_interval)
+        timeout = cast("float", self.timeout)
+        end_at: float = self._carried.setdefault("end_at", time.time() + timeout)
+        left = list(changes)
+        while True:
+            instructions = {change: change.send(client) for change in left}
+            left = [change for change in left if instructions[change]]
+            if not left:
+                return
+            for change in left:
                 if time.time() > end_at:
-                    raise AirflowFailException(f"{todo}, then clear this task: the domain was not verified in time")
-                self.log.info("%s: it is not verified yet.", todo)
-            asked = list(left)
-            if asked:
-                client.pause(pause)
+                    raise AirflowFailException(
+                        f"{instructions[change]}, then clear this task: the domain was not verified in time"
+                    )
+                self.log.info("%s: it is not verified yet.", instructions[change])
+            client.pause(poke_interval)
 
-    def unverified(self, hook: WorkspaceHook, wanted: Organization, organization_id: str) -> list[Any]:
+    def unverified(self, hook: WorkspaceHook, wanted: Organization, organization_id: str) -> list[dict[str, Any]]:
         """Return the domains of the file that are not verified yet."""
         from airflow_provider_workspace.api.comparison import domain_key
         from airflow_provider_workspace.api.operations.domains import ListDomains
         from airflow_provider_workspace.procedures.find import read_rows
 
-        names = {domain_key(entry.domain) for entry in wanted.domains if entry.verified}
-        rows = read_rows(hook.client, ListDomains(organization_id=organization_id))
-        return [self.plain(row) for row in rows if domain_key(row.domain or "") in names and not row.is_verified]
+        wanted_keys = {domain_key(entry.domain) for entry in wanted.domains if entry.verified}
+        domains = read_rows(hook.client, ListDomains(organization_id=organization_id))
+        unverified = [domain for domain in domains if not domain.is_verified]
+        return [self.plain(domain) for domain in unverified if domain_key(domain.domain or "") in wanted_keys]

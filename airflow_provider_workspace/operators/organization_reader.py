@@ -64,7 +64,9 @@ class AirflowOrganizationReader:
     def find_dashboard(self, project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
         from airflow_provider_workspace.notes.task_state import TaskState
 
-        return self._registry(project, project_id, entry, TaskState({}, dry_run=True), self._store).find(self.client)
+        no_memory = TaskState({}, dry_run=True)
+        registry = self._registry(project, project_id, entry, no_memory, self._store)
+        return registry.find(self.client)
 
     def create_dashboard(self, project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState) -> None:
         registry = self._registry(project, create.project_id, entry, memory)
@@ -100,7 +102,8 @@ class AirflowOrganizationReader:
         if self._store is None:
             return ""
         key = export_key(self.client.settings.base_url, self.organization_id, export_id)
-        return ", ".join(LeaseRegistry(self._store).windows_holding(key))
+        windows = LeaseRegistry(self._store).windows_holding(key)
+        return ", ".join(windows)
 
     def file_at(self, path: str) -> Any:
         from airflow_provider_workspace.files.storage import file_at

@@ -14,25 +14,46 @@ log = logging.getLogger(__name__)
 
 
 class PlannedWrite(Exception):  # noqa: N818 - not an error
-    """Raised by a dry run instead of sending a write; its arguments are the operation and the reason for it."""
+    """
+    Raised by a dry run instead of sending a write.
+
+    :param why: the reason for the write
+    """
+
+    def __init__(self, operation: Operation[Any], why: str) -> None:
+        super().__init__(operation, why)
+        self.operation = operation
+        self.why = why
+
+    @property
+    def action(self) -> str | None:
+        """``create``, ``change`` or ``remove``."""
+        method = self.operation.endpoint.method
+        if method != "DELETE" and self.operation.payload() == {"deleted": True}:  # a dashboard is deleted by an update
+            return "remove"
+        return self.operation.endpoint.effect
+
+    def to_dict(self, *, return_secrets: bool) -> dict[str, Any]:
+        """Return the write as plain JSON."""
+        method = self.operation.endpoint.method
+        path = self.operation.path(shown=not return_secrets)
+        fields = {} if method == "DELETE" else self.operation.payload()
+        return {
+            "action": self.action,
+            "why": self.why,
+            "operation": type(self.operation).__name__,
+            "request": f"{method} {path}",
+            "fields": fields if return_secrets else without_secrets(fields),
+        }
 
 
 def plan_of(result: Any, *, return_secrets: bool) -> dict[str, Any]:
     """Return the first write, or the result if nothing is to be written, as plain JSON, and log it."""
     if isinstance(result, PlannedWrite):
-        operation: Operation[Any] = result.args[0]
-        method = operation.endpoint.method
-        fields = {} if method == "DELETE" else operation.payload()
-        plan = {
-            # A dashboard is deleted by an update.
-            "action": "remove" if fields == {"deleted": True} else operation.endpoint.effect,
-            "why": result.args[1],
-            "operation": type(operation).__name__,
-            "request": f"{method} {operation.path(shown=not return_secrets)}",
-            "fields": fields if return_secrets else without_secrets(fields),
-        }
+        plan = result.to_dict(return_secrets=return_secrets)
     else:
         plan = {"action": "skip", "why": "it exists already", "found": result}
-        plan |= {"id": result["id"]} if "id" in result else {}
+        if "id" in result:
+            plan["id"] = result["id"]
     log.info("Plan: %s, for %s. Nothing was sent. %s", plan["action"], plan["why"], plan.get("request", ""))
     return {"dry_run": True, **plan}

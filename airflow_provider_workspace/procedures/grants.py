@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
+from airflow_provider_workspace.api.operations.members import ListMembers
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.ends import REMOVED
 from airflow_provider_workspace.procedures.members import Guards, plan_members
@@ -67,8 +67,7 @@ def plan_half(
     """
 
     def gives(change: Change) -> bool:
-        raises = isinstance(change.operation, UpdateMember) and change.after["level"] > change.before["level"]
-        return raises or change.action == "create"
+        return change.raises or change.action == "create"
 
     plan = plan_members(client, organization_id, rows, guards or NO_GUARDS, complete=False, now=now)
     plan.changes = [change for change in plan.changes if gives(change) is (guards is None)]

@@ -39,7 +39,8 @@ class InvitesReport:
         return f"<InvitesReport: {self.summary()}>"
 
     def add(self, *entries: Entry) -> None:
-        self._entries.update((entry.row, entry) for entry in entries)
+        for entry in entries:
+            self._entries[entry.row] = entry
 
     @property
     def entries(self) -> list[Entry]:
@@ -49,9 +50,13 @@ class InvitesReport:
     @property
     def counts(self) -> dict[str, int]:
         """Number of rows, in total and by status; ``blank`` only if there are blank rows, which no total includes."""
-        counted = Counter(entry.status for entry in self._entries.values())
-        blank = {"blank": self.blank} if self.blank else {}
-        return {"rows": self.rows, **{status: counted[status] for status in STATUSES}, **blank}
+        by_status = Counter(entry.status for entry in self._entries.values())
+        counts = {"rows": self.rows}
+        for status in STATUSES:
+            counts[status] = by_status[status]
+        if self.blank:
+            counts["blank"] = self.blank
+        return counts
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: ``counts`` and ``addresses``, one per row."""
@@ -68,11 +73,8 @@ class InvitesReport:
     def table(self) -> str:
         """Return the summary and a line for each row that was not invited, for the log."""
         lines = [self.summary()]
-        others = [item for item in self.entries if item.status not in ("invited", "already_invited")]
-        lines += [
-            f"  row {item.row:<6} {item.status:<16} {visible(item.email or '-'):<40} {visible(item.reason)}".rstrip()
-            for item in others[:MAX_LOGGED_ROWS]
-        ]
+        others = [entry for entry in self.entries if entry.status not in ("invited", "already_invited")]
+        lines += [_line(entry) for entry in others[:MAX_LOGGED_ROWS]]
         if len(others) > MAX_LOGGED_ROWS:
             lines.append(f"  … and {len(others) - MAX_LOGGED_ROWS} more, all in the report")
         return "\n".join(lines)
@@ -80,11 +82,19 @@ class InvitesReport:
     def summary(self) -> str:
         """Return one line for the log."""
         counts = self.counts
-        parts = [f"{counts[status]} {status.replace('_', ' ')}" for status in STATUSES if counts[status]]
+        numbers: list[str] = []
+        for status in STATUSES:
+            if counts[status]:
+                label = status.replace("_", " ")
+                numbers.append(f"{counts[status]} {label}")
         left = self.rows - len(self._entries)  # without a result yet
-        parts += [f"{left} left"] if left else []
-        blank = f", {self.blank} blank rows skipped" if self.blank else ""
-        return f"{self.rows} rows: {', '.join(parts) or 'nothing to do'}{blank}"
+        if left:
+            numbers.append(f"{left} left")
+        if not numbers:
+            numbers.append("nothing to do")
+        if self.blank:
+            numbers.append(f"{self.blank} blank rows skipped")
+        return f"{self.rows} rows: {', '.join(numbers)}"
 
 
 class WorkspaceInvitesIncompleteError(WorkspaceError):
@@ -116,8 +126,18 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
 
 def name_entries(entries: list[Entry]) -> str:
     """Return the first rows with their reasons."""
-    named = "; ".join(
-        f"row {item.row} ({item.email or 'no address'}): {item.reason.rstrip('.')}" for item in entries[:MAX_NAMED]
-    )
-    more = f"; and {len(entries) - MAX_NAMED} more" if len(entries) > MAX_NAMED else ""
-    return f"{named}{more}."
+    rows: list[str] = []
+    for entry in entries[:MAX_NAMED]:
+        email = entry.email or "no address"
+        reason = entry.reason.rstrip(".")
+        rows.append(f"row {entry.row} ({email}): {reason}")
+    if len(entries) > MAX_NAMED:
+        rows.append(f"and {len(entries) - MAX_NAMED} more")
+    return "; ".join(rows) + "."
+
+
+def _line(entry: Entry) -> str:
+    """Return a row for the log."""
+    email = visible(entry.email or "-")
+    line = f"  row {entry.row:<6} {entry.status:<16} {email:<40} {visible(entry.reason)}"
+    return line.rstrip()

@@ -17,7 +17,7 @@ from airflow_provider_workspace.api.operations.members import DeleteMember, Upda
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import read_people
-from airflow_provider_workspace.procedures.plan import Change, Plan
+from airflow_provider_workspace.procedures.plan import Action, Change, Mark, Plan
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
 from airflow_provider_workspace.procedures.roster_files import addresses_of
 
@@ -166,7 +166,7 @@ def _level(level: int | None) -> dict[str, Any]:
 
 
 def _person(
-    action: str, email: str, why: str, before: int | None = None, after: int | None = None, mark: str = ""
+    action: Action, email: str, why: str, before: int | None = None, after: int | None = None, mark: Mark = ""
 ) -> Change:
     """Return what is not sent, about a person."""
     return Change(action, "members", f"person {email or '-'}", _level(after), _level(before), why, mark=mark)
@@ -174,7 +174,7 @@ def _person(
 
 def _hold(email: str, why: str, hold: str, before: int | None, after: int | None) -> Change:
     """Leave a person alone, because of ``hold``; another level, and an owner who should go, are left to people."""
-    action = "unknown" if hold.startswith(HIDDEN) else "skip" if hold == PROTECTED else "differs"
+    action: Action = "unknown" if hold.startswith(HIDDEN) else "skip" if hold == PROTECTED else "differs"
     if None not in (before, after) and before != after:
         action = "differs"
     return _person(action, email, f"{why}, but {hold}", before, after, "kept" if action == "skip" else "")

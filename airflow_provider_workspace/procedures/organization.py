@@ -16,7 +16,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutc
 from airflow_provider_workspace.procedures.conditions import ask_verification
 from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
 from airflow_provider_workspace.procedures.members import HIDDEN, NOT_ON_ROSTER, plan_members
-from airflow_provider_workspace.procedures.plan import Change, Plan
+from airflow_provider_workspace.procedures.plan import Action, Change, Plan
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
 if TYPE_CHECKING:
@@ -157,8 +157,18 @@ def _domain_changes(entry: DomainEntry, row: Domain | None, ids: dict[str, Any])
     if entry.verified and not (row and row.is_verified):
         verify = ops.domains.VerifyDomain(**ids, domain_id=str(row.id)) if row else None
         after, before = {"is_verified": True}, {"is_verified": False} if row else {}
-        values = ("change", "verification", name, after, before, "", verify, {**key, **after} if as_new else None)
-        changes.append(Change(*values, apply=lambda client, _: _verify(client, verify)))
+        changes.append(
+            Change(
+                "change",
+                "verification",
+                name,
+                after,
+                before,
+                operation=verify,
+                intended={**key, **after} if as_new else None,
+                apply=lambda client, _: _verify(client, verify),
+            )
+        )
     intended = {**key, **settings} if as_new else None
     if row and settings:
         update = ops.domains.UpdateDomain(**ids, domain_id=str(row.id), **settings)
@@ -277,7 +287,7 @@ def _plan_collaborators(
     rows, nameless = _collaborators(reader, ids, users)
     changes: list[Change] = []
 
-    def add(action: str, who: str, *fields: Any, **options: Any) -> None:
+    def add(action: Action, who: str, *fields: Any, **options: Any) -> None:
         name = f"collaborator {who} of {project.name} / {entry.name}"
         changes.append(Change(action, "collaborators", name, *fields, **options))
 
@@ -338,7 +348,12 @@ def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Chan
 
 
 def _compare(
-    action: str, part: str, name: str, operation: Operation[Any], record: Any, intended: Mapping[str, Any] | None = None
+    action: Action,
+    part: str,
+    name: str,
+    operation: Operation[Any],
+    record: Any,
+    intended: Mapping[str, Any] | None = None,
 ) -> list[Change]:
     """
     Return the change for the fields in which a record differs from an operation, or which it does not show.

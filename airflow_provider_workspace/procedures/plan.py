@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.operations.invites import CreateInvite
@@ -28,11 +28,16 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+Action = Literal["create", "change", "remove", "set", "differs", "wait", "unknown", "skip"]
+Mark = Literal["", "kept", "duplicate"]
+
 # Actions of which an organization that matches its file has none.
-PENDING = ("create", "change", "remove")
+PENDING: tuple[Action, ...] = ("create", "change", "remove")
 # By action, in the order of the counts: a symbol for what is pending, else what stands before the reason.
-MARKS = {
-    **dict(zip(PENDING, "+~-", strict=True)),
+MARKS: dict[Action, str] = {
+    "create": "+",
+    "change": "~",
+    "remove": "-",
     "set": "cannot be known",
     "differs": "by hand",
     "wait": "later",
@@ -40,11 +45,14 @@ MARKS = {
     "skip": "skipped",
 }
 # The fields of a change in a result or report, and the statuses that need attention.
-CHANGE_FIELDS = ("action", "part", "name", "before", "after", "why")
-REPORT_FIELDS = (*CHANGE_FIELDS, "status", "reason", "digest")
+REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "reason", "digest")
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
-# Digests of another recipe approve nothing: count up when other things, or the same in another form, are digested.
-RECIPE = "1"
+# Statuses of changes with which nothing is left to do.
+FINISHED = ("done", "invited", "skipped")
+# Digests of another version approve nothing: count up when other things, or the same in another form, are digested.
+DIGEST_VERSION = "1"
+# A number, a share, or both with "or" between them.
+LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
 # After so many refusals the changes are not the cause: the API key may lack the scope.
 MAX_REFUSALS = 5
 # Maximum number of lines of one part in messages and results; the log and the report file have all.
@@ -73,7 +81,7 @@ class Change:
     :param mark: a word for people, where that of the action does not say enough
     """
 
-    action: str
+    action: Action
     part: str
     name: str
     after: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -81,15 +89,52 @@ class Change:
     why: str = ""
     operation: Operation[Any] | None = None
     intended: Mapping[str, Any] | None = None
-    apply: Callable[[WorkspaceClient, Any], Any] | None = None
-    mark: str = ""
+    apply: Callable[[WorkspaceClient, Any], object] | None = None
+    mark: Mark = ""
 
     @property
     def sends(self) -> bool:
         """Whether applying it sends a request."""
-        return self.action in (*PENDING, "set") or (self.action == "unknown" and self.operation is not None)
+        if self.action == "unknown":
+            return self.operation is not None
+        return self.action in PENDING or self.action == "set"
 
-    def send(self, client: WorkspaceClient, memory: Any = None) -> Any:
+    @property
+    def invites(self) -> bool:
+        """Whether it invites a person."""
+        return isinstance(self.operation, CreateInvite)
+
+    @property
+    def removes(self) -> bool:
+        """Whether it takes something away as a whole: a member, an invite, a collaborator or a domain."""
+        return self.action == "remove"
+
+    @property
+    def lowers(self) -> bool:
+        """Whether a member gets a lower level."""
+        return self._level_step < 0
+
+    @property
+    def raises(self) -> bool:
+        """Whether a member gets a higher level."""
+        return self._level_step > 0
+
+    @property
+    def _level_step(self) -> int:
+        """By how much the level of a member rises; 0 if no member's level changes."""
+        if not isinstance(self.operation, UpdateMember):
+            return 0
+        step: int = self.after["level"] - self.before["level"]
+        return step
+
+    @property
+    def takes_from_person(self) -> bool:
+        """Whether a person loses access to the organization: a member, an open invite, or a part of their level."""
+        if self.part != "members":
+            return False
+        return self.removes or self.lowers
+
+    def send(self, client: WorkspaceClient, memory: Any = None) -> object:
         """
         Apply the change, or say why it is not applied.
 
@@ -114,31 +159,138 @@ class Change:
 
     def line(self) -> str:
         """Return the change as a line of a table."""
-        sign, word = (
-            (MARKS[self.action], "") if self.action in PENDING else (" ", f"{self.mark or MARKS[self.action]}: ")
-        )
-        return f"  {sign} {errors.visible(self.name):<44} {word}{self.notes}".removesuffix(": ")
+        name = errors.visible(self.name)
+        if self.action in PENDING:
+            return f"  {MARKS[self.action]} {name:<44} {self.notes}"
+        word = self.mark or MARKS[self.action]
+        notes = f"{word}: {self.notes}" if self.notes else word
+        return f"    {name:<44} {notes}"
 
     @property
     def notes(self) -> str:
         """The fields and the reason, for people."""
-        late = ["its id is known after apply"] if self.sends and self.operation is None else []
-        return errors.visible(", ".join([*describe_fields(self.before, self.after), *late, *filter(None, [self.why])]))
+        notes = describe_fields(self.before, self.after)
+        if self.sends and self.operation is None:
+            notes.append("its id is known after apply")
+        if self.why:
+            notes.append(self.why)
+        return errors.visible(", ".join(notes))
 
     def approval_digest(self, planned_for: str) -> str | None:
         """Return a digest of what an approval covers; ``None`` for a change that is never sent."""
         if self.operation is None:
             return self._early_digest(planned_for)
         request = self.operation.request()
-        sent = [request.method, request.target, None if request.body is None else self.operation.payload()]
+        payload = None if request.body is None else self.operation.payload()
+        sent = [request.method, request.target, payload]
         return make_digest([planned_for, self.part, self.action, self.name, self.before, self.after, sent])
 
     def is_approved(self, planned_for: str, approved: Collection[str]) -> bool:
         """Return whether digests cover the change, perhaps from before an earlier part gave it its ids."""
-        return not {self.approval_digest(planned_for), self._early_digest(planned_for)}.isdisjoint(approved)
+        return self.approval_digest(planned_for) in approved or self._early_digest(planned_for) in approved
 
     def _early_digest(self, planned_for: str) -> str | None:
-        return None if self.intended is None else make_digest([planned_for, self.part, self.intended])
+        if self.intended is None:
+            return None
+        return make_digest([planned_for, self.part, self.intended])
+
+
+class ChangeResult(NamedTuple):
+    """
+    What became of a change.
+
+    :param status: ``planned``, ``skipped``, ``not_sent``, ``done``, ``refused``, or one of
+        :data:`~airflow_provider_workspace.procedures.invites_report.STATUSES`
+    :param reason: the reason, for people; empty if there is none
+    """
+
+    status: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """
+    A change as results and reports show it; see :class:`Change` and :class:`ChangeResult` for its fields.
+
+    :param digest: see :meth:`Change.approval_digest`; ``None`` also for the row of a summary, which needs none
+    """
+
+    action: Action
+    part: str
+    name: str
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    why: str
+    status: str
+    reason: str
+    digest: str | None = None
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> ChangeRow:
+        """Read what :meth:`to_dict` returned, from the result of an earlier task."""
+        return cls(**{name: value[name] for name in REPORT_FIELDS})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {name: getattr(self, name) for name in REPORT_FIELDS}
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedPlan:
+    """
+    What an earlier plan says for an approval.
+
+    :param planned_for: the service and the organization
+    :param digests: the digests of its changes, without those that are never sent
+    """
+
+    planned_for: str
+    digests: frozenset[str]
+
+    @classmethod
+    def read(cls, value: object, task: str) -> ApprovedPlan | None:
+        """
+        Read the result of an earlier task.
+
+        :param value: the result; ``None`` if every change is accepted
+        :param task: the task with the plan, for messages
+        :raises WorkspaceInputError: if it is no plan
+        """
+        if value is None:
+            return None
+        expected = (
+            f"Pass the output of {task} as approved: expected a plan with 'planned_for' and a list of 'changes', each "
+            "with its 'digest'"
+        )
+        if not isinstance(value, Mapping):
+            raise errors.WorkspaceInputError(f"{expected}, not {errors.shown(value)}")
+        planned_for = value.get("planned_for")
+        rows = value.get("changes")
+        if not isinstance(planned_for, str) or not isinstance(rows, list):
+            raise errors.WorkspaceInputError(f"{expected}, not a mapping without these")
+        if not all(_has_digest(row) for row in rows):
+            raise errors.WorkspaceInputError(f"{expected}, not a mapping without these")
+        digests = {row["digest"] for row in rows}
+        return cls(planned_for, frozenset(digests - {None}))
+
+
+def _has_digest(row: object) -> bool:
+    """Return whether a row of an approved plan has a digest, which is ``None`` for what is never sent."""
+    return isinstance(row, Mapping) and isinstance(row.get("digest", 0), str | None)
+
+
+@dataclass(frozen=True, slots=True)
+class LossLimit:
+    """
+    How much one run may take away; infinite without a limit.
+
+    :param losses: number of what is removed and of members who get a lower level, together
+    :param people: number of people among them
+    """
+
+    losses: float
+    people: float
 
 
 @dataclass(slots=True)
@@ -153,11 +305,11 @@ class Plan:
 
     planned_for: str = ""
     changes: list[Change] = field(default_factory=list[Change])
-    outcomes: dict[Change, tuple[str, str]] = field(default_factory=dict[Change, tuple[str, str]])
+    outcomes: dict[Change, ChangeResult] = field(default_factory=dict[Change, ChangeResult])
     members: int = 0
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[Action, int]:
         """Number of changes by action."""
         counted = Counter(change.action for change in self.changes)
         return {action: counted[action] for action in MARKS}
@@ -170,7 +322,8 @@ class Plan:
     @property
     def differences(self) -> int:
         """Number of differences from what is wanted, with those that cannot be known."""
-        return self.pending + sum(change.action in ("differs", "unknown") for change in self.changes)
+        counts = self.counts
+        return self.pending + counts["differs"] + counts["unknown"]
 
     def to_dict(self, *, applied: bool = False) -> dict[str, Any]:
         """
@@ -182,23 +335,47 @@ class Plan:
             "pending": self.pending,
             "differences": self.differences,
             "counts": self.counts,
-            "changes": [
-                self._row(change, applied) | {"digest": change.approval_digest(self.planned_for)}
-                for change in self.changes
-            ],
+            "changes": [row.to_dict() for row in self.rows(applied=applied)],
             "table": self.table(limit=MAX_LINES, applied=applied),
             "planned_for": self.planned_for,
         }
 
     def summary(self, *, applied: bool = False) -> str:
         """Return the numbers for people; ``applied`` if the changes were sent."""
-        return summarize([self._row(one, applied) for one in self.changes], applied=applied)
+        rows = [self._row(change, applied=applied) for change in self.changes]
+        return summarize(rows, applied=applied)
 
-    def _row(self, change: Change, applied: object) -> dict[str, Any]:
-        """Return a change as plain JSON, without its digest."""
-        unsent = "skipped" if not change.sends else "not_sent" if applied else "planned"
-        status, reason = self.outcomes.get(change, (unsent, ""))
-        return {name: getattr(change, name) for name in CHANGE_FIELDS} | {"status": status, "reason": reason}
+    def rows(self, *, applied: bool = False) -> list[ChangeRow]:
+        """
+        Return the changes as results and reports show them.
+
+        :param applied: whether the changes were sent
+        """
+        return [
+            self._row(change, applied=applied, digest=change.approval_digest(self.planned_for))
+            for change in self.changes
+        ]
+
+    def _row(self, change: Change, *, applied: bool, digest: str | None = None) -> ChangeRow:
+        result = self._result(change, applied=applied)
+        return ChangeRow(
+            action=change.action,
+            part=change.part,
+            name=change.name,
+            before=change.before,
+            after=change.after,
+            why=change.why,
+            status=result.status,
+            reason=result.reason,
+            digest=digest,
+        )
+
+    def _result(self, change: Change, *, applied: bool) -> ChangeResult:
+        if change in self.outcomes:
+            return self.outcomes[change]
+        if not change.sends:
+            return ChangeResult("skipped")
+        return ChangeResult("not_sent" if applied else "planned")
 
     def table(self, *, limit: int | None = None, applied: bool = False) -> str:
         """
@@ -208,10 +385,10 @@ class Plan:
         """
         lines = [self.summary(applied=applied)]
         for part, changes in groupby(self.changes, lambda change: change.part):
-            of_part = list(changes)
-            lines += [change.line() for change in of_part[:limit]]
-            if limit is not None and len(of_part) > limit:
-                lines.append(f"    … and {len(of_part) - limit} more {part}")
+            part_lines = [change.line() for change in changes]
+            lines += part_lines[:limit]
+            if limit is not None and len(part_lines) > limit:
+                lines.append(f"    … and {len(part_lines) - limit} more {part}")
         return "\n".join(lines)
 
     def check_losses(self, maximum: Any) -> None:
@@ -224,19 +401,26 @@ class Plan:
         :param maximum: the limit, see :func:`parse_limit`
         :raises WorkspaceInputError: if the plan exceeds it
         """
-        removed = [change.part for change in self.changes if change.action == "remove"]
-        lower = sum(c.after["level"] < c.before["level"] for c in self.changes if isinstance(c.operation, UpdateMember))
-        total, people = len(removed) + lower, removed.count("members") + lower
-        for allowed, count in zip(parse_limit(maximum, self.members), (total, people), strict=True):
-            if count > allowed:
-                where = f"{self.planned_for}, of {self.members} members" if self.members else self.planned_for
-                raise errors.WorkspaceInputError(
-                    f"Check that the lists are complete; if so, set max_removals={total}, not {maximum!r}, which "
-                    f"allows {allowed} here: {len(removed)} would be removed and {lower} get a lower level in {where}",
-                    problem="too-many-removals",
-                )
+        removed = [change for change in self.changes if change.removes]
+        lowered = [change for change in self.changes if change.lowers]
+        people = [change for change in self.changes if change.takes_from_person]
+        losses = len(removed) + len(lowered)
 
-    def check_approved(self, approved: Collection[Any], cure: str) -> None:
+        limit = parse_limit(maximum, self.members)
+        if losses > limit.losses:
+            allowed = limit.losses
+        elif len(people) > limit.people:
+            allowed = limit.people
+        else:
+            return
+        where = f"{self.planned_for}, of {self.members} members" if self.members else self.planned_for
+        raise errors.WorkspaceInputError(
+            f"Check that the lists are complete; if so, set max_removals={losses}, not {maximum!r}, which "
+            f"allows {allowed} here: {len(removed)} would be removed and {len(lowered)} get a lower level in {where}",
+            problem="too-many-removals",
+        )
+
+    def check_approved(self, approved: Collection[str], cure: str) -> None:
         """
         Refuse changes that an approval does not cover.
 
@@ -244,44 +428,37 @@ class Plan:
         :param cure: what to do, the beginning of the message
         :raises WorkspaceInputError: naming the changes
         """
-        sent, covered = [change for change in self.changes if change.sends], set(approved)
-        stale = [change.line() for change in sent if not change.is_approved(self.planned_for, covered - {None})]
-        if stale and not all(one.startswith(f"{RECIPE}:") for one in covered - {None}):
-            msg = f"{cure}: another release of this package made that plan"
-            raise errors.WorkspaceInputError(msg, problem="approval-stale")
-        if stale:
-            what = f"{len(stale)} of {len(sent)} changes are not in the approved plan, or start from other values"
-            rest = [f"  … and {len(stale) - MAX_LINES} more"] if len(stale) > MAX_LINES else []
-            msg = "\n".join([f"{cure}: {what}:", *stale[:MAX_LINES], *rest])
-            raise errors.WorkspaceInputError(msg, problem="approval-stale")
+        digests = frozenset(approved)
+        sent = [change for change in self.changes if change.sends]
+        stale = [change for change in sent if not change.is_approved(self.planned_for, digests)]
+        if not stale:
+            return
+        if not all(digest.startswith(f"{DIGEST_VERSION}:") for digest in digests):
+            message = f"{cure}: another release of this package made that plan"
+            raise errors.WorkspaceInputError(message, problem="approval-stale")
+        difference = f"{len(stale)} of {len(sent)} changes are not in the approved plan, or start from other values"
+        lines = [f"{cure}: {difference}:"]
+        lines += [change.line() for change in stale[:MAX_LINES]]
+        if len(stale) > MAX_LINES:
+            lines.append(f"  … and {len(stale) - MAX_LINES} more")
+        raise errors.WorkspaceInputError("\n".join(lines), problem="approval-stale")
 
-    def check_approved_plan(self, approved: Any, task: str) -> None:
+    def check_approved_plan(self, approved: ApprovedPlan | None) -> None:
         """
         Refuse changes that an approved plan does not have.
 
-        :param approved: the approved plan, the result of an earlier task; ``None`` to accept every change
-        :param task: the task with the approved plan, for messages
-        :raises WorkspaceInputError: if there are such changes, or it is no plan, or one of another organization
+        :param approved: the approved plan; ``None`` to accept every change
+        :raises WorkspaceInputError: if there are such changes, or the plan is of another organization
         """
         if approved is None:
             return
-        plan: Mapping[str, Any] = approved if isinstance(approved, Mapping) else {}
-        then, rows = plan.get("planned_for"), plan.get("changes")
-        rows = rows if isinstance(rows, list) else [None]
-        digests = [row.get("digest", 0) if isinstance(row, Mapping) else 0 for row in rows]
-        if not isinstance(then, str) or not all(isinstance(one, str | None) for one in digests):
-            found = "a mapping without these" if isinstance(approved, Mapping) else errors.shown(approved)
-            raise errors.WorkspaceInputError(
-                f"Pass the output of {task} as approved: expected a plan with 'planned_for' and a list of 'changes', "
-                f"each with its 'digest', not {found}"
-            )
         cure = "Plan again, and have it approved"
-        if then != self.planned_for:  # the connection or the file led elsewhere
+        if approved.planned_for != self.planned_for:  # the connection or the file led elsewhere
             raise errors.WorkspaceInputError(
-                f"{cure}: the approved plan is for {then}, and this task is for {self.planned_for}",
+                f"{cure}: the approved plan is for {approved.planned_for}, and this task is for {self.planned_for}",
                 problem="approval-stale",
             )
-        self.check_approved(digests, cure)
+        self.check_approved(approved.digests, cure)
 
 
 class WorkspaceSyncIncompleteError(errors.WorkspaceError):
@@ -314,11 +491,26 @@ def apply(
     :raises WorkspaceSyncIncompleteError: if a change was refused
     :raises WorkspaceNotAppliedError: if a change that succeeded is still to be done
     """
-    inviting = {change: change.operation for change in plan.changes if isinstance(change.operation, CreateInvite)}
+    refused = _send_changes(client, plan, memory_of)
+    if len(refused) < MAX_REFUSALS:
+        _invite(plan, invite)
+    if refused:
+        lines = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
+        reasons = "; ".join(lines)
+        raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {reasons}", refused.values())
+    _check_applied(client, plan, plan_again)
+
+
+def _send_changes(
+    client: WorkspaceClient, plan: Plan, memory_of: Callable[[Change], Any]
+) -> dict[Change, errors.WorkspaceError]:
+    """Send the changes that invite nobody, until too many are refused; return the errors of those that are."""
     refused: dict[Change, errors.WorkspaceError] = {}
     for change in plan.changes:
-        if change in inviting or change in plan.outcomes or len(refused) == MAX_REFUSALS:
+        if change.invites or change in plan.outcomes:
             continue
+        if len(refused) == MAX_REFUSALS:
+            break
         try:
             change.send(client, memory_of(change))
         except errors.WorkspaceNotFoundError as error:
@@ -330,30 +522,30 @@ def apply(
             if not (is_refused(error, one_of_many=True) or isinstance(error, errors.WorkspaceNotAppliedError)):
                 raise
             log.error("Refused: %s", error)  # noqa: TRY400 - one error for all of them follows
-            plan.outcomes[change] = ("refused", str(getattr(error, "detail", None) or error))
+            detail = getattr(error, "detail", None)
+            plan.outcomes[change] = ChangeResult("refused", str(detail or error))
             refused[change] = error
         else:
             if change.sends:
-                plan.outcomes[change] = ("done", "")
-    if inviting and len(refused) < MAX_REFUSALS:
-        _invite(plan, inviting, invite)
-    if refused:
-        named = "; ".join(f"{change.action} {change.name}: {plan.outcomes[change][1]}" for change in refused)
-        raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {named}", refused.values())
-    _check_applied(client, plan, plan_again)
+                plan.outcomes[change] = ChangeResult("done")
+    return refused
 
 
-def _invite(
-    plan: Plan, inviting: Mapping[Change, CreateInvite], invite: Callable[[list[dict[str, Any]]], InvitesReport]
-) -> None:
+def _invite(plan: Plan, invite: Callable[[list[dict[str, Any]]], InvitesReport]) -> None:
+    """Invite the people of a plan together, if there are any."""
+    invites = {change: change.operation for change in plan.changes if isinstance(change.operation, CreateInvite)}
+    if not invites:
+        return
     failed: WorkspaceInvitesIncompleteError | None = None
     try:
-        report = invite([operation.payload() for operation in inviting.values()])
+        report = invite([operation.payload() for operation in invites.values()])
     except WorkspaceInvitesIncompleteError as error:
-        failed, report = error, error.report
-    # The rows are in the order of the changes.
-    changes = list(inviting)
-    plan.outcomes |= {changes[entry.row - 1]: (entry.status, entry.reason) for entry in report.entries}
+        failed = error
+        report = error.report
+    changes = list(invites)
+    for entry in report.entries:
+        change = changes[entry.row - 1]  # the rows are in the order of the changes
+        plan.outcomes[change] = ChangeResult(entry.status, entry.reason)
     if failed:
         raise failed
     log.info("%s", report.table())
@@ -365,39 +557,43 @@ def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[],
 
     A change without an outcome met a 404: its member is gone, or the list still shows them as they were.
     """
-    left = {
-        (change.part, change.name): change
-        for change in plan.changes
-        if change.action in PENDING and plan.outcomes.get(change, ("done",))[0] == "done"
-    }
+    left: dict[tuple[str, str], Change] = {}
+    for change in plan.changes:
+        result = plan.outcomes.get(change)
+        if change.action in PENDING and (result is None or result.status == "done"):
+            left[change.part, change.name] = change
     if not left:
         return
     operation: Any = next(iter(left.values())).operation
 
     def is_done() -> bool:
         nonlocal left
-        pending = [(change.part, change.name) for change in plan_again().changes if change.action in PENDING]
-        left = {key: change for key, change in left.items() if key in pending}
+        pending = [change for change in plan_again().changes if change.action in PENDING]
+        keys = {(change.part, change.name) for change in pending}
+        left = {key: change for key, change in left.items() if key in keys}
         return not left
 
     try:
         ensure.check_done(client, "each change was made, or its member is gone", operation, is_done)
     except errors.WorkspaceInputError as error:  # it says that nothing was sent, which is true of the second plan alone
-        msg = f"Run the task again: its changes were sent, but not checked. {error.why}"
-        name, outcome = type(operation).__name__, Outcome.UNKNOWN.value
-        raise errors.WorkspaceNotAppliedError(msg, operation=name, outcome=outcome) from None
+        message = f"Run the task again: its changes were sent, but not checked. {error.why}"
+        raise errors.WorkspaceNotAppliedError(
+            message, operation=type(operation).__name__, outcome=Outcome.UNKNOWN.value
+        ) from None
     except errors.WorkspaceNotAppliedError as error:
         for change in left.values():
-            said = "reported success" if change in plan.outcomes else "returned 404"
-            plan.outcomes[change] = ("refused", f"the service {said}, but does not show the change")
-        named = ", ".join(f"{change.action} {change.name}" for change in [*left.values()][:MAX_LINES])
+            answer = "reported success" if change in plan.outcomes else "returned 404"
+            reason = f"the service {answer}, but does not show the change"
+            plan.outcomes[change] = ChangeResult("refused", reason)
+        names = [f"{change.action} {change.name}" for change in left.values()]
+        named = ", ".join(names[:MAX_LINES])
         error.args = (f"Not done: {named}. {error}",)
         raise
 
 
-def parse_limit(value: Any, members: int = 0) -> tuple[float, float]:
+def parse_limit(value: object, members: int = 0) -> LossLimit:
     """
-    Return how many losses a limit allows, and how many of people; see :meth:`Plan.check_losses`.
+    Return what a limit allows; see :meth:`Plan.check_losses`.
 
     :param value: a whole number, a share such as ``50%``, or both, such as ``10 or 30%``: whichever is less; ``None``
         for any number
@@ -405,12 +601,16 @@ def parse_limit(value: Any, members: int = 0) -> tuple[float, float]:
     :raises ValueError: if it is anything else
     """
     if value is None:
-        return math.inf, math.inf
-    found = re.fullmatch(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?", str(value).strip())
+        return LossLimit(math.inf, math.inf)
+    found = LIMIT.fullmatch(str(value).strip())
     if not found:
         raise ValueError("expected a whole number, a share such as '50%', both as in '10 or 30%', or None for any")
     number, share = found.groups()
-    return int(number) if number else math.inf, max(1, members * int(share) // 100) if share else math.inf
+    losses = int(number) if number else math.inf
+    people = math.inf
+    if share:
+        people = max(1, members * int(share) // 100)
+    return LossLimit(losses, people)
 
 
 def checked_limit(value: Any) -> Any:
@@ -419,39 +619,66 @@ def checked_limit(value: Any) -> Any:
     return value
 
 
-def make_digest(value: Any) -> str:
-    """Return the recipe and a digest of plain JSON that nobody can find another value for."""
-    return f"{RECIPE}:" + hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:32]
+def make_digest(value: object) -> str:
+    """Return the version and a digest of plain JSON that nobody can find another value for."""
+    text = json.dumps(value, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"{DIGEST_VERSION}:{digest[:32]}"
 
 
-def summarize(changes: Collection[Mapping[str, Any]], *, applied: bool) -> str:
+def summarize(rows: Collection[ChangeRow], *, applied: bool) -> str:
     """
     Return the numbers of changes for people.
 
-    :param changes: ``action``, ``status`` and ``after`` of each
     :param applied: whether the changes were sent
     """
-    counts = Counter(one["action"] for one in changes)
-    if applied:
-        unsent = Counter(one["action"] for one in changes if one["status"] not in ("done", "invited", "skipped"))
-        counts.subtract(unsent)
-        verified = sum("is_verified" in one["after"] for one in changes)
-        domains = f" (domains verified: {verified})" if verified else ""
-        done = f"{counts['create']} created, {counts['change']} changed{domains}, {counts['remove']} removed"
-        rest = {"paused or resumed": counts["set"], "not done": unsent.total(), "cannot be known": counts["unknown"]}
-    else:
-        done = f"{counts['create']} to create, {counts['change']} to change, {counts['remove']} to remove"
-        rest = {"cannot be known": counts["set"] + counts["unknown"]}
-    rest |= {"to change by hand": counts["differs"], "left for a later run": counts["wait"], "skipped": counts["skip"]}
-    return ", ".join([done, *(f"{count} {what}" for what, count in rest.items() if count)])
+    numbers = _applied_numbers(rows) if applied else _planned_numbers(rows)
+    counts = Counter(row.action for row in rows)
+    _add_number(numbers, counts["differs"], "to change by hand")
+    _add_number(numbers, counts["wait"], "left for a later run")
+    _add_number(numbers, counts["skip"], "skipped")
+    return ", ".join(numbers)
+
+
+def _planned_numbers(rows: Collection[ChangeRow]) -> list[str]:
+    counts = Counter(row.action for row in rows)
+    numbers = [f"{counts['create']} to create", f"{counts['change']} to change", f"{counts['remove']} to remove"]
+    _add_number(numbers, counts["set"] + counts["unknown"], "cannot be known")
+    return numbers
+
+
+def _applied_numbers(rows: Collection[ChangeRow]) -> list[str]:
+    finished = [row for row in rows if row.status in FINISHED]
+    counts = Counter(row.action for row in finished)
+    verified = sum("is_verified" in row.after for row in rows)
+    domains = f" (domains verified: {verified})" if verified else ""
+    numbers = [f"{counts['create']} created", f"{counts['change']} changed{domains}", f"{counts['remove']} removed"]
+    _add_number(numbers, counts["set"], "paused or resumed")
+    _add_number(numbers, len(rows) - len(finished), "not done")
+    _add_number(numbers, counts["unknown"], "cannot be known")
+    return numbers
+
+
+def _add_number(numbers: list[str], count: int, label: str) -> None:
+    """Add a number for people, unless it is 0."""
+    if count:
+        numbers.append(f"{count} {label}")
 
 
 def describe_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the values of fields for people, whole: an approval covers what was shown."""
+    descriptions: list[str] = []
+    for name, value in {**before, **after}.items():
+        if name in END_FIELDS:  # an end is in the reason
+            continue
+        text = _value_text(value)
+        if name in before and name in after:
+            text = f"{_value_text(before[name])} -> {text}"
+        descriptions.append(f"{name}: {text}")
+    return descriptions
 
-    def text(value: Any) -> str:
-        return value if isinstance(value, str) and value.strip() else json.dumps(value, ensure_ascii=False)
 
-    values = {name: f"{text(value)} -> {text(after[name])}" for name, value in before.items() if name in after}
-    fields = {**before, **after}.items()  # an end is in the reason
-    return [f"{name}: {values.get(name) or text(value)}" for name, value in fields if name not in END_FIELDS]
+def _value_text(value: object) -> str:
+    if isinstance(value, str) and value.strip():
+        return value
+    return json.dumps(value, ensure_ascii=False)

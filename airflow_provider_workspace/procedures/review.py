@@ -313,8 +313,10 @@ def _change(organization_id: str, row: Json, decision: str | int, why: str) -> C
     kind = REMOVALS[row["kind"]] if decision == REMOVE else ops.members.UpdateMember
     operation = kind(**{name: fields[name] for name in kind.model_fields if name in fields})
     part, name = "collaborators" if row["kind"] == "collaborator" else "members", f"{row['kind']} {row['who']}"
-    action, after = ("remove", {}) if decision == REMOVE else ("change", {"level": decision})
-    return Change(action, part, name, after, {"level": row["level"]}, why, operation)
+    before = {"level": row["level"]}
+    if decision == REMOVE:
+        return Change("remove", part, name, {}, before, why, operation)
+    return Change("change", part, name, {"level": decision}, before, why, operation)
 
 
 def outcomes_of(plan: Plan, rows: Rows) -> list[dict[str, Any]]:

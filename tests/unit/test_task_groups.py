@@ -13,6 +13,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task, task_group
 
 from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.procedures.plan import ChangeRow
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import STEPS, maintenance_window, workspace_organization
 from airflow_provider_workspace.version_compat import AirflowFailException
@@ -209,7 +210,8 @@ def test_the_tasks_of_an_organization() -> None:
 def test_the_report_begins_with_the_totals(capsys: pytest.CaptureFixture[str]) -> None:
     with DAG("onboard", schedule=None) as dag:
         workspace_organization(file="northwind.yaml")
-    created = {"action": "create", "status": "done", "after": {}}
+    row = ChangeRow("create", "projects", "project x", before={}, after={}, why="", status="done", reason="")
+    created = row.to_dict()
     parts = [
         {"changes": [created] * count, "table": f"{count} created\n  + …", "counts": {"create": count}}
         for count in (1, 0, 0, 43, 0, 0, 0)

@@ -238,7 +238,7 @@ def test_the_plan_table_shows_each_change_and_reason_and_is_cut_with_a_note() ->
 
 
 def test_the_digests_of_a_plan_are_those_of_earlier_releases() -> None:
-    """If they differ, count ``RECIPE`` up: waiting approvals then say why they are void."""
+    """If they differ, count ``DIGEST_VERSION`` up: waiting approvals then say why they are void."""
     planned = plan([ADA, "new@example.com"], member(), member("old@example.com"))
     early = Change("change", "verification", "domain b.example", {"sso_enforcement": "x"}, intended={"domain": "b"})
     assert [change.approval_digest(planned.planned_for) for change in (*planned.changes, early)] == [
@@ -247,6 +247,26 @@ def test_the_digests_of_a_plan_are_those_of_earlier_releases() -> None:
         "1:5677e9e4f7da3a434be9060bb7d40435",
         "1:f406ee6e7764bf99788b2833e6d3462e",
     ]
+
+
+def test_a_change_says_what_it_takes_from_a_person() -> None:
+    planned = plan(
+        [ADA, {"email": "kim@example.com", "level": 1}, "new@example.com"],
+        *(member(), member("kim@example.com", 8), member("old@example.com"), invite("lin@example.com")),
+    )
+    domain = Change("remove", "domains", "domain b.example")
+    asked = {
+        change.name: (change.removes, change.lowers, change.raises, change.takes_from_person)
+        for change in (*planned.changes, domain)
+    }
+    assert asked == {
+        "invite lin@example.com": (True, False, False, True),
+        "member old@example.com": (True, False, False, True),
+        "member ada@example.com": (False, False, True, False),
+        "member kim@example.com": (False, True, False, True),
+        "invite new@example.com": (False, False, False, False),
+        "domain b.example": (True, False, False, False),
+    }
 
 
 def test_only_leavers_are_removed() -> None:

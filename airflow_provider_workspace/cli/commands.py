@@ -213,7 +213,8 @@ def grants(args: Namespace) -> None:
     registry, done, error = GrantRegistry(DatabaseStore(GRANT_PREFIX)), dict[str, Any](), None
     with _errors_without_traceback():
         if args.end:
-            done, error = end_grants(registry, args.protected)
+            result = end_grants(registry, args.protected)
+            done, error = result.to_dict(), result.error
         noted, now = registry.all(), utc_now()
     found = [{**one.to_dict(), "then": one.row["then"], "overdue": one.is_over(now)} for one in noted]
     unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]

@@ -294,7 +294,7 @@ class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
             )
         return self.change(lease, **changes)
 
-    def change(self, lease: Lease, **changes: Any) -> Lease:
+    def change(self, lease: Lease, /, **changes: Any) -> Lease:
         """Change a lease, whoever closes it, such as to become its closer."""
         changed = lease.model_copy(update=changes)
         self.store.write(lease.key, dump(changed))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 REJECT = "Reject"
 # Key of the approval in the task state.
-GRANT = "airflow_provider_workspace_approved"
+APPROVAL = "airflow_provider_workspace_approved"
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
@@ -54,7 +54,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         """Ask for approval, or do what was approved."""
         result = super().execute(context)
         if self.require_approval:
-            self._grant.forget()
+            self._approval_state.forget()
         return result
 
     def execute_approved(self, context: Context, event: Mapping[str, Any], plan: str, changes: list[str]) -> Any:
@@ -86,7 +86,9 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             )
         self.log.info("%s approved plan %s.", who, plan)
         at = str(event.get("responded_at"))
-        self._grant.write({"plan": plan, "changes": changes, "by": who, "at": at, "max_tries": self._max_tries})
+        self._approval_state.write(
+            {"plan": plan, "changes": changes, "by": who, "at": at, "max_tries": self._max_tries}
+        )
         return self.execute(context)
 
     def await_approval(self, subject: str, plan: Plan, report: object = None) -> None:
@@ -103,29 +105,29 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
         if not self.require_approval or self.is_dry_run or not any(change.sends for change in plan.changes):
             return
-        granted = self._granted()
-        if granted is None:
+        approval = self._approval()
+        if approval is None:
             digests = filter(None, (change.approval_digest(plan.planned_for) for change in plan.changes))
             self._ask(subject, plan.table(), sorted(digests), report)
         cure = (
-            f"Start a new run to have the plan approved as it is now, instead of plan {granted['plan']}, which "
-            f"{granted['by']} approved"
+            f"Start a new run to have the plan approved as it is now, instead of plan {approval['plan']}, which "
+            f"{approval['by']} approved"
         )
         try:
-            plan.check_approved(granted["changes"], cure)
+            plan.check_approved(approval["changes"], cure)
         except WorkspaceInputError:
-            self.task_state.forget()  # first: without a grant it forgets nothing
-            self._grant.forget()
+            self.task_state.forget()  # first: without an approval it forgets nothing
+            self._approval_state.forget()
             raise
         if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
-            self._context["ti"].xcom_push(key="approved", value={name: granted[name] for name in ("plan", "by", "at")})
+            self._context["ti"].xcom_push(key="approved", value={name: approval[name] for name in ("plan", "by", "at")})
 
     @property
     def task_state(self) -> TaskState:
         """The state of the task across its tries; empty until the plan is approved."""
         from airflow_provider_workspace.notes.task_state import TaskState
 
-        asks = self.require_approval and self._granted() is None
+        asks = self.require_approval and self._approval() is None
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
     def _ask(self, subject: str, plan: str, digests: list[str], report: object) -> NoReturn:
@@ -138,17 +140,19 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         body = question(plan, name, len(digests), report)
         ask_and_wait(self, self._context, wait, f"plan {name} approved", told, subject=subject, body=body, **form)
 
-    def _granted(self) -> Mapping[str, Any] | None:
+    def _approval(self) -> Mapping[str, Any] | None:
         """Return the approval; ``None`` if there is none since the task was cleared last."""
-        grant = self._grant.read()
-        return grant if isinstance(grant, Mapping) and grant.get("max_tries") == self._max_tries else None
+        approval = self._approval_state.read()
+        if isinstance(approval, Mapping) and approval.get("max_tries") == self._max_tries:
+            return approval
+        return None
 
     @property
-    def _grant(self) -> TaskState:
+    def _approval_state(self) -> TaskState:
         """The task state with the approval."""
         from airflow_provider_workspace.notes.task_state import TaskState
 
-        return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=GRANT)
+        return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=APPROVAL)
 
     @property
     def _max_tries(self) -> int | None:

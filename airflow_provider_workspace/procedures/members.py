@@ -82,6 +82,7 @@ def plan_members(
     leaving: bool = False,
     complete: bool = True,
     read_members: Callable[[], list[Member]] | None = None,
+    read_invites: Callable[[], list[Invite]] | None = None,
 ) -> Plan:
     """
     Compare a roster with an organization, or plan the removal of its people and of their open invites.
@@ -91,6 +92,7 @@ def plan_members(
     :param leaving: whether the people of the roster are removed, and nobody else is changed; with an end, after it
     :param complete: whether people who are not on the roster are removed
     :param read_members: returns the members
+    :param read_invites: returns the invites; it is called before
     :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
     """
     roster = _check_rows(rows, guards.on_invalid, "leavers" if leaving else "the roster", now)
@@ -98,9 +100,8 @@ def plan_members(
     wanted = {} if leaving else named
     later = {row.key: row for row in roster.rows if leaving and row.end.until}
     # Before the members, so that people who join in between are not missed.
-    invites = [
-        invite for invite in read_rows(client, ListInvites(organization_id=organization_id)) if not invite.is_expired
-    ]
+    listed = read_invites() if read_invites else read_rows(client, ListInvites(organization_id=organization_id))
+    invites = [invite for invite in listed if not invite.is_expired]
     members = read_members() if read_members else read_rows(client, ListMembers(organization_id=organization_id))
     why = LEAVING if leaving else NOT_ON_ROSTER
 

@@ -340,7 +340,7 @@ def apply(
     if refused:
         named = "; ".join(f"{change.action} {change.name}: {plan.outcomes[change][1]}" for change in refused)
         raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {named}", refused.values())
-    _check_applied(client, plan, plan_again)
+    check_applied(client, plan, plan_again)
 
 
 def _invite(
@@ -359,11 +359,14 @@ def _invite(
     log.info("%s", report.table())
 
 
-def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
+def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
     """
     Plan again until nothing is left of what was sent: a resource that still differs, or is still there.
 
     A change without an outcome met a 404: its member is gone, or the list still shows them as they were.
+
+    :param plan: what was sent; receives the outcomes of what is left
+    :raises WorkspaceNotAppliedError: if something is left after the consistency time
     """
     left = {
         (change.part, change.name): change

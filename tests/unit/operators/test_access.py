@@ -250,7 +250,9 @@ def test_edited_variables_and_other_hosts_are_named_and_stop_nobody_else(
     ):
         end()
     connect()
-    with pytest.raises(AirflowFailException, match=f"1 not ended. unknown: Correct the Variable .*'{key}', .*since"):
+    with pytest.raises(
+        AirflowFailException, match=rf"1 grant could not be ended. .*unknown: Correct the Variable .*'{key}', .*since"
+    ):
         end()
     assert (keys(notes), level_of(MINA), grace in notes.values) == ([key], 1, False)
 

@@ -152,7 +152,8 @@ def _run_side_by_side(organizations: list[OrganizationEnds], *, dry_run: bool) -
         for person in organization.unsettled():
             person.error = WorkspaceError(
                 f"The time of {MAX_SECONDS:g} s for one organization is over. Check that the service of connection "
-                f"'{person.last.workspace_conn_id}' responds, then run this again: it continues"
+                f"'{person.last.workspace_conn_id}' responds, then run this again: it continues",
+                permanent=False,
             )
 
 

@@ -132,7 +132,7 @@ class OrganizationEnds:
     def _run(self, stopped: Event, *, dry_run: bool) -> None:
         def raise_if_stopped(*_: object) -> None:
             if stopped.is_set():
-                raise WorkspaceError("The time for this organization is over. Nothing more was sent")
+                raise WorkspaceError("The time for this organization is over. Nothing more was sent", permanent=False)
 
         self.client.before_write = raise_if_stopped
         people = self._read()
@@ -218,7 +218,7 @@ class OrganizationEnds:
         for grant in person.over:
             if not self.registry.end(grant):
                 msg = f"The Variable '{grant.key}' was changed while its access was ended. The next run reads it again"
-                raise WorkspaceError(msg)
+                raise WorkspaceError(msg, permanent=False)
 
 
 def _checked_later() -> Plan:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from airflow_provider_workspace.notes.grants import Grant
 
 PREFIX = "workspace_grant."
 
@@ -26,3 +29,9 @@ def grant(**fields: Any) -> dict[str, Any]:
         "approved_by": "ruth",
     }
     return usual | fields
+
+
+def variable(**fields: Any) -> tuple[str, str]:
+    """Return the key and the value of the Variable of a grant."""
+    text = json.dumps({name: value for name, value in grant(**fields).items() if value is not None})
+    return Grant.model_validate_json(text).key, text

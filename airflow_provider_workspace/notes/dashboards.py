@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, ValidationError
+from pydantic import BeforeValidator, ValidationError
 
 from airflow_provider_workspace.api.comparison import normal_text
 from airflow_provider_workspace.api.ids import canonical_text
@@ -68,8 +68,6 @@ class DashboardNote(Note):
     :param variable_key: the Variable of the author; empty to remember it only across tries of the task
     :param task: the task that creates it; empty if it is created
     """
-
-    model_config = ConfigDict(frozen=True)
 
     service: Annotated[str | None, BeforeValidator(_parse_text)] = None
     project_id: Annotated[str | None, BeforeValidator(_parse_id)] = None

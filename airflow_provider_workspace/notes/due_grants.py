@@ -27,10 +27,10 @@ class OverdueGrants:
 
     def end_due(self, *, dry_run: bool) -> Ended:
         """End them; a dry run reports what would be left, and that is no error."""
-        report, error = end_grants(self.registry, self.protected, dry_run=dry_run)
+        result = end_grants(self.registry, self.protected, dry_run=dry_run)
         verb = "Would end" if dry_run else "Ended"
-        lines = [f"{verb}: {grant['user_email']}: {grant['done']}" for grant in report["ended"]]
+        lines = [f"{verb}: {end.user_email}: {end.done}" for end in result.ended]
         if dry_run:
-            lines += [f"Would not end: {grant['user_email']}: {grant['why']}" for grant in report["left"]]
-            error = None
-        return Ended(self.kind, report, lines, error=error, is_left=bool(report["left"]))
+            lines += [f"Would not end: {end.user_email}: {end.why}" for end in result.left]
+        error = None if dry_run else result.error
+        return Ended(self.kind, result.to_dict(), lines, error=error, is_left=bool(result.left))

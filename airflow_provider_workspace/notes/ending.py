@@ -1,133 +1,167 @@
-"""Give what grants say, and end those that are over: for the operators and for the command line."""
+"""End the grants that are over, for the operator and for the command line: organizations side by side."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection
-from datetime import datetime
-from functools import partial
+from collections.abc import Collection
+from contextvars import copy_context
+from dataclasses import dataclass
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError
-from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.notes.grants import rows_of
+from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.notes.grants import GrantRegistry
 from airflow_provider_workspace.notes.note import utc_now
-from airflow_provider_workspace.procedures.grants import plan_half
-from airflow_provider_workspace.procedures.invites import invite_all
-from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.notes.organization_ends import OrganizationEnds, PersonEnd
+from airflow_provider_workspace.notes.services import NoteServices
+from airflow_provider_workspace.notes.store import LockedStore
 from airflow_provider_workspace.procedures.members import Guards
-from airflow_provider_workspace.procedures.plan import Plan, apply
-from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
+from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.client.client import WorkspaceClient
-    from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
+    from airflow_provider_workspace.notes.grants import Grant
 
 log = logging.getLogger(__name__)
 
+# How long the ends of one organization may take, in seconds.
+MAX_SECONDS = 300.0
 
-def end_grants(
-    registry: GrantRegistry, protected: Collection[Any] = (), *, dry_run: bool = False
-) -> tuple[dict[str, Any], WorkspaceError | None]:
+
+@dataclass(frozen=True)
+class GrantEnd:
     """
-    End the grants that are over; what goes wrong with one person stops no other.
+    What became of a grant that is over.
+
+    :param grant: the grant; ``None`` if its Variable is unreadable
+    :param variable: the key of its Variable
+    :param done: what was done; empty if it is left
+    :param why: why it is left, and what to do; empty if it is not
+    """
+
+    grant: Grant | None
+    variable: str
+    done: str = ""
+    why: str = ""
+
+    @property
+    def user_email(self) -> str:
+        """The address of the person."""
+        return self.grant.user_email if self.grant else "unknown"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        fields = self.grant.to_dict() if self.grant else {"user_email": self.user_email}
+        result = {"why": self.why} if self.why else {"done": self.done}
+        return {**fields, "variable": self.variable, **result}
+
+
+@dataclass(frozen=True)
+class GrantsEnded:
+    """
+    What became of the grants that are over.
+
+    :param left: those that could not be ended, and Variables that are no grant
+    :param active: number of grants that are not over
+    :param error: the error for what is left; ``None`` if nothing is
+    """
+
+    ended: tuple[GrantEnd, ...]
+    left: tuple[GrantEnd, ...]
+    active: int
+    error: WorkspaceError | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {
+            "ended": [end.to_dict() for end in self.ended],
+            "left": [end.to_dict() for end in self.left],
+            "active": self.active,
+        }
+
+
+def end_grants(registry: GrantRegistry, protected: Collection[Any] = (), *, dry_run: bool = False) -> GrantsEnded:
+    """
+    End the grants that are over; what goes wrong with one person or organization stops no other.
 
     :param protected: rows or addresses of people who are never removed or lowered
     :param dry_run: whether to send nothing, and say what would be done
-    :return: what was ``ended``, what is ``left`` and why, how many are ``active``; and the error for what is left
     """
-    guards, now, permanent = Guards.read(protected, None), utc_now(), True
+    guards = Guards.read(protected, None)
+    now = utc_now()
+    registry = GrantRegistry(LockedStore(registry.store))
     grants = registry.all()
-    people: dict[str, list[Grant]] = {}
+    over = [grant for grant in grants if grant.is_over(now)]
+    people = _people_of(over)
+    with NoteServices() as services:
+        organizations: dict[tuple[str, str, str], OrganizationEnds] = {}
+        for person in people:
+            last = person.last
+            otherwise = f"or take the access away by hand and delete the Variable '{last.key}'"
+            with person.guarded():
+                client = services.hook_of(last, otherwise).client
+                place = (last.service, last.workspace_conn_id, last.organization_id)
+                if place not in organizations:
+                    organizations[place] = OrganizationEnds(registry, client, last.organization_id, guards, now)
+                organizations[place].people.append(person)
+        _run_side_by_side(list(organizations.values()), dry_run=dry_run)
+    ended: list[GrantEnd] = []
+    left: list[GrantEnd] = []
+    for person in people:
+        if person.error is None:
+            log.info("%s: %s", person.last.user_email, person.done)
+            ended += [GrantEnd(grant, grant.key, done=person.done) for grant in person.over]
+        else:
+            log.error("%s: %s", person.last.user_email, person.error)
+            left += [GrantEnd(grant, grant.key, why=str(person.error)) for grant in person.over]
+    for key, why in registry.unreadable.items():
+        left.append(GrantEnd(None, key, why=registry.describe_unreadable(key, why)))
+    error = _error_of(left, permanent=all(person.is_permanent for person in people)) if left else None
+    return GrantsEnded(tuple(ended), tuple(left), len(grants) - len(over), error)
+
+
+def _people_of(grants: list[Grant]) -> list[PersonEnd]:
+    """Return the people of grants that are over."""
+    people: dict[str, PersonEnd] = {}
     for grant in grants:
-        if grant.is_over(now):
-            people.setdefault(grant.person, []).append(grant)
-    ended, left = list[dict[str, Any]](), list[dict[str, Any]]()
-    for over in people.values():
-        said = why = ""
-        try:
-            said = _end(registry, over, guards, now, dry_run=dry_run)
-        except Exception as error:  # noqa: BLE001 - of one person; the others are ended all the same
-            why, permanent = str(error), permanent and getattr(error, "permanent", False)
-        log.log(logging.ERROR if why else logging.INFO, "%s: %s", over[-1].user_email, why or said)
-        found = left if why else ended
-        found += [{**grant.to_dict(), "variable": grant.key, "why" if why else "done": why or said} for grant in over]
-    left += [
-        {"user_email": "unknown", "variable": key, "why": registry.describe_unreadable(key, why)}
-        for key, why in registry.unreadable.items()
-    ]
-    result = {"ended": ended, "left": left, "active": len(grants) - sum(map(len, people.values()))}
-    if not left:
-        return result, None
-    named = "; ".join(f"{one['user_email']}: {one['why']}" for one in left)
-    msg = f"Do what is said of each, then run this or '{COMMAND} sweep' again: {len(left)} not ended. {named}"
-    return result, WorkspaceError(msg, permanent=permanent, problem="access-not-ended")
+        people.setdefault(grant.person, PersonEnd()).over.append(grant)
+    return list(people.values())
 
 
-def _end(registry: GrantRegistry, over: list[Grant], guards: Guards, now: datetime, *, dry_run: bool) -> str:
+def _run_side_by_side(organizations: list[OrganizationEnds], *, dry_run: bool) -> None:
     """
-    End the grants of one person, and return what was done.
+    Run each organization in a thread, and wait until all are done, or :data:`MAX_SECONDS` are over.
 
-    :raises WorkspaceError: if something is left to people
+    A thread that hangs is not waited for: it ends with its request, and changes nothing after that.
     """
-    last, noted = over[-1], registry.of_person(over[-1])
-    if last not in noted:
-        return "it was ended or changed meanwhile"
-    with _open_hook(last) as hook:
-        where = (hook.client, last.organization_id)
-        plan_again = partial(plan_half, *where, rows_of(noted), now, guards)
-        plan = plan_again()
-        taken = [change for change in plan.changes if change.sends]
-        held = [change for change in plan.changes if change.action in ("differs", "unknown") or change.mark == "kept"]
-        invite = partial(invite_all, hook.client, organization_id=where[1], clock=time.time, monotonic=time.monotonic)
-        if not dry_run:
-            apply(hook.client, plan, invite, plan_again)
-        if held:
-            cure = "Remove them" if last.then is None else f"Set level {last.then}"
-            named = "; ".join(f"{change.name}: {change.notes}" for change in held)
-            msg = f"{cure} by hand, or delete the Variable '{last.key}' if they may keep what they have: {named}"
-            raise WorkspaceError(msg)
-        done = "; ".join(f"{change.name}: {change.notes}" for change in taken) or "they did not have it any more"
-        if dry_run:
-            return done
-        # What was noted meanwhile may have been taken with the rest: it is given again.
-        active = registry.active(last)
-        if active and (taken or any(grant not in noted for grant in active)):
-            give(*where, active, invite)
-    for grant in over:
-        registry.store.delete(grant.key)
-    return done
-
-
-def give(
-    client: WorkspaceClient, organization_id: str, grants: list[Grant], invite: Callable[[Any], InvitesReport]
-) -> Plan:
-    """Give what active grants of one person say; nothing is taken. Return what was sent, with its outcomes."""
-    plan_again = partial(plan_half, client, organization_id, rows_of(grants), utc_now())
-    plan = plan_again()
-    apply(client, plan, invite, plan_again)
-    return plan
-
-
-def is_refused(error: WorkspaceError) -> bool:
-    """Return whether an error of :func:`give` says for certain that no access was given."""
-    if isinstance(error, WorkspaceInvitesIncompleteError):
-        return all(entry.status in ("failed", "not_sent") for entry in error.report.entries)
-    causes = getattr(error, "causes", [error])
-    found = {(getattr(one, "operation", ""), getattr(one, "outcome", "")) for one in causes}
-    return found <= {("UpdateMember", "rejected"), ("UpdateMember", "not_sent")}
-
-
-def _open_hook(grant: Grant) -> WorkspaceHook:
-    """Return the hook of a grant, whose connection leads where it led."""
-    hook, conn_id = WorkspaceHook(grant.workspace_conn_id), grant.workspace_conn_id
-    otherwise = f"or take the access away by hand and delete the Variable '{grant.key}'"
+    stopped = Event()
+    until = time.monotonic() + MAX_SECONDS
+    threads: list[Thread] = []
     try:
-        base_url = hook.client.settings.base_url
-    except AirflowNotFoundException as error:
-        raise WorkspaceConfigError(f"Add connection '{conn_id}' again, {otherwise}. {error}") from None
-    if base_url != grant.service:
-        msg = f"Set the host of connection '{conn_id}' back to {grant.service}, {otherwise}. It now leads to {base_url}"
-        raise WorkspaceConfigError(msg)
-    return hook
+        for organization in organizations:
+            thread = Thread(target=copy_context().run, args=(organization.run, stopped, dry_run), daemon=True)
+            thread.start()
+            threads.append(thread)
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+    finally:
+        stopped.set()
+    for organization in organizations:
+        if organization.interruption:
+            raise organization.interruption
+        for person in organization.unsettled():
+            person.error = WorkspaceError(
+                f"The time of {MAX_SECONDS:g} s for one organization is over. Check that the service of connection "
+                f"'{person.last.workspace_conn_id}' responds, then run this again: it continues",
+                permanent=False,
+            )
+
+
+def _error_of(left: list[GrantEnd], *, permanent: bool) -> WorkspaceError:
+    grants = "1 grant" if len(left) == 1 else f"{len(left)} grants"
+    named = "; ".join(f"{end.user_email}: {end.why}" for end in left)
+    msg = (
+        f"{grants} could not be ended. Follow the instruction for each, then clear this task or run "
+        f"'{COMMAND} sweep'. {named}"
+    )
+    return WorkspaceError(msg, permanent=permanent, problem="access-not-ended")

@@ -7,51 +7,44 @@ its run or its Dag is gone. Its key names the person and the task; its value is 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
-from datetime import datetime
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from pydantic import ConfigDict
-
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
-from airflow_provider_workspace.notes.note import Note, Text, Time, digest, utc_now
+from airflow_provider_workspace.notes.note import EndingNote, Text, digest, utc_now
 from airflow_provider_workspace.notes.registry import NoteRegistry
 from airflow_provider_workspace.notes.store import NoteStore, VariableStore
 from airflow_provider_workspace.procedures.ends import REMOVED
-from airflow_provider_workspace.version_compat import COMMAND
+from airflow_provider_workspace.version_compat import COMMAND, lists_variables, variable_keys
+
+log = logging.getLogger(__name__)
 
 GRANT_PREFIX = "workspace_grant."
+# What an earlier release wrote before Airflow 3.3: the keys of the grants.
+FORMER_INDEX = "workspace_grants"
+NEEDS_AIRFLOW_3_3 = (
+    "Temporary access needs Airflow 3.3 or newer, because only there can tasks list Variables: a grant that is not "
+    "listed would never end"
+)
 
 
-class Grant(Note):
+class Grant(EndingNote):
     """
-    Access of a person for a while. Times are seconds since 1970, and ISO 8601 in the Variable.
+    Temporary access of a person.
 
-    Fields that a newer release of this package adds are ignored.
-
-    :param service: base URL of the service
     :param then: the level after the end; ``None`` if the person is removed
-    :param since: when it was noted
     :param requested_by: who started the Dag run; empty if nobody did, or it is not known
     :param approved_by: who approved it; empty if nobody was asked
     """
 
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    dag_id: Text
-    run_id: Text
     task_id: Text
-    map_index: int = -1
-    service: Text
-    workspace_conn_id: Text
-    organization_id: Text
     user_email: Text
     level: int
     then: int | None = None
-    since: Time
-    until: Time
     reason: Text
     requested_by: str = ""
     approved_by: str = ""
@@ -70,11 +63,8 @@ class Grant(Note):
     def row(self) -> dict[str, Any]:
         """The grant as a row of a roster."""
         then = REMOVED if self.then is None else self.then
-        return {"target_email": self.user_email, "level": self.level, "until": self.to_dict()["until"], "then": then}
-
-    def is_over(self, now: datetime) -> bool:
-        """Return whether the end has passed."""
-        return now.timestamp() > self.until
+        until = self.to_dict()["until"]
+        return {"target_email": self.user_email, "level": self.level, "until": until, "then": then}
 
 
 class GrantRegistry(NoteRegistry[Grant, NoteStore]):
@@ -97,22 +87,63 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
 
         :raises WorkspaceError: if one of them is unreadable
         """
-        found = self.find(grant.person)
-        for key, why in self.unreadable.items():
+        grants = self.find(grant.person)
+        for key, why in dict(self.unreadable).items():
             if key.startswith(grant.person):
                 raise WorkspaceError(self.describe_unreadable(key, why), problem="grant-unreadable")
-        return found
+        return grants
 
     def active(self, grant: Grant) -> list[Grant]:
         """Return the grants of the person of a grant that are not over now."""
-        return [one for one in self.of_person(grant) if not one.is_over(utc_now())]
+        now = utc_now()
+        return [other for other in self.of_person(grant) if not other.is_over(now)]
 
 
 def rows_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
     """Return grants of one person as rows of a roster; of those that end together, the one with the highest level."""
-    highest_last = sorted(grants, key=attrgetter("level"))
-    return [grant.row for grant in {int(grant.until): grant for grant in highest_last}.values()]
+    highest_by_end: dict[int, Grant] = {}
+    for grant in sorted(grants, key=attrgetter("level")):
+        highest_by_end[int(grant.until)] = grant
+    return [grant.row for grant in highest_by_end.values()]
+
+
+def raise_if_unsupported() -> None:
+    """
+    Refuse temporary access before Airflow 3.3.
+
+    :raises WorkspaceError: which says so
+    """
+    if not lists_variables():
+        raise WorkspaceError(f"{NEEDS_AIRFLOW_3_3}. Nothing was sent.", permanent=True)
+
+
+@dataclass(frozen=True)
+class GrantVariables(VariableStore):
+    """Stores grants as Variables, for tasks. Since Airflow 3.3."""
+
+    prefix: str = GRANT_PREFIX
+    index: str = FORMER_INDEX
+    description: str = f"Temporary access: {COMMAND} grants shows it."
+
+    def list_keys(self) -> list[str]:
+        """
+        Return the keys of all grants; before Airflow 3.3 there are none.
+
+        :raises WorkspaceError: before Airflow 3.3, if an earlier release of this package wrote some
+        """
+        if lists_variables():
+            return variable_keys(self.prefix)
+        if self.read(self.index) not in (None, "", "[]"):
+            cure = f"Upgrade Airflow, or take the access away by hand and delete the Variable '{self.index}'"
+            raise WorkspaceError(f"{NEEDS_AIRFLOW_3_3}. {cure}, which lists grants.", permanent=True)
+        log.info("%s. There are no grants to end.", NEEDS_AIRFLOW_3_3)
+        return []
+
+    def add(self, key: str, value: str) -> None:
+        """Write a value whose key may be new."""
+        raise_if_unsupported()
+        self.write(key, value)
 
 
 # The store of grants for tasks.
-VARIABLES = VariableStore(GRANT_PREFIX, "workspace_grants", f"Access for a while: {COMMAND} grants shows it.")
+VARIABLES = GrantVariables()

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
-from airflow_provider_workspace.notes.note import Note, Text, Time, digest
+from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest
 from airflow_provider_workspace.notes.registry import NoteRegistry
 from airflow_provider_workspace.notes.store import NoteStore
 from airflow_provider_workspace.version_compat import COMMAND
@@ -82,7 +82,7 @@ Seen = Literal["paused", "running", "unknown"]
 Late = Annotated[Time, AfterValidator(_not_far_ahead)]
 
 
-class Lease(Note):
+class Lease(EndingNote):
     """
     The hold of a window on an export. Times are seconds since 1970, and ISO 8601 in the Variable.
 
@@ -335,7 +335,7 @@ class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
             )
         return self.change(lease, **changes)
 
-    def change(self, lease: Lease, **changes: Any) -> Lease:
+    def change(self, lease: Lease, /, **changes: Any) -> Lease:
         """Change a lease, whoever closes it, such as to become its closer."""
         changed = lease.model_copy(update=changes)
         self.store.write(lease.key, dump(changed))

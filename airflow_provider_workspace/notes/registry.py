@@ -1,10 +1,11 @@
-"""Find, read and check the notes of one kind, and name the Variables that are none."""
+"""The notes of one kind: find, read, add, change and end them, and name the Variables that are none."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -20,7 +21,12 @@ S = TypeVar("S", bound=NoteStore)
 
 
 class NoteRegistry(Generic[N, S]):
-    """Reads notes of a model, and names the Variables that are none."""
+    """
+    Reads and writes the notes of a model, and names the Variables that are none.
+
+    A note that others have changed or deleted since it was read is neither changed nor deleted. Variables have no
+    compare-and-set: between the reading and the write is the gap of one request.
+    """
 
     model: type[N]
 
@@ -60,16 +66,19 @@ class NoteRegistry(Generic[N, S]):
         :param skip_failed: whether to skip a Variable that Airflow cannot read, such as one whose Fernet key is gone
         :raises WorkspaceError: if Airflow cannot read a Variable that it lists
         """
-        found: list[N | None] = []
+        notes: list[N] = []
         for key in self.keys(prefix):
             try:
-                found.append(self.read(key))
-            except WorkspaceError as error:  # noqa: PERF203 - a few rounds
+                note = self.read(key)
+            except WorkspaceError as error:
                 if not skip_failed:
                     raise
                 self.unreadable[key] = str(error)
                 log.warning("%s", error)
-        return [note for note in found if note is not None]
+                continue
+            if note is not None:
+                notes.append(note)
+        return notes
 
     def read_all(self, keys: Iterable[str]) -> list[N]:
         """Return the notes of keys, without those that are gone and without Variables that are none."""
@@ -86,3 +95,38 @@ class NoteRegistry(Generic[N, S]):
             self.unreadable[key] = str(error)
             log.warning("%s", self.describe_unreadable(key, str(error)))
             return None
+
+    def add(self, note: N, /) -> None:
+        """Write a note."""
+        self.store.add(note.key, json.dumps(note.to_dict()))
+
+    def change(self, note: N, /, **changes: Any) -> N:
+        """
+        Change a note, and return it.
+
+        :raises WorkspaceError: if it is not what was read any more
+        """
+        text = self.store.read(note.key)
+        if text is None or not self._is_same(note, text):
+            msg = f"The Variable '{note.key}' was changed or deleted meanwhile. Try again. Nothing was written."
+            raise WorkspaceError(msg)
+        changed = note.model_copy(update=changes)
+        self.store.write(note.key, json.dumps(changed.to_dict()))
+        return changed
+
+    def end(self, note: N, /) -> bool:
+        """Delete a note if it is still what was read; return whether there is none any more."""
+        text = self.store.read(note.key)
+        if text is None:
+            return True
+        if not self._is_same(note, text):
+            return False
+        self.store.delete(note.key)
+        return True
+
+    def _is_same(self, note: N, text: str) -> bool:
+        """Return whether the value of a Variable is a note, whose times it has in milliseconds."""
+        try:
+            return self.load(note.key, text).to_dict() == note.to_dict()
+        except ValueError:
+            return False

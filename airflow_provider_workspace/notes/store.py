@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Protocol
 
 from airflow_provider_workspace.client import waits
@@ -100,8 +101,10 @@ class VariableStore:
         try:
             keys = json.loads(self.read(self.index) or "[]")
         except (ValueError, ImportError):  # ImportError outside of a task, as in tests of Dags
-            keys = None
-        return [key for key in keys if isinstance(key, str)] if isinstance(keys, list) else []
+            return []
+        if not isinstance(keys, list):
+            return []
+        return [key for key in keys if isinstance(key, str)]
 
     def _write_index(self, keys: list[str]) -> None:
         from airflow.sdk import Variable
@@ -123,3 +126,35 @@ class VariableStore:
             # Jitter, so that tasks that begin together do not retry together.
             waits.sleep(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
         raise WorkspaceError(f"Try again: other tasks keep overwriting the Variable '{self.index}'. Nothing was sent.")
+
+
+@dataclass(frozen=True)
+class LockedStore:
+    """
+    Lets threads use a store one after the other.
+
+    A task that runs within another process, as in ``dag.test``, must not read two Variables at once.
+    """
+
+    store: NoteStore
+    _lock: Lock = field(default_factory=Lock)
+
+    def list_keys(self) -> list[str]:
+        with self._lock:
+            return self.store.list_keys()
+
+    def read(self, key: str) -> str | None:
+        with self._lock:
+            return self.store.read(key)
+
+    def add(self, key: str, value: str) -> None:
+        with self._lock:
+            self.store.add(key, value)
+
+    def write(self, key: str, value: str) -> None:
+        with self._lock:
+            self.store.write(key, value)
+
+    def delete(self, key: str) -> None:
+        with self._lock:
+            self.store.delete(key)

@@ -14,23 +14,26 @@ from airflow_provider_workspace.operators.base import OfOrganization
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.notes.grants import Grant
+    from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
+    from airflow_provider_workspace.notes.task_state import TaskState
 
 # Key in the task state: the grant was noted, and a retry after its end gives nothing again.
 NOTED = "airflow_provider_workspace_granted"
+# Outcomes of changes that were made.
+MADE = ("done", "invited", "already_invited")
 
 
 class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     """
-    Give a person an access level for a while. Scopes ``organization_member:write`` and ``organization_member:read``.
+    Give a person temporary access. Scopes ``organization_member:write`` and ``organization_member:read``.
 
     The grant is noted in a Variable of its own before anything is sent; the sweep
     (:class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator`) or ``airflow workspace sweep`` ends
     it. Then the person gets the level that they had before, or is removed if they were no member. Who is no member is
-    invited.
+    invited. Needs Airflow 3.3.
 
     An approval covers the level, how long, what comes then, and the reason. A retry continues its grant, whose end
-    stays; one that begins after the end gives nothing again (Airflow 3.3). If the service certainly refused, nothing
+    stays; one that begins after the end gives nothing again. If the service certainly refused, nothing
     stays noted. People are known by their address.
 
     The result is the grant: ``user_email``, ``level``, ``then`` (the level after it; without it the person is removed),
@@ -55,57 +58,95 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     reason: Arg[str] = arg(kinds.NAME)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
-        from airflow_provider_workspace.notes.ending import give, is_refused
-        from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry
+        from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry, raise_if_unsupported
         from airflow_provider_workspace.notes.note import utc_now
-        from airflow_provider_workspace.notes.task_state import TaskState
         from airflow_provider_workspace.procedures.grants import plan_grant
 
-        now, grant, registry = utc_now(), self.draft(hook), GrantRegistry(VARIABLES)
-        noted = registry.of_person(grant)
-        own = next((other for other in noted if other.key == grant.key), None)
-        state = TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=NOTED, clock=time.time)
-        ended = own.is_over(now) if own else state.has_begun(NOTED)
-        if ended or (own and own.level != grant.level):
-            why = "is over" if ended or own is None else f"has level {own.level}"
-            raise WorkspaceInputError(f"Start a new run to give access again: the grant that this run noted {why}")
-        terms = {"until": self.until} if self.until else {"length": str(timedelta(seconds=self.length))}
-        row = {"target_email": grant.user_email, "level": grant.level}
-        terms["reason"] = grant.reason
+        raise_if_unsupported()
+        now = utc_now()
+        draft = self.draft(hook)
+        registry = GrantRegistry(VARIABLES)
+        noted = registry.of_person(draft)
+        own = next((grant for grant in noted if grant.key == draft.key), None)
+        self._raise_if_over(draft, own, now)
 
         def given() -> dict[int | None, int | None]:
-            others = [*noted, *registry.of_person(grant)]  # one may end, or begin, while the members are read
-            return {other.level: other.then for other in others if other.key != grant.key}
+            """Return what other grants gave; one may end, or begin, while the members are read."""
+            grants = [*noted, *registry.of_person(draft)]
+            return {grant.level: grant.then for grant in grants if grant.key != draft.key}
 
-        plan, before, then = plan_grant(hook.client, grant.organization_id, row, now, given, terms)
-        if not plan.changes:
-            self.log.info("Nothing is to be given: %s has level %s.", grant.user_email, before)
-            return {**(own or grant).to_dict(), "granted": own is not None, "before": before}
-        self.log.info("%s", plan.table())
-        where = describe_organization(hook.client.settings, grant.organization_id)
-        self.await_approval(f"Give {grant.user_email} access for a while to {where}?", plan)
+        row = {"target_email": draft.user_email, "level": draft.level}
+        planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms())
+        if not planned.plan.changes:
+            self.log.info("Nothing is to be given: %s has level %s.", draft.user_email, planned.before)
+            return {**(own or draft).to_dict(), "granted": own is not None, "before": planned.before}
+        self.log.info("%s", planned.plan.table())
+        place = describe_organization(hook.client.settings, draft.organization_id)
+        self.await_approval(f"Give {draft.user_email} access for a while to {place}?", planned.plan)
         if self.is_dry_run:
-            return plan.to_dict()
-        if own is None:
-            approval = self._approval()
-            approved_by = approval.by if approval else ""
-            grant = self.draft(hook).model_copy(update={"then": then, "approved_by": approved_by})
-            registry.store.add(grant.key, grant.model_dump_json(exclude_none=True))
-            state.begin(NOTED)
-        invite = partial(self.invite_people, hook=hook, organization_id=grant.organization_id)
+            return planned.plan.to_dict()
+        grant = own or self._note(hook, registry, planned.then)
+        self._give(hook, registry, grant, is_new=own is None)
+        return {**grant.to_dict(), "granted": True, "before": planned.before}
+
+    @property
+    def _noted(self) -> TaskState:
+        """The task state that says that the grant was noted."""
+        from airflow_provider_workspace.notes.task_state import TaskState
+
+        return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=NOTED, clock=time.time)
+
+    def _raise_if_over(self, draft: Grant, own: Grant | None, now: datetime) -> None:
+        """Refuse to continue a grant of this run that is over, or that gave another level."""
+        from airflow_provider_workspace.errors import WorkspaceInputError
+
+        is_over = own.is_over(now) if own else self._noted.has_begun(NOTED)
+        if is_over:
+            why = "is over"
+        elif own and own.level != draft.level:
+            why = f"has level {own.level}"
+        else:
+            return
+        raise WorkspaceInputError(f"Start a new run to give access again: the grant that this run noted {why}")
+
+    def _terms(self) -> dict[str, str]:
+        """Return what an approval covers besides the levels."""
+        if self.until is None:
+            return {"length": str(timedelta(seconds=self.length)), "reason": self.reason}
+        return {"until": self.until, "reason": self.reason}
+
+    def _note(self, hook: WorkspaceHook, registry: GrantRegistry, then: int | None) -> Grant:
+        """Note the grant, before anything is sent."""
+        approval = self._approval()
+        changes = {"then": then, "approved_by": approval.by if approval else ""}
+        grant = self.draft(hook).model_copy(update=changes)
+        registry.add(grant)
+        self._noted.begin(NOTED)
+        return grant
+
+    def _give(self, hook: WorkspaceHook, registry: GrantRegistry, grant: Grant, *, is_new: bool) -> None:
+        """Give what is noted now; after a certain refusal, a new note is taken back."""
+        from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
+        from airflow_provider_workspace.notes.grants import rows_of
+        from airflow_provider_workspace.notes.note import utc_now
+        from airflow_provider_workspace.procedures.grants import give, is_refused
+
+        organization_id = grant.organization_id
+        invite = partial(self.invite_people, hook=hook, organization_id=organization_id)
         try:
             # Read after the note: another grant may have ended meanwhile, and who ends one reads the notes afterwards.
-            sent = give(hook.client, grant.organization_id, registry.active(grant), invite)
+            rows = rows_of(registry.active(grant))
+            sent = give(hook.client, organization_id, rows, utc_now(), invite)
         except WorkspaceError as error:
-            if own is None and is_refused(error):
-                registry.store.delete(grant.key)
-                state.forget()
+            if is_new and is_refused(error):
+                registry.end(grant)
+                self._noted.forget()
             raise
-        if {sent.outcomes.get(one, ("",))[0] for one in sent.changes} - {"done", "invited", "already_invited"}:
-            msg = f"Try again: {grant.user_email} has joined or left meanwhile"
-            raise WorkspaceRequestError(msg, operation="UpdateMember")
-        return {**(own or grant).to_dict(), "granted": True, "before": before}
+        for change in sent.changes:
+            status, _ = sent.outcomes.get(change, ("", ""))
+            if status not in MADE:
+                msg = f"Try again: {grant.user_email} has joined or left meanwhile"
+                raise WorkspaceRequestError(msg, operation="UpdateMember")
 
     def draft(self, hook: WorkspaceHook) -> Grant:
         """Return the grant as it would be noted now."""
@@ -116,10 +157,13 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
         if (self.length is None) is (self.until is None):
             raise WorkspaceInputError("Give either length=… or until=…")
-        now, ti = time.time(), self._context.get("ti")
+        now = time.time()
         until = now + self.length if self.until is None else moment_of(self.until).replace(microsecond=0).timestamp()
         if until <= now:
             raise WorkspaceInputError(f"Give a later until: {self.until} is over")
+        ti = self._context.get("ti")
+        dag_run = self._context.get("dag_run")
+        requested_by = getattr(dag_run, "triggering_user_name", None) or ""
         return Grant(
             dag_id=str(getattr(ti, "dag_id", "-")),
             run_id=str(getattr(ti, "run_id", "-")),
@@ -133,5 +177,5 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             since=now,
             until=float(int(until)),
             reason=self.reason,
-            requested_by=str(getattr(self._context.get("dag_run"), "triggering_user_name", None) or ""),
+            requested_by=str(requested_by),
         )

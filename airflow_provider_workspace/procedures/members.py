@@ -16,7 +16,7 @@ from airflow_provider_workspace.api.operations.invites import CreateInvite, Dele
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.invites_report import name_entries
-from airflow_provider_workspace.procedures.people import read_people
+from airflow_provider_workspace.procedures.people import People, read_people
 from airflow_provider_workspace.procedures.plan import Action, Change, Mark, Plan
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
 from airflow_provider_workspace.procedures.roster_files import addresses_of
@@ -82,6 +82,7 @@ def plan_members(
     leaving: bool = False,
     complete: bool = True,
     read_members: Callable[[], list[Member]] | None = None,
+    people: People | None = None,
 ) -> Plan:
     """
     Compare a roster with an organization, or plan the removal of its people and of their open invites.
@@ -91,13 +92,15 @@ def plan_members(
     :param leaving: whether the people of the roster are removed, and nobody else is changed; with an end, after it
     :param complete: whether people who are not on the roster are removed
     :param read_members: returns the members
+    :param people: who is there, if somebody has read it
     :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
     """
     roster = _check_rows(rows, guards.on_invalid, "leavers" if leaving else "the roster", now)
     named = {row.key: row for row in (*roster.rows, *roster.ended)}
     wanted = {} if leaving else named
     later = {row.key: row for row in roster.rows if leaving and row.end.until}
-    people = read_people(client, organization_id, read_members)
+    if people is None:
+        people = read_people(client, organization_id, read_members)
     why = LEAVING if leaving else NOT_ON_ROSTER
 
     def goes(key: str, invite: Invite | None = None) -> bool:

@@ -498,7 +498,7 @@ def apply(
         lines = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
         reasons = "; ".join(lines)
         raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {reasons}", refused.values())
-    _check_applied(client, plan, plan_again)
+    check_applied(client, plan, plan_again)
 
 
 def _send_changes(
@@ -551,11 +551,14 @@ def _invite(plan: Plan, invite: Callable[[list[dict[str, Any]]], InvitesReport])
     log.info("%s", report.table())
 
 
-def _check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
+def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
     """
     Plan again until nothing is left of what was sent: a resource that still differs, or is still there.
 
     A change without an outcome met a 404: its member is gone, or the list still shows them as they were.
+
+    :param plan: what was sent; receives the outcomes of what is left
+    :raises WorkspaceNotAppliedError: if something is left after the consistency time
     """
     left: dict[tuple[str, str], Change] = {}
     for change in plan.changes:

@@ -12,18 +12,23 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.execution_time import task_runner
 
-from airflow_provider_workspace.errors import WorkspaceRequestError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.notes import ending
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, say, writes
+from tests.grant_notes import variable
 from tests.interruptions import Interruptions
+from tests.raw_server import SILENT, RawServer, Scene
 from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
+    import socket
+
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Clock, Connect
 
@@ -251,7 +256,9 @@ def test_edited_variables_and_other_hosts_are_named_and_stop_nobody_else(
     ):
         end()
     connect()
-    with pytest.raises(AirflowFailException, match=f"1 not ended. unknown: Correct the Variable .*'{key}', .*since"):
+    with pytest.raises(
+        AirflowFailException, match=rf"1 grant could not be ended. .*unknown: Correct the Variable .*'{key}', .*since"
+    ):
         end()
     assert (keys(notes), level_of(MINA), grace in notes.values) == ([key], 1, False)
 
@@ -278,6 +285,202 @@ def test_what_another_grant_gave_meanwhile_does_not_stay(clock: Clock, monkeypat
     assert (give(MINA, 15, run_id="late")["then"], level_of(MINA)) == (1, 15)
     clock.advance(HOUR + 1)
     assert (len(end()["ended"]), level_of(MINA)) == (1, 1)
+
+
+def invite_and_note(sandbox: SandboxServer, notes: Variables, emails: list[str], **fields: Any) -> None:
+    """Invite people, each with a grant that is over."""
+    with WorkspaceHook() as hook:
+        hook.create_invites([{"target_email": email, "level": 8} for email in emails])
+    for email in emails:
+        note_over(sandbox.url, notes, email, **fields)
+
+
+def note_over(service: str, notes: Variables, email: str, **fields: Any) -> None:
+    """Write the note of a grant that is over, of somebody who was no member."""
+    place = {"service": service, "organization_id": SEED.organization_id, "user_email": email, "then": None}
+    key, text = variable(**{**place, "until": "2026-09-01T12:00:00Z", **fields})
+    notes.values[key] = text
+
+
+def test_ends_of_an_organization_read_its_lists_twice(sandbox: SandboxServer, notes: Variables) -> None:
+    emails = [f"guest-{number}@example.com" for number in range(20)]
+    invite_and_note(sandbox, notes, emails)
+    before = len(sandbox.requests())
+    assert sorted(row["user_email"] for row in end()["ended"]) == sorted(emails)
+    sent = [request["method"] for request in sandbox.requests()[before:]]
+    assert (sent.count("DELETE"), sent.count("GET")) == (20, 4)
+    assert keys(notes) == []
+
+
+def test_refused_ends_stop_no_other(sandbox: SandboxServer, notes: Variables) -> None:
+    emails = [f"guest-{number}@example.com" for number in range(9)]
+    invite_and_note(sandbox, notes, emails)
+    sandbox.inject("status_before", "delete_invite", status=403, times=7)
+    with pytest.raises(AirflowFailException, match=r"7 grants could not be ended\. Follow the instr"):
+        end()
+    assert (len(keys(notes)), effects(sandbox).count("delete_invite")) == (7, 2)
+    assert (len(end()["ended"]), keys(notes)) == (7, [])
+
+
+def test_of_the_last_owners_one_stays(sandbox: SandboxServer, notes: Variables) -> None:
+    set_level(15)
+    for email in (MINA, OLIVE):
+        note_over(sandbox.url, notes, email, level=15, then=1)
+    with pytest.raises(AirflowFailException, match=r"1 grant could not .*Make somebody else an owner first"):
+        end()
+    assert sorted([level_of(MINA) or 0, level_of(OLIVE) or 0]) == [1, 15]
+
+
+def test_an_effect_that_is_not_shown_leaves_one_grant(sandbox: SandboxServer, notes: Variables) -> None:
+    invite_and_note(sandbox, notes, [ADA])
+    set_level(8)
+    note_over(sandbox.url, notes, MINA, run_id="other", then=1)
+    with WorkspaceHook() as hook:
+        (invite,) = [one.model_dump(mode="json") for one in hook.list_invites() if one.target_email == ADA]
+    say(sandbox, "list_invites", invite)
+    with pytest.raises(Exception, match=f"1 grant could not .* {ADA}: Not done: remove invite {ADA}"):
+        end()
+    assert (level_of(MINA), effects(sandbox).count("delete_invite")) == (1, 1)
+
+
+def test_a_service_that_hangs_holds_up_no_other(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def wait_for_the_other(_: socket.socket) -> None:
+        until = time.monotonic() + 20
+        while "delete_invite" not in effects(sandbox) and time.monotonic() < until:
+            time.sleep(0.02)
+        seen.append(len(effects(sandbox)))
+
+    invite_and_note(sandbox, notes, [ADA])
+    with RawServer(Scene(handler=wait_for_the_other)) as other:
+        monkeypatch.setenv("AIRFLOW_CONN_OTHER", json.dumps(connection_to(other)))
+        note_over(other.url, notes, MINA, workspace_conn_id="other", until="2026-09-01T11:00:00Z")
+        with pytest.raises(Exception, match=f"1 grant could not be ended.* {MINA}: ") as red:
+            end()
+    assert (ADA in str(red.value), len(keys(notes))) == (False, 1)
+    assert seen[0] == 2, "the other end waited"
+
+
+def test_the_time_of_an_organization_is_bounded(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ending, "MAX_SECONDS", 1.5)
+    invite_and_note(sandbox, notes, [ADA])
+    with RawServer(SILENT) as other:
+        monkeypatch.setenv("AIRFLOW_CONN_OTHER", json.dumps(connection_to(other)))
+        note_over(other.url, notes, MINA, workspace_conn_id="other")
+        begun = time.monotonic()
+        with pytest.raises(WorkspaceError, match=rf"{MINA}: The time of 1.5 s .* connection 'other' responds") as red:
+            end()
+        assert time.monotonic() - begun < 10
+    assert (red.value.permanent, len(keys(notes))) == (False, 1)
+
+
+def connection_to(server: RawServer) -> dict[str, Any]:
+    extra = {"organization_id": SEED.organization_id, "max_attempts": 1, "read_timeout": 30}
+    return {"conn_type": "workspace", "host": server.url, "password": "key", "extra": extra}
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("number", range(6))
+def test_an_end_that_is_killed_at_any_request_is_ended_by_the_next(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, moment: str, number: int
+) -> None:
+    set_level(8)
+    note_over(sandbox.url, notes, MINA, then=1)
+    invite_and_note(sandbox, notes, [ADA])
+    interrupt = Interruptions(monkeypatch)
+    kill_at(interrupt, moment, number)
+    with pytest.raises(Killed):
+        end()
+    assert len(keys(notes)) == 2
+    end()
+    assert (level_of(MINA), keys(notes)) == (1, [])
+    assert effects(sandbox).count("delete_invite") == 1
+    assert effects(sandbox).count("update_member") == 2
+
+
+def kill_at(interrupt: Interruptions, moment: str, number: int) -> None:
+    """Kill the task at its request of this number."""
+    plan = getattr(interrupt, moment)
+
+    def count(left: int) -> None:
+        if left == 0:
+            raise Killed
+        plan("/api/", lambda: count(left - 1))
+
+    plan("/api/", lambda: count(number))
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_an_end_that_is_killed_at_any_variable_is_ended_by_the_next(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    invite_and_note(sandbox, notes, [ADA, "bo@example.com"])
+    deleted: list[str] = []
+
+    def delete(key: str) -> None:
+        if len(deleted) == number:
+            raise Killed
+        deleted.append(key)
+        notes.values.pop(key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(notes, "delete", delete)
+        with pytest.raises(Killed):
+            end()
+    assert len(keys(notes)) == 2 - number
+    assert [row["done"] for row in end()["ended"]] == ["they did not have it any more"] * (2 - number)
+    assert (keys(notes), effects(sandbox).count("delete_invite")) == ([], 2)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_grant_is_noted_before_anything_is_sent(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    keep, write = notes.set, {"before": True, "after": False}[moment]
+
+    def set_variable(key: str, value: str, description: str | None = None) -> None:
+        if not write:
+            keep(key, value, description)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(notes, "set", set_variable)
+        with pytest.raises(Killed):
+            give()
+    assert (writes(sandbox), len(keys(notes))) == ([], 0 if write else 1)
+
+
+def test_a_note_that_is_changed_while_it_ends_stays(
+    notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give()
+    clock.advance(HOUR + 1)
+    (key,) = keys(notes)
+
+    def correct() -> None:
+        notes.values[key] = notes.values[key].replace('"audit"', '"another reason"')
+
+    Interruptions(monkeypatch).after("PATCH", correct)
+    with pytest.raises(Exception, match=f"The Variable '{key}' was changed while its access was ended"):
+        end()
+    assert keys(notes) == [key]
+    assert len(end()["ended"]) == 1
+
+
+def test_before_airflow_3_3_nothing_is_given(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    older = install(monkeypatch, release="3.2")
+    with pytest.raises(AirflowFailException, match=r"Temporary access needs Airflow 3\.3 or newer, .*Nothing was sent"):
+        give()
+    assert (sandbox.requests(), older.values) == ([], {})
+    assert end() == {"ended": [], "left": [], "active": 0}
+    older.values["workspace_grants"] = '["workspace_grant.x.y"]'
+    with pytest.raises(AirflowFailException, match=r"delete the Variable 'workspace_grants', which lists grants"):
+        end()
 
 
 def test_an_end_raises_nobody(sandbox: SandboxServer, clock: Clock) -> None:

@@ -104,8 +104,11 @@ def with_problem(text: str, problem: str | None = None) -> str:
     """
     Return a message that begins with the name of one problem, and holds no other: not those of errors that it quotes.
 
-    :param problem: the problem; ``None`` for that of the first error that the text quotes, if it quotes any
+    :param problem: the problem; ``None`` for that of the first error that the text quotes, if it quotes any; an empty
+        text to leave the message as it is, such as one whose lines have a problem each
     """
+    if problem == "":
+        return text
     quoted = NAME.search(text)
     name = problem or (quoted[1] if quoted else "")
     if not name:

@@ -6,10 +6,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.errors import WorkspaceConfigError
-from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.note import EndingNote
 
 
@@ -20,21 +20,37 @@ class NoteServices(ExitStack):
         super().__init__()
         self._hooks: dict[str, WorkspaceHook] = {}
 
+    def open_hook(self, note: EndingNote, cure: str, problem: str | None = None) -> WorkspaceHook:
+        """
+        Return the hook for the connection of a note, wherever it leads now.
+
+        :param cure: what to do if the connection is gone, the beginning of the message
+        :param problem: that of the error
+        :raises WorkspaceConfigError: if the connection does not exist
+        """
+        from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+
+        conn_id = note.workspace_conn_id
+        if conn_id in self._hooks:
+            return self._hooks[conn_id]
+        hook = WorkspaceHook(conn_id)
+        try:
+            hook.client  # noqa: B018 - reads the connection
+        except AirflowNotFoundException as error:
+            raise WorkspaceConfigError(f"{cure}. {error}", problem=problem) from error
+        self._hooks[conn_id] = self.enter_context(hook)
+        return hook
+
     def hook_of(self, note: EndingNote, otherwise: str) -> WorkspaceHook:
         """
-        Return the hook of a note.
+        Return the hook of a note, which leads where it led when it was noted.
 
         :param otherwise: what a person may do instead of correcting the connection, for messages
         :raises WorkspaceConfigError: if its connection does not exist, or leads to another service
         """
         conn_id = note.workspace_conn_id
-        if conn_id not in self._hooks:
-            self._hooks[conn_id] = self.enter_context(WorkspaceHook(conn_id))
-        hook = self._hooks[conn_id]
-        try:
-            base_url = hook.client.settings.base_url
-        except AirflowNotFoundException as error:
-            raise WorkspaceConfigError(f"Add connection '{conn_id}' again, {otherwise}. {error}") from None
+        hook = self.open_hook(note, f"Add connection '{conn_id}' again, {otherwise}")
+        base_url = hook.client.settings.base_url
         if base_url != note.service:
             cure = f"Set the host of connection '{conn_id}' back to {note.service}, {otherwise}"
             raise WorkspaceConfigError(f"{cure}. It now leads to {base_url}")

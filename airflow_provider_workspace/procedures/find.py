@@ -215,7 +215,7 @@ def find_project(name: str | None, rows: Collection[ProjectItem]) -> ProjectItem
             "max_active_runs=1, or give them a pool with one slot, so that they do not run at the same time."
         )
         raise errors.WorkspaceDuplicateError(
-            msg, operation="CreateProject", problem="duplicate-projects", retryable=False
+            msg, operation="CreateProject", retryable=False, problem="duplicate-projects"
         )
     if projects:
         return next(iter(projects.values()))

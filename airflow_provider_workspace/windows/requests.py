@@ -10,14 +10,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.retry import look_up_pauses
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceNotAppliedError, WorkspaceRequestError
-from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
+from airflow_provider_workspace.notes.services import NoteServices
+from airflow_provider_workspace.version_compat import COMMAND
 from airflow_provider_workspace.windows.state_of import Readings, read_state
 
 if TYPE_CHECKING:
@@ -70,12 +70,8 @@ class HookService:
         self.hook.client.pause(seconds)
 
 
-class LeaseServices(ExitStack):
-    """A context manager for the services of leases, one for each connection."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._hooks: dict[str, WorkspaceHook] = {}
+class LeaseServices(NoteServices):
+    """A context manager for the services of leases, one hook for each connection."""
 
     def __call__(self, lease: Lease) -> HookService:
         """
@@ -83,24 +79,8 @@ class LeaseServices(ExitStack):
 
         :raises WorkspaceConfigError: if its connection does not exist
         """
-        return HookService(self._hook_of(lease))
-
-    def _hook_of(self, lease: Lease) -> WorkspaceHook:
-        """Return the hook of a lease, opened once for each connection."""
-        from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-
-        conn_id = lease.workspace_conn_id
-        if conn_id in self._hooks:
-            return self._hooks[conn_id]
-        try:
-            hook = self.enter_context(WorkspaceHook(conn_id))
-        except AirflowNotFoundException as error:
-            raise WorkspaceConfigError(
-                f"Add connection '{conn_id}' again: it paused batch export {lease.batch_export_id}. {error}",
-                problem="paused-elsewhere",
-            ) from error
-        self._hooks[conn_id] = hook
-        return hook
+        cure = f"Add connection '{lease.workspace_conn_id}' again: it paused batch export {lease.batch_export_id}"
+        return HookService(self.open_hook(lease, cure, "paused-elsewhere"))
 
     def url_for(self, lease: Lease) -> str:
         """Return the URL of the export of a lease; an empty string if its connection does not exist."""

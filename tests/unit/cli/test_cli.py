@@ -316,7 +316,7 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
     assert airflow("workspace", "windows", "--resume").returncode == 2
     run = airflow("workspace", "sweep", "--dry-run", "--kinds", "windows")
     assert run.returncode == 1, "unreadable leases are left"
-    plan = f"Would close window {window} (abandoned: its run is gone), which holds {export_id}."
+    plan = f"Window {window} (abandoned: its run is gone): would resume {export_id}."
     assert plan in run.stdout, run.stderr
     assert effects(sandbox) == ["pause_batch_export"]
     run = airflow("workspace", "sweep")

@@ -165,7 +165,7 @@ def test_an_export_that_could_not_be_paused_fails_close_without_retry(sandbox: S
     with pytest.raises(AirflowFailException, match="404"):
         window.pause()
     with pytest.raises(
-        AirflowFailException, match=rf"NEVER PAUSED, and so not resumed: {NOBODY}: .*resumed: {FIRST}, {SECOND}\. "
+        AirflowFailException, match=rf"NEVER PAUSED, and so not resumed: {NOBODY}: .*resumed: {FIRST}, {SECOND}\.$"
     ):
         window.close()
     assert history(sandbox, FIRST) == ["pause", "unpause"]
@@ -548,7 +548,8 @@ def test_an_export_is_resumed_without_refused_resume_fields(
     if "409" in says:
         sandbox.inject("status_before", "unpause_batch_export", status=409)
     window = opened(FIRST, SECOND, resume_fields={field: True})
-    with pytest.raises(AirflowFailException, match=rf"^Correct resume_fields.*{FIRST}: {says}"):
+    message = rf"^\[resume-fields-refused\] Correct resume_fields.*{FIRST}: {says}"
+    with pytest.raises(AirflowFailException, match=message):
         window.close()
     assert history(sandbox, FIRST) == history(sandbox, SECOND) == ["pause", "unpause"]
     assert airflow.lease_keys() == []
@@ -615,7 +616,8 @@ def test_a_window_warns_in_multi_team_mode(monkeypatch: pytest.MonkeyPatch, caps
 
 
 def refused(window: Window, why: str) -> None:
-    with pytest.raises(AirflowFailException, match=rf"^Clear this task with 'Downstream'.*{why}.*was not run"):
+    message = rf"^\[window-not-open\] Clear this task with 'Downstream'.*{why}.*was not run"
+    with pytest.raises(AirflowFailException, match=message):
         window.work()
 
 

@@ -108,6 +108,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         self, shared_stream: AsyncIterator[Snapshot | PollFailure]
     ) -> AsyncIterator[TriggerEvent]:
         """Evaluate snapshots until the condition is met, the timeout is over, or polling fails permanently."""
+        from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
         from airflow_provider_workspace.triggers.polling import PollFailure, until
 
@@ -123,7 +124,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                     yield _finished_event("failed", seen.message, {})
                     return
                 log.warning("Polling failed and will be retried: %s", seen.message)
-                message = f"the last poll failed: {seen.message}"
+                message = with_problem(f"the last poll failed: {seen.message}")
                 result = {}
             else:
                 state = evaluate(condition, seen, time.monotonic() - began)

@@ -287,7 +287,7 @@ def test_a_service_that_cuts_names_gets_one_project_in_all_runs(sandbox: Sandbox
     name = "Northwind-" * 10
     sandbox.inject("said_otherwise", "create_project", how="normalized", times=None)
     for _ in range(3):
-        with pytest.raises(AirflowFailException, match=r"^WorkspaceNotAppliedError: Set name='Northwind-"):
+        with pytest.raises(AirflowFailException, match=r"^\[not-applied\] WorkspaceNotAppliedError: Set name="):
             named(name).execute({})
     with pytest.raises(AirflowFailException, match=r"Set name='North.* the first 60 characters of this one \(100\)"):
         WorkspacePlanOrganizationOperator(task_id="p", file={"projects": [{"name": name}]}).execute({})

@@ -216,7 +216,7 @@ def test_a_list_that_stays_short_or_never_ends_is_an_error(
     with pytest.raises(kind, match=re.escape(says)) as error:
         service.read(**first)
     short = kind is WorkspaceIncompleteListError
-    assert str(error.value).startswith("Try again. If the list stays short ") is short
+    assert str(error.value).startswith("[list-too-short] Try again. If the list stays short ") is short
     assert "set trust_counts to false" in str(error.value)
     assert (error.value.permanent, error.value.outcome) == (not short, "rejected")
 

@@ -164,7 +164,7 @@ def test_each_status_maps_to_its_error(status: int, kind: str, outcome: str, ret
     assert type(error).__name__ == f"Workspace{kind}Error"
     assert (error.status, error.outcome, error.retryable) == (status, outcome, retryable)
     assert (error.operation, error.request_id, error.retry_after) == ("GetDashboard", "r-2", None)
-    assert str(error).startswith(hint)
+    assert error.args[0].startswith(hint)
     assert error.args[0].endswith(f" GetDashboard returned {status} without details {GET_PATH}.")
 
 
@@ -290,7 +290,7 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("op", "status", "said", "hint"), CASES, ids=lambda value: str(value)[:60])
 def test_each_refusal_has_its_hint(op: Operation[Any], status: int, said: str | dict[str, Any], hint: str) -> None:
-    assert str(refused(op, status, said, context=RequestContext("C"))).startswith(hint)
+    assert refused(op, status, said, context=RequestContext("C")).args[0].startswith(hint)
 
 
 def test_every_hint_is_reached() -> None:

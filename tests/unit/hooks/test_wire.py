@@ -148,7 +148,7 @@ def test_a_lost_response_is_asked_for_again_unless_that_could_create_twice(ask: 
         # Airflow does not retry the task: a second dashboard could result.
         assert isinstance(asked.error, WorkspaceOutcomeUnknownError)
         assert isinstance(asked.error, AirflowFailException)
-        assert str(asked.error).startswith("Look for the dashboard in the workspace itself")
+        assert str(asked.error).startswith("[outcome-unknown] Look for the dashboard in the workspace")
         assert is_lost(asked.error.__cause__, said)
         assert (asked.error.attempts, asked.error.outcome, asked.error.permanent) == (1, "unknown", True)
         assert asked.waits == []

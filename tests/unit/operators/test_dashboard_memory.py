@@ -114,8 +114,10 @@ def test_a_registered_dashboard_of_another_place_or_name_is_an_error(
     if difference is None:
         assert create(store=store, variable_key=key, **arguments) == (2, False)
     else:
-        cure = "Use another variable_key" if key else "Set the connection"
-        with pytest.raises(AirflowFailException, match=rf"^WorkspaceInputError: {cure}.*{difference}"):
+        cure = "WorkspaceInputError: Set the connection"
+        if key:
+            cure = r"\[another-dashboard\] WorkspaceInputError: Use another variable_key"
+        with pytest.raises(AirflowFailException, match=rf"^{cure}.*{difference}"):
             create(store=store, variable_key=key, **arguments)
     assert created(sandbox) == 1
     assert variables.values == before

@@ -214,7 +214,8 @@ def test_by_default_a_list_that_was_cut_takes_nothing(
     count = int(taken[0]) + int(taken.split()[5])
     cure = f"set max_removals={count}, not '10 or 30%', which allows 1 here: {taken} in .* of 5"
     for dry_run in (True, False):
-        with pytest.raises(AirflowFailException, match=f"^WorkspaceInputError: Check that the lists .* {cure} members"):
+        beginning = r"^\[too-many-removals\] WorkspaceInputError: Check that the lists"
+        with pytest.raises(AirflowFailException, match=f"{beginning} .* {cure} members"):
             WorkspaceSyncMembersOperator(task_id="sync", protected=[], dry_run=dry_run, **arguments).execute({})
     assert len(writes(sandbox)) == 1
     WorkspaceSyncMembersOperator(task_id="sync", protected=[], max_removals=count, **arguments).execute({})

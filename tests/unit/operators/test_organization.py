@@ -544,7 +544,8 @@ def test_an_approval_is_valid_only_for_the_organization_of_the_file(
     approved = asked.answer()
     file.write_text(text.format(SEED.other_organization_id))
     connect(key=SEED.research_key)
-    with pytest.raises(AirflowFailException, match=r"(?s)^WorkspaceInputError: Start a new run.*\+ project Southwind"):
+    said = r"(?s)^\[approval-stale\] WorkspaceInputError: Start a new run.*\+ project Southwind"
+    with pytest.raises(AirflowFailException, match=said):
         asked.answer()
     run.file = str(file)
     with pytest.raises(AirflowFailException, match=f"is for .* {SEED.organization_id}, and this task is for"):

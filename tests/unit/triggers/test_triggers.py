@@ -130,8 +130,8 @@ def test_an_invalid_condition_is_refused(changes: dict[str, Any], says: str) -> 
     ("happens", "status", "message"),
     [
         ("nothing", "timeout", f"^0 of 1 joined, 1 needed; missing: {ADA} \\(no invite\\)$"),
-        ("outage", "timeout", "^the last poll failed: WorkspaceConnectionError"),
-        ("revoked key", "failed", "^WorkspaceAuthenticationError"),
+        ("outage", "timeout", "^\\[not-reached\\] the last poll failed: WorkspaceConnectionError"),
+        ("revoked key", "failed", "^\\[api-key-refused\\] WorkspaceAuthenticationError"),
     ],
 )
 def test_how_a_wait_ends(sandbox: SandboxServer, connect: Connect, happens: str, status: str, message: str) -> None:

@@ -224,7 +224,7 @@ def test_invalid_rows_and_options_fail_before_anything_is_sent(sandbox: SandboxS
     with pytest.raises(WorkspaceInputError) as refused:
         hook.create_invites(["", "ok@example.com", *["wrong"] * 21])
     assert str(refused.value).startswith(
-        "Correct the invalid rows (22), or leave them out with on_invalid='skip': "
+        "[rows-invalid] Correct the invalid rows (22), or leave them out with on_invalid='skip': "
         "row 1 (no address): field 'target_email' is required; "
         "row 3 (wrong): the address needs exactly one @; row 4"
     )

@@ -193,7 +193,8 @@ def test_a_pause_that_does_not_show_is_an_error(airflow: Airflow) -> None:
     window = Window(FIRST, state_of=scripted)
     window.open()
     says = (
-        f"^Check batch export {FIRST} .* PauseBatchExport was done, but tests.endpoints.scripted showed it running for"
+        rf"^\[export-differs\] Check batch export {FIRST} .* PauseBatchExport was done, but "
+        "tests.endpoints.scripted showed it running for"
     )
     with pytest.raises(WorkspaceNotAppliedError, match=says):
         window.pause()

@@ -226,7 +226,7 @@ def test_who_does_not_decide_everybody_decides_nobody(
         review.decide(fields, **event)
     with pytest.raises(AirflowFailException, match=r"has no decisions\.json"):
         review.run("apply_decisions")
-    closed = review.close(rf"^\w+: Start a new run, or .* is not reviewed: (?!Start).*{message}")
+    closed = review.close(rf"^\[review-incomplete\] \w+: Start a new run, or .* is not reviewed: (?!Start).*{message}")
     assert closed["state"] == "not reviewed"
     assert any(re.search(message, line) for line in closed["missing"])
     assert "| reviewers | ruth |" in review.text("review.md")

@@ -160,9 +160,8 @@ def test_an_export_that_could_not_be_paused_fails_close_without_retry(sandbox: S
     window.open()
     with pytest.raises(AirflowFailException, match="404"):
         window.pause()
-    with pytest.raises(
-        AirflowFailException, match=rf"NEVER PAUSED, and so not resumed: {NOBODY}: .*resumed: {FIRST}, {SECOND}\. "
-    ):
+    said = rf"^\[never-paused\] NEVER PAUSED, and so not resumed: {NOBODY}: .*resumed: {FIRST}, {SECOND}\.$"
+    with pytest.raises(AirflowFailException, match=said):
         window.close()
     assert history(sandbox, FIRST) == ["pause", "unpause"]
     assert asked(sandbox, "unpause") == 2
@@ -528,7 +527,7 @@ def test_an_export_is_resumed_without_refused_resume_fields(
     if "409" in says:
         sandbox.inject("status_before", "unpause_batch_export", status=409)
     window = opened(FIRST, SECOND, resume_fields={field: True})
-    with pytest.raises(AirflowFailException, match=rf"^Correct resume_fields.*{FIRST}: {says}"):
+    with pytest.raises(AirflowFailException, match=rf"^\[resume-fields-refused\] Correct .*{FIRST}: {says}"):
         window.close()
     assert history(sandbox, FIRST) == history(sandbox, SECOND) == ["pause", "unpause"]
     assert airflow.lease_keys() == []
@@ -595,7 +594,8 @@ def test_a_window_warns_in_multi_team_mode(monkeypatch: pytest.MonkeyPatch, caps
 
 
 def refused(window: Window, why: str) -> None:
-    with pytest.raises(AirflowFailException, match=rf"^Clear this task with 'Downstream'.*{why}.*was not run"):
+    said = rf"^\[window-not-open\] Clear this task with 'Downstream'.*{why}.*was not run"
+    with pytest.raises(AirflowFailException, match=said):
         window.work()
 
 

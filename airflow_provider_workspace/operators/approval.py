@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,40 +15,11 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.notes.approvals import Approval
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.plan import Plan
 
 REJECT = "Reject"
-# Key of the approval in the task state.
-APPROVAL = "airflow_provider_workspace_approved"
-
-
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """
-    What a person approved.
-
-    :param plan: digest of the plan in the question
-    :param changes: digests of its changes
-    :param by: who approved it
-    :param at: when, as Airflow shows it
-    :param max_tries: the number of tries of the task then, which increases each time it is cleared; ``None`` if not
-        known
-    """
-
-    plan: str
-    changes: list[str]
-    by: str
-    at: str
-    max_tries: int | None
-
-    @classmethod
-    def read(cls, value: Any) -> Approval | None:
-        """Read what the task state holds; ``None`` if that is no approval."""
-        names = {field.name for field in fields(cls)}
-        if not isinstance(value, Mapping) or value.keys() != names:
-            return None
-        return cls(**value)
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
@@ -114,9 +84,11 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
                 f"['{REJECT}']. Nothing was sent"
             )
         self.log.info("%s approved plan %s.", who, plan)
+        from airflow_provider_workspace.notes.approvals import Approval
+
         at = str(event.get("responded_at"))
         approval = Approval(plan=plan, changes=changes, by=who, at=at, max_tries=self._max_tries)
-        self._approval_state.write(asdict(approval))
+        self._approval_state.write(approval.to_dict())
         return self.execute(context)
 
     def await_approval(self, subject: str, plan: Plan, report: object = None) -> None:
@@ -178,6 +150,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def _approval(self) -> Approval | None:
         """Return the approval; ``None`` if there is none since the task was cleared last."""
+        from airflow_provider_workspace.notes.approvals import Approval
+
         approval = Approval.read(self._approval_state.read())
         if approval is None or approval.max_tries != self._max_tries:
             return None
@@ -186,6 +160,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     @property
     def _approval_state(self) -> TaskState:
         """The task state with the approval."""
+        from airflow_provider_workspace.notes.approvals import APPROVAL
         from airflow_provider_workspace.notes.task_state import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=APPROVAL)

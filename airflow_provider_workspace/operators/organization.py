@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,24 +23,11 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
+    from airflow_provider_workspace.procedures.organization import PlannedOrganization
     from airflow_provider_workspace.procedures.organization_file import Organization
     from airflow_provider_workspace.procedures.plan import ApprovedPlan, Change, Plan
 
     Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedOrganization:
-    """
-    The plan of an organization.
-
-    :param organization_id: its id
-    :param wanted: the organization of the file
-    """
-
-    organization_id: str
-    wanted: Organization
-    plan: Plan
 
 
 class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
@@ -81,7 +67,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.links import url_for
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
         from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
-        from airflow_provider_workspace.procedures.organization import PARTS, plan_organization
+        from airflow_provider_workspace.procedures.organization import PARTS, PlannedOrganization, plan_organization
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
 
         parts = parts or PARTS

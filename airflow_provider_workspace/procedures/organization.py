@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
@@ -74,6 +75,20 @@ class OrganizationReader(Protocol):
     def file_at(self, path: str) -> RosterFile:
         """Open a path."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOrganization:
+    """
+    The plan of an organization.
+
+    :param organization_id: its id
+    :param wanted: the organization of the file
+    """
+
+    organization_id: str
+    wanted: Organization
+    plan: Plan
 
 
 def plan_organization(wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS) -> Plan:

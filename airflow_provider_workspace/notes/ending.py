@@ -162,10 +162,10 @@ def _run_side_by_side(organizations: list[OrganizationEnds], *, dry_run: bool) -
 
 
 def _run_in_turn(connections: list[OrganizationEnds], stopped: Event, dry_run: bool) -> None:  # noqa: FBT001 - of a thread
-    """Run the connections of one organization one after the other, until one is interrupted."""
+    """Run the connections of one organization one after the other, until one is interrupted or the time is over."""
     for connection in connections:
         connection.run(stopped, dry_run)
-        if connection.interruption:
+        if connection.interruption or stopped.is_set():
             return
 
 

@@ -97,7 +97,8 @@ PROBLEMS = frozenset(
         "window-overdue",
     ]
 )
-NAME = re.compile(rf"\[{re.escape(PROBLEM_AT)}({'|'.join(sorted(PROBLEMS))})\] ")
+# Not after a quotation mark: that is a name that somebody else gave.
+NAME = re.compile(rf"(?<!['\"`])\[{re.escape(PROBLEM_AT)}({'|'.join(sorted(PROBLEMS))})\] ")
 
 
 def with_problem(text: str, problem: str | None = None) -> str:
@@ -118,7 +119,10 @@ def with_problem(text: str, problem: str | None = None) -> str:
 
 def with_class(error: WorkspaceError) -> str:
     """Return an error and its class, for an exception of Airflow, in whose log the class would be missing."""
-    return with_problem(f"{type(error).__name__}: {error}")
+    text = str(error)
+    found = NAME.match(text)
+    begin = found.end() if found else 0
+    return f"{text[:begin]}{type(error).__name__}: {text[begin:]}"
 
 
 class WorkspaceError(Exception):

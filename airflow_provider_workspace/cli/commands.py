@@ -236,12 +236,14 @@ def sweep(args: Namespace) -> None:
     if "grants" in args.kinds:
         due.append(OverdueGrants(GrantRegistry(DatabaseStore(GRANT_PREFIX)), args.protected))
     ends = end_all(due, dry_run=args.dry_run)
+    failure = failure_of(ends)
     if args.output == "json":
         _print(json.dumps(reports_of(ends, dry_run=args.dry_run), indent=2))
     else:
         lines = [line for ended in ends for line in ended.lines]
-        _print(*map(printable, lines or ["Nothing is due."]))
-    failure = failure_of(ends)
+        if not lines and failure is None:
+            lines = ["Nothing is due."]
+        _print(*map(printable, lines))
     if failure:
         raise SystemExit(str(failure))
     if any(ended.is_left for ended in ends):

@@ -86,7 +86,7 @@ def failure_of(ends: Iterable[Ended]) -> WorkspaceError | None:
 
 
 def _with_kind(kind: str, error: WorkspaceError) -> WorkspaceError:
-    named = WorkspaceError(f"{kind}: {error}", problem=error.problem or "", permanent=error.permanent)
+    named = WorkspaceError(f"{kind}: {error}", problem=error.problem, permanent=error.permanent)
     named.retry_after = error.retry_after
     return named
 

@@ -132,14 +132,18 @@ def _run_side_by_side(organizations: list[OrganizationEnds], *, dry_run: bool) -
     """
     Run each organization in a thread, and wait until all are done, or :data:`MAX_SECONDS` are over.
 
+    The connections of one organization take turns: each reads what the one before has left, such as the last owner.
     A thread that hangs is not waited for: it ends with its request, and changes nothing after that.
     """
     stopped = Event()
     until = time.monotonic() + MAX_SECONDS
+    turns: dict[str, list[OrganizationEnds]] = {}
+    for organization in organizations:
+        turns.setdefault(organization.place, []).append(organization)
     threads: list[Thread] = []
     try:
-        for organization in organizations:
-            thread = Thread(target=copy_context().run, args=(organization.run, stopped, dry_run), daemon=True)
+        for turn in turns.values():
+            thread = Thread(target=copy_context().run, args=(_run_in_turn, turn, stopped, dry_run), daemon=True)
             thread.start()
             threads.append(thread)
         for thread in threads:
@@ -155,6 +159,14 @@ def _run_side_by_side(organizations: list[OrganizationEnds], *, dry_run: bool) -
                 f"'{person.last.workspace_conn_id}' responds, then run this again: it continues",
                 permanent=False,
             )
+
+
+def _run_in_turn(connections: list[OrganizationEnds], stopped: Event, dry_run: bool) -> None:  # noqa: FBT001 - of a thread
+    """Run the connections of one organization one after the other, until one is interrupted or the time is over."""
+    for connection in connections:
+        connection.run(stopped, dry_run)
+        if connection.interruption or stopped.is_set():
+            return
 
 
 def _error_of(left: list[GrantEnd], *, permanent: bool) -> WorkspaceError:

@@ -111,6 +111,11 @@ class OrganizationEnds:
     people: list[PersonEnd] = field(default_factory=list[PersonEnd])
     interruption: BaseException | None = None
 
+    @property
+    def place(self) -> str:
+        """The service and the organization, whatever the connection."""
+        return self.client.settings.organization_at_service(self.organization_id)
+
     def run(self, stopped: Event, dry_run: bool) -> None:  # noqa: FBT001 - the target of a thread
         """
         End the grants, and keep every error.

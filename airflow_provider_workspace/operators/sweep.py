@@ -54,6 +54,7 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
     fail_if_any: Arg[bool] = arg(SWITCH, default=True)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each note names its connection
+        from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.notes.due import end_all, failure_of, reports_of
 
         ends = end_all(self.due(), dry_run=self.is_dry_run)
@@ -61,7 +62,7 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
             self.log_end(ended)
         reports = reports_of(ends, dry_run=self.is_dry_run)
         failure = failure_of(ends)
-        alarms = [f"{ended.kind}: {ended.alarm}" for ended in ends if ended.alarm]
+        alarms = [with_problem(f"{ended.kind}: {ended.alarm}") for ended in ends if ended.alarm]
         if self.fail_if_any and alarms:
             self.push_reports(reports)
             # Not for a retry, which would find the windows closed, and succeed.

@@ -52,7 +52,11 @@ WORKFLOW = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
     [
         pytest.param(ALL, True, 0, "| create | <code>invite zoe@example.com</code> |", marks=slow),
         pytest.param(
-            "mina\n", True, 1, "**Error** in <code>members.csv</code>: <code>Correct the invalid rows", marks=slow
+            "mina\n",
+            True,
+            1,
+            "**Error** in <code>members.csv</code>: <code>&#91;rows-invalid&#93; Correct the invalid rows",
+            marks=slow,
         ),
         (ALL, False, 1, "There is no plan"),
     ],

@@ -67,6 +67,10 @@ MESSAGES = {
         "[access-not-ended] Not ended:\nMina: Replace the key.\nNoor: Wait.",
     ),
     "before the class": (with_class(INNER), "[api-key-refused] WorkspaceError: Replace the key."),
+    "of each line before the class": (
+        with_class(WorkspaceError(f"{INNER}\n{WorkspaceServerError('Wait.')}", problem="")),
+        "[api-key-refused] WorkspaceError: Replace the key.\n[service-failed] Wait.",
+    ),
     "for callers that had sent something": (
         WorkspaceInputError("Check row 3", problem="rows-invalid").why,
         "[rows-invalid] Check row 3.",
@@ -74,6 +78,10 @@ MESSAGES = {
     "and what looks like one stays": (
         with_problem("[on-call] Alerts and [0] differ.", "export-differs"),
         "[export-differs] [on-call] Alerts and [0] differ.",
+    ),
+    "and a name in quotation marks that is one": (
+        str(WorkspaceError("Rename '[not-found] Pages'", problem="rows-invalid")),
+        "[rows-invalid] Rename '[not-found] Pages'",
     ),
 }
 

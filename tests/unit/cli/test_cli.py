@@ -375,6 +375,7 @@ def test_grants_lists_access_for_a_while_and_the_sweep_ends_it(
     run = airflow("workspace", "sweep", "--protected", mina)
     assert (run.returncode, "Set level 1 by hand, or delete the Variable" in run.stderr) == (1, True)
     assert "grants: " in run.stderr
+    assert run.stdout == "", "what is left is due"
     run = airflow("workspace", "sweep", "--dry-run")
     assert (run.returncode, f"Would end: {mina}: member {mina}: level: 8 -> 1" in run.stdout) == (0, True), run.stderr
     run = airflow("workspace", "sweep", "--kinds", "grants", "-o", "json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from datetime import datetime, timedelta, timezone
@@ -326,6 +327,27 @@ def test_of_the_last_owners_one_stays(sandbox: SandboxServer, notes: Variables) 
     set_level(15)
     note_over(sandbox.url, notes, MINA, level=15, then=1)
     note_over(sandbox.url, notes, OLIVE, level=15, then=1, until="2026-09-01T13:00:00Z")
+    with pytest.raises(AirflowFailException, match=r"(?s)1 grant could not .*Make somebody else an owner first"):
+        end()
+    assert sorted([level_of(MINA) or 0, level_of(OLIVE) or 0]) == [1, 15]
+
+
+def test_of_the_last_owners_one_stays_over_two_connections(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_level(15)
+    monkeypatch.setenv("AIRFLOW_CONN_OTHER", os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"])
+    note_over(sandbox.url, notes, MINA, level=15, then=1)
+    note_over(sandbox.url, notes, OLIVE, level=15, then=1, workspace_conn_id="other")
+    interrupt = Interruptions(monkeypatch)
+
+    def wait_for_the_other() -> None:
+        until = time.monotonic() + 2
+        while sum("/members/" in sent for sent in interrupt.sent) < 4 and time.monotonic() < until:
+            time.sleep(0.02)
+
+    interrupt.before("PATCH", wait_for_the_other)
+    interrupt.before("PATCH", wait_for_the_other)
     with pytest.raises(AirflowFailException, match=r"(?s)1 grant could not .*Make somebody else an owner first"):
         end()
     assert sorted([level_of(MINA) or 0, level_of(OLIVE) or 0]) == [1, 15]

@@ -218,3 +218,28 @@ def test_a_retry_cannot_hide_an_abandoned_window(sandbox: SandboxServer, airflow
     block(sandbox, airflow, "Variables of grants cannot be listed")
     with pytest.raises(AirflowFailException, match=rf"^windows: Window .*: resumed {EXPORT}\.\ngrants: RuntimeError"):
         Sweep().run()
+
+
+def test_a_lease_that_nobody_repairs_is_named_by_its_problem(sandbox: SandboxServer, airflow: Airflow) -> None:
+    due(sandbox, airflow, *BOTH)
+    (key,) = [key for key in airflow.variables.values if key.startswith(LEASES)]
+    airflow.variables.values[key] = "edited"
+    with pytest.raises(AirflowFailException, match=rf"^\[lease-unreadable\] windows: If no closing task .*'{key}'"):
+        Sweep().run()
+
+
+def test_an_error_that_quotes_another_begins_with_its_problem(sandbox: SandboxServer, airflow: Airflow) -> None:
+    quoted = WorkspaceError("Replace the key.", problem="api-key-refused")
+
+    def refuse_keys(prefix: str) -> list[str]:
+        raise WorkspaceError(f"{prefix[:10]}… is not listed: {quoted}")
+
+    due(sandbox, airflow, *BOTH)
+    variables: Any = airflow.variables
+    variables.keys = refuse_keys
+    with pytest.raises(AirflowFailException) as red:
+        Sweep().run()
+    assert str(red.value).splitlines() == [
+        "[api-key-refused] WorkspaceError: windows: workspace_… is not listed: Replace the key.",
+        "[api-key-refused] grants: workspace_… is not listed: Replace the key.",
+    ]

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.timestamps import iso
+from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.notes.due import Ended
 from airflow_provider_workspace.notes.leases import LeaseRegistry, SweepRecord, WindowRecord, window_of
 from airflow_provider_workspace.windows.requests import LeaseServices
@@ -190,7 +191,11 @@ def _preview(
             if lease.stays_paused:
                 closed.left_paused.append(export_id)
                 continue
-            holders = holders_of(registry, lease, clock)
+            try:
+                holders = holders_of(registry, lease, clock)
+            except WorkspaceError as error:
+                closed.failed[export_id] = error
+                continue
             # A window that this sweep would close as well leaves the export to the last of them.
             held_by = [str(holder.window) for holder in holders if holder.window not in to_close]
             if held_by:

@@ -149,7 +149,7 @@ def test_a_window_closes_at_its_maximum_length_also_after_its_work_is_cleared(
         os.kill(pid, signal.SIGKILL)
         assert airflow.finish("window_overdue", run_id) == "failed"
         assert "The window is overdue" in airflow.log("window_overdue", run_id, "maintenance_window.guard")
-        assert "window_overdue: The window is overdue" in (airflow.home / "overdue.txt").read_text()
+        assert "window_overdue: [window-overdue] The window is overdue" in (airflow.home / "overdue.txt").read_text()
         for file in ("long.pid", "overdue.txt"):
             (airflow.home / file).unlink()
         clear(airflow, "window_overdue", run_id, task_ids=["long"])

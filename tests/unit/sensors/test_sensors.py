@@ -46,7 +46,8 @@ def say_people(sandbox: SandboxServer, invites: dict[str, bool], members: list[s
     """Let the lists have these people: invites, with whether they have expired, and members."""
     rows = [{"id": email, "target_email": email, "is_expired": expired} for email, expired in invites.items()]
     say(sandbox, "list_invites", *rows, **options)
-    say(sandbox, "list_members", *({"id": email, "user": {"email": email}} for email in members))
+    # A member whose user the owner of the key may not see is nobody who is waited for.
+    say(sandbox, "list_members", *({"id": email, "user": {"email": email}} for email in members), {"id": "hidden"})
 
 
 def poll(cls: type[Any], **arguments: Any) -> tuple[bool, str]:

@@ -17,6 +17,7 @@ try:
         AirflowNotFoundException,
         AirflowSensorTimeout,
         AirflowSkipException,
+        AirflowTaskTimeout,
         TaskDeferred,
     )
     from airflow.sdk.plugins_manager import AirflowPlugin
@@ -37,6 +38,7 @@ except ImportError:  # before 3.2
         AirflowNotFoundException,  # pyright: ignore[reportPrivateImportUsage]
         AirflowSensorTimeout,
         AirflowSkipException,
+        AirflowTaskTimeout,
         TaskDeferred,
     )
     from airflow.plugins_manager import AirflowPlugin  # type: ignore[assignment]
@@ -228,6 +230,7 @@ __all__ = [
     "AirflowPlugin",
     "AirflowSensorTimeout",
     "AirflowSkipException",
+    "AirflowTaskTimeout",
     "TaskDeferred",
     "conf",
 ]

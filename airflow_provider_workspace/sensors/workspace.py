@@ -7,7 +7,8 @@ All sensors are in one module, because importing a module costs a Dag file as mu
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
@@ -21,6 +22,7 @@ from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     AirflowSensorTimeout,
     AirflowSkipException,
+    AirflowTaskTimeout,
     conf,
     has_own_retry_policy,
 )
@@ -34,14 +36,20 @@ if TYPE_CHECKING:
 
 # How long after the deadline of the trigger Airflow fails the task if the trigger does not fire.
 GRACE = timedelta(minutes=15)
+# What skips a task with soft_fail: its time is over, or a method of the sensor has said so already.
+SKIPPED_WITH_SOFT_FAIL = (AirflowSensorTimeout, AirflowTaskTimeout, AirflowSkipException)
 
 
 class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignore[reportIncompatibleMethodOverride]
     """
     Base of the sensors.
 
-    ``mode``, ``poke_interval``, ``timeout`` and ``soft_fail`` are those of Airflow's sensors. A wrong key, a missing
-    scope or an unknown id fails the task without retries; after any other failed poll the sensor polls again.
+    ``mode``, ``poke_interval`` and ``timeout`` are those of Airflow's sensors. A wrong key, a missing scope, an unknown
+    id or another permanent error fails the task without retries; after any other failed poll the sensor polls again.
+
+    ``soft_fail`` departs from Airflow's definition on purpose: it skips the task only if its time is over (``timeout``
+    or ``execution_timeout``), and a permanent error fails it all the same. Otherwise a revoked key would look like
+    a condition that did not hold in time. ``never_fail`` is Airflow's: a permanent error skips the task as well.
 
     :param organization_id: organization; by default that of the connection
     :param deferrable: whether to wait in the triggerer, without a worker slot; ``None`` for the default
@@ -91,7 +99,8 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         except WorkspaceInputError as error:
             self.fail(with_class(error))
         if not self.deferrable:
-            return super().execute(context)
+            with _permanent_errors(self):
+                return super().execute(context)
         began = time.time()
         try:
             result = self.poll_once(first=True)
@@ -117,6 +126,11 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
             timeout=timedelta(seconds=self.timeout) + GRACE,
         )
         return None
+
+    def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
+        """Continue after a deferral; only the end of its time skips a task with ``soft_fail``."""
+        with _permanent_errors(self):
+            return super().resume_execution(next_method, next_kwargs, context)
 
     def poke(self, context: Context) -> PokeReturnValue:
         first = context["ti"].get_first_reschedule_date(context) if self.reschedule and "ti" in context else None
@@ -206,15 +220,28 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
             self.log.info("%s", message)
             return event.get("result")
         if status == "timeout":
+            skips = self.soft_fail or self.never_fail
             late = with_problem(f"Timed out after {self.timeout:.0f} s: {message}")
-            self.fail(late, AirflowSensorTimeout)
+            raise (AirflowSkipException if skips else AirflowSensorTimeout)(late)
         if status == "failed":
             self.fail(message)
         raise RuntimeError(f"Unexpected trigger event: {event!r}")
 
-    def fail(self, message: str, error: type[Exception] = AirflowFailException) -> NoReturn:
-        """Fail the task, or skip it if its author says so."""
-        raise (AirflowSkipException if self.soft_fail or self.never_fail else error)(message) from None
+    def fail(self, message: str) -> NoReturn:
+        """Fail the task for good, or skip it if it may never fail."""
+        raise (AirflowSkipException if self.never_fail else AirflowFailException)(message) from None
+
+
+@contextmanager
+def _permanent_errors(sensor: WorkspaceSensor) -> Iterator[None]:
+    """Raise the error again for which Airflow skips a sensor with ``soft_fail``, unless its time is over."""
+    try:
+        yield
+    except AirflowSkipException as skipped:
+        error = skipped.__cause__
+        if error is None or sensor.never_fail or isinstance(error, SKIPPED_WITH_SOFT_FAIL):
+            raise
+        raise error from error.__cause__
 
 
 class WorkspaceDomainVerifiedSensor(WorkspaceSensor):

@@ -38,15 +38,23 @@ MAX_RETRY_AFTER = 3600.0
 LAST_POLL_SECONDS = 300.0
 # How long a connection may be missing: to Airflow, one that a failing secrets backend holds is not defined either.
 MISSING_SECONDS = 600.0
+# How long a key may be refused: it may be revoked a moment before the connection has the new one.
+REFUSED_SECONDS = 60.0
 # Longest time between two readings of the wall clock, which may be set forward.
 CLOCK_SECONDS = 60.0
 
 
 class PollFailure(NamedTuple):
-    """A failed poll; if it is permanent, the next one would fail in the same way."""
+    """
+    A failed poll.
+
+    :param permanent: whether the next one would fail in the same way
+    :param fails_at_end: whether a wait that ends with it has failed, rather than that its time is over
+    """
 
     message: str
     permanent: bool
+    fails_at_end: bool = False
 
 
 async def poll(
@@ -57,7 +65,7 @@ async def poll(
 
     :param interval: seconds between two polls
     """
-    failures, missing, interval = 0, 0.0, max(interval, MIN_INTERVAL)
+    failures, missing, refused, interval = 0, 0.0, 0.0, max(interval, MIN_INTERVAL)
     # The worker made the first poll; jitter spreads the polls of different streams.
     pause = interval * random.random()  # noqa: S311 - jitter, not cryptography
     async with SharedHook(workspace_conn_id) as shared:
@@ -70,7 +78,7 @@ async def poll(
                 async with shared.polls:
                     result = await waits.within(limit, read(shared.hook))
                 _check_late(shared, time.monotonic() - due, interval)
-                failures, missing, pause = 0, 0.0, interval
+                failures, missing, refused, pause = 0, 0.0, 0.0, interval
                 shared.fresh = False
                 yield result
             except (TimeoutError, AirflowNotFoundException) as error:
@@ -80,13 +88,19 @@ async def poll(
                     yield PollFailure(f"a poll took longer than {limit:g} s", permanent=False)
                     continue
                 said = f"Define connection '{workspace_conn_id}' where the triggerer finds it: it is not defined there"
-                yield PollFailure(said, permanent=missing >= MISSING_SECONDS)
+                yield PollFailure(said, permanent=missing >= MISSING_SECONDS, fails_at_end=True)
                 missing += pause
             except WorkspaceError as error:
                 if isinstance(error, WorkspaceAuthenticationError) and await shared.renew():
                     pause = 0.0
                     continue
                 failures += 1
+                if isinstance(error, WorkspaceAuthenticationError) and refused < REFUSED_SECONDS:
+                    shared.fresh = False  # the next refusal reads the connection again
+                    pause = min(backoff(interval, failures, MAX_PAUSE), REFUSED_SECONDS)
+                    refused += pause
+                    yield PollFailure(with_class(error), permanent=False, fails_at_end=True)
+                    continue
                 # A revoked key may be replaced, so watchers go on polling, slowly.
                 pause = MAX_PAUSE if error.permanent else backoff(interval, failures, MAX_PAUSE)
                 pause = max(pause, interval, min(MAX_RETRY_AFTER, getattr(error, "retry_after", None) or 0.0))

@@ -113,10 +113,10 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         from airflow_provider_workspace.triggers.polling import PollFailure, until
 
         condition, began = build_condition(self.condition, self.arguments), time.monotonic()
-        message, result = "nothing was polled yet", dict[str, Any]()
+        message, result, at_end = "nothing was polled yet", dict[str, Any](), "timeout"
         async for seen in until(shared_stream, self.end_at):
             if seen is None:
-                yield _finished_event("timeout", message, result)
+                yield _finished_event(at_end, message, result)
                 return
             if isinstance(seen, PollFailure):
                 await self._spread()
@@ -126,6 +126,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                 log.warning("Polling failed and will be retried: %s", seen.message)
                 message = with_problem(f"the last poll failed: {seen.message}")
                 result = {}
+                at_end = "failed" if seen.fails_at_end else "timeout"
             else:
                 state = evaluate(condition, seen, time.monotonic() - began)
                 if state.done or state.message != message:
@@ -135,9 +136,9 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                     return
                 if state.message != message:
                     log.info("Waiting: %s", state.message)
-                message, result = state.message, state.result
+                message, result, at_end = state.message, state.result, "timeout"
             if self.end_at is not None and time.time() >= self.end_at:
-                yield _finished_event("timeout", message, result)
+                yield _finished_event(at_end, message, result)
                 return
             refused = await self.ask() if self.ask_verification else None
             if refused:

@@ -321,22 +321,66 @@ def test_a_rescheduled_sensor_counts_from_its_first_poll(connect: Connect) -> No
         assert sensor.poke({"ti": ti}).is_done == is_done
 
 
-@pytest.mark.parametrize("deferrable", [False, True])
+MODES: list[dict[str, Any]] = [{"mode": "poke"}, {"mode": "reschedule"}, {"deferrable": True}]
+FIRST_POKE = {"ti": SimpleNamespace(get_first_reschedule_date=lambda _: None)}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("soft_fail", [False, True])
 @pytest.mark.parametrize(
-    ("cls", "arguments"),
+    ("cls", "arguments", "connection", "says"),
     [
-        (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.absent_uuid}),
-        (WorkspaceProjectOnboardedSensor, {"project_id": 1, "product": "None"}),
-        (WorkspaceInvitesSettledSensor, {"emails": "['a@example.com']"}),
+        (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.absent_uuid}, {}, "WorkspaceNotFoundError"),
+        (WorkspaceDomainVerifiedSensor, {"domain_id": "malformed"}, {}, "expected a UUID"),
+        (WorkspaceProjectOnboardedSensor, {"project_id": 1, "product": "None"}, {}, "product comes from"),
+        (WorkspaceInvitesSettledSensor, {"emails": "['a@example.com']"}, {}, "emails"),
+        (WorkspaceMembersJoinedSensor, {"emails": [ADA]}, {"key": "revoked"}, "WorkspaceAuthenticationError"),
+        (WorkspaceMembersJoinedSensor, {"emails": [ADA]}, {"key": SEED.no_scopes_key}, "WorkspacePermissionError"),
+        (WorkspaceMembersJoinedSensor, {"emails": [ADA]}, {"read_timeuot": 5}, "read_timeout"),
     ],
 )
-def test_what_can_never_hold_fails_at_once_or_skips(
-    cls: type[WorkspaceSensor], arguments: dict[str, Any], *, deferrable: bool
+def test_what_can_never_hold_fails_at_once_with_soft_fail_too(
+    connect: Connect,
+    cls: type[WorkspaceSensor],
+    arguments: dict[str, Any],
+    connection: dict[str, Any],
+    says: str,
+    mode: dict[str, Any],
+    *,
+    soft_fail: bool,
 ) -> None:
-    with pytest.raises(AirflowFailException):
-        cls(task_id="wait", deferrable=deferrable, **arguments).execute({})
+    connect(**connection)
+    with pytest.raises(AirflowFailException, match=says):
+        cls(task_id="wait", soft_fail=soft_fail, **mode, **arguments).execute(FIRST_POKE)  # type: ignore[arg-type]
     with pytest.raises(AirflowSkipException):
-        cls(task_id="wait", deferrable=deferrable, soft_fail=True, **arguments).execute({})
+        cls(task_id="wait", never_fail=True, **mode, **arguments).execute(FIRST_POKE)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("mode", MODES[:2])
+def test_the_end_of_its_time_skips_a_sensor_with_soft_fail(mode: dict[str, Any]) -> None:
+    arguments: dict[str, Any] = {"task_id": "wait", "emails": [ADA], "timeout": 0, **mode}
+    with pytest.raises(AirflowSkipException, match="timed out"):
+        WorkspaceMembersJoinedSensor(soft_fail=True, **arguments).execute(FIRST_POKE)  # type: ignore[arg-type]
+    with pytest.raises(AirflowSensorTimeout):
+        WorkspaceMembersJoinedSensor(**arguments).execute(FIRST_POKE)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "ends", "says"),
+    [
+        ("execute_complete", {"event": {"status": "failed", "message": "revoked"}}, AirflowFailException, "revoked"),
+        ("execute_complete", {"event": {"status": "timeout", "message": "0 of 1"}}, AirflowSkipException, None),
+        ("__fail__", {"error": "Trigger timeout"}, AirflowSkipException, None),
+        ("__fail__", {"error": "Trigger failure", "traceback": ["it broke"]}, Exception, "^Trigger failure$"),
+    ],
+)
+def test_a_deferred_sensor_with_soft_fail_is_skipped_only_at_its_end(
+    method: str, arguments: dict[str, Any], ends: type[Exception], says: str | None
+) -> None:
+    """As Airflow's task runner continues a task."""
+    sensor = WorkspaceMembersJoinedSensor(task_id="joined", emails=[ADA], soft_fail=True)
+    with pytest.raises(ends, match=says):
+        sensor.resume_execution(method, arguments, {})
 
 
 @pytest.mark.parametrize("deferrable", [False, True])
@@ -419,7 +463,7 @@ def test_the_deferral_is_plain_json() -> None:
         ({"status": "timeout", "message": "0 of 1"}, False, AirflowSensorTimeout),
         ({"status": "timeout", "message": "0 of 1"}, True, AirflowSkipException),
         ({"status": "failed", "message": "revoked"}, False, AirflowFailException),
-        ({"status": "failed", "message": "revoked"}, True, AirflowSkipException),
+        ({"status": "failed", "message": "revoked"}, True, AirflowFailException),
         ({"status": "fine"}, False, RuntimeError),
         ({}, False, RuntimeError),
         (None, False, RuntimeError),

@@ -131,7 +131,8 @@ def test_an_invalid_condition_is_refused(changes: dict[str, Any], says: str) -> 
     [
         ("nothing", "timeout", f"^0 of 1 joined, 1 needed; missing: {ADA} \\(no invite\\)$"),
         ("outage", "timeout", "^\\[not-reached\\] the last poll failed: WorkspaceConnectionError"),
-        ("revoked key", "failed", "^\\[api-key-refused\\] WorkspaceAuthenticationError"),
+        ("revoked key", "failed", "^\\[api-key-refused\\] the last poll failed: WorkspaceAuthenticationError"),
+        ("no connection", "failed", "the last poll failed: Define connection 'nowhere'"),
     ],
 )
 def test_how_a_wait_ends(sandbox: SandboxServer, connect: Connect, happens: str, status: str, message: str) -> None:
@@ -139,21 +140,47 @@ def test_how_a_wait_ends(sandbox: SandboxServer, connect: Connect, happens: str,
         connect(host="http://127.0.0.1:9", max_attempts=1)
     elif happens == "revoked key":
         sandbox.revoke_key(SEED.admin_key)
-    event = outcome(waiting(end_at=time.time() + 4 * INTERVAL))
+    wait = waiting(end_at=time.time() + 4 * INTERVAL)
+    if happens == "no connection":
+        wait.workspace_conn_id = "nowhere"
+    event = outcome(wait)
     assert event["status"] == status
     assert re.search(message, event["message"])
-    assert happens != "revoked key" or len(sandbox.requests()) == 1
+
+
+@pytest.mark.parametrize("interval", [1, 60, 3600])
+def test_a_key_that_stays_refused_ends_the_wait_a_minute_later(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, interval: float
+) -> None:
+    """Each refusal reads the connection again, since the new key may come a moment later."""
+    lookups, get = list[str](), workspace_async.aget_connection
+
+    async def count(conn_id: str) -> Any:
+        lookups.append(conn_id)
+        return await get(conn_id)
+
+    monkeypatch.setattr(workspace_async, "aget_connection", count)
+    monkeypatch.setattr("random.random", lambda: 0.0)  # the wait begins with a poll
+    sandbox.revoke_key(SEED.admin_key)
+    with fast_forward() as loop:
+        event = loop.run_until_complete(first_event(waiting(poll_interval=interval)))
+        assert 60 <= loop.time() < 200
+    assert event.payload["status"] == "failed"
+    assert event.payload["message"].startswith("[api-key-refused] WorkspaceAuthenticationError")
+    assert 2 <= len(lookups) <= 7
 
 
 def test_a_rotated_key_is_used(sandbox: SandboxServer, connect: Connect) -> None:
     accept = invited(sandbox)
 
-    def rotate() -> None:
+    def revoke() -> None:
         sandbox.revoke_key(SEED.admin_key)
+
+    def replace() -> None:
         connect(key=SEED.onboarding_key, max_attempts=1)
 
     waits = together(waiting(), waiting(poll_interval=3 * INTERVAL))
-    assert statuses(waits, rotate, accept) == ["done"] * 2
+    assert statuses(waits, revoke, replace, accept) == ["done"] * 2
     assert outcome(waiting())["result"] == {"joined": [ADA], "missing": {}}
 
 

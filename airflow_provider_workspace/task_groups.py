@@ -303,7 +303,8 @@ def workspace_organization(
             "organization": organization,
             "workspace_conn_id": workspace_conn_id,
             "render_file": render_file,
-            "map_index_template": "{{ task.title }}",
+            # A word before it keeps native rendering from making a number of a name such as 360.
+            "map_index_template": "Organization {{ task.title }}",
             **TASK_DEFAULTS,
             **task_args,
         }
@@ -365,6 +366,9 @@ def access_review(
     Each run writes its evidence to a folder of its own, and nothing in it twice. A retried or cleared task goes on with
     what is there; to decide again, start a new run. ``close_review`` runs also if an earlier task failed, so the
     evidence says "not reviewed" if nobody decided; then, and if anything that was decided is not done, the run fails.
+    Behind a branch or a short circuit that skips ``read_population``, the review was not due: ``close_review`` is
+    skipped too, and writes nothing. Airflow allows no ``fail_fast`` in the Dag, since ``close_review`` has another
+    trigger rule than ``all_success``.
 
     :param group_id: id of the task group
     :param evidence: folder with the evidence of all reviews: an absolute path on a disk that all workers share, or the
@@ -394,13 +398,15 @@ def access_review(
     common = {"evidence": evidence, "dashboards": dashboards, "reviewers": reviewers, "review_timeout": review_timeout}
     common |= {"protected": protected, "owner_level": owner_level, "max_removals": max_removals}
     common |= {**{name: value for name, value in where.items() if value is not None}, **TASK_DEFAULTS, **task_args}
+    group = TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove")
+    last = {"trigger_rule": "all_done", "read_task_id": group.child_id("read_population")}
     steps: tuple[tuple[Any, str, str, dict[str, Any]], ...] = (
         (review.WorkspaceReadPopulationOperator, "read_population", "Read who has access", {}),
         (review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", {"notifiers": notifiers}),
         (review.WorkspaceApplyDecisionsOperator, "apply_decisions", "Do what was decided", {"dry_run": dry_run}),
-        (review.WorkspaceCloseReviewOperator, "close_review", "Prove it", {"trigger_rule": "all_done"}),
+        (review.WorkspaceCloseReviewOperator, "close_review", "Prove it", last),
     )
-    with TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove") as group:
+    with group:
         tasks = [
             cls(task_id=task_id, task_display_name=name, doc_md=str(cls.__doc__).split(". ")[0], **common | own)
             for cls, task_id, name, own in steps

@@ -13,7 +13,7 @@ from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import ask_and_wait, describe_organization
 from airflow_provider_workspace.operators.arguments import Arg, arg, fixed
 from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceOperator, WorkspaceWriteOperator
-from airflow_provider_workspace.version_compat import conf
+from airflow_provider_workspace.version_compat import AirflowSkipException, conf
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath
@@ -52,12 +52,17 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
     max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM, default="10 or 30%")
 
-    def open(self, hook: WorkspaceHook, needed: int = 0) -> tuple[Evidence, Any, Any]:
-        """Return the evidence, and what :meth:`~airflow_provider_workspace.files.evidence.Evidence.open` returns."""
+    @property
+    def evidence_of_run(self) -> Evidence:
+        """The evidence of this Dag run and task group."""
         from airflow_provider_workspace.files.evidence import Evidence
 
         run_id, *names = (str(getattr(self._context.get("ti"), name, "")) for name in ("run_id", "dag_id", "map_index"))
-        evidence = Evidence(self.evidence, run_id, *names, self.task_id.rpartition(".")[0])
+        return Evidence(self.evidence, run_id, *names, self.task_id.rpartition(".")[0])
+
+    def open(self, hook: WorkspaceHook, needed: int = 0) -> tuple[Evidence, Any, Any]:
+        """Return the evidence, and what :meth:`~airflow_provider_workspace.files.evidence.Evidence.open` returns."""
+        evidence = self.evidence_of_run
         return evidence, *evidence.open(self.where(hook), needed)
 
     def where(self, hook: WorkspaceHook) -> dict[str, str]:
@@ -195,7 +200,34 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
 
     Reads once more who has access (``last_look.json``), and writes the page for people (``review.md``) and, last,
     ``review.json`` with the digests of all files. The task fails unless everybody was decided, and all of it is done.
+    It is skipped if the review was not due: a branch or a short circuit skipped the first task, and nothing was read.
+
+    :param read_task_id: the task that reads who has access; ``None`` if this task is to run always
     """
+
+    read_task_id: str | None = fixed(kinds.TASK_ID, default=None)
+
+    def execute(self, context: Context) -> Any:
+        """Close the review, unless it was not due."""
+        self._context = context or {}
+        if self._first_task_was_skipped() and not self.evidence_of_run.names():
+            raise AirflowSkipException("The review was not due: its first task was skipped, and nothing was read.")
+        return super().execute(context)
+
+    def _first_task_was_skipped(self) -> bool:
+        if self.read_task_id is None:
+            return False
+        ti = self._context["ti"]
+        is_mapped = ti.map_index is not None and ti.map_index >= 0
+        states_by_run = ti.get_task_states(
+            dag_id=ti.dag_id,
+            run_ids=[ti.run_id],
+            task_ids=[self.read_task_id],
+            map_index=ti.map_index if is_mapped else None,
+        )
+        index = f"_{ti.map_index}" if is_mapped else ""
+        states = states_by_run.get(ti.run_id, {})
+        return bool(states.get(self.read_task_id + index) == "skipped")
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         evidence, population, decided = self.open(hook)

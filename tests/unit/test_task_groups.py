@@ -245,6 +245,19 @@ def test_a_drift_check_is_one_task() -> None:
     assert (plan.task_id, plan.fail_on_difference, plan.retries) == ("north.plan", True, 0)
 
 
+@pytest.mark.parametrize("name", ["360", "2026.5", "None", "True", "[1, 2]", "{}", "'quoted'", "north"])
+def test_native_rendering_keeps_the_title_of_a_mapped_organization_a_text(name: str) -> None:
+    """Airflow takes its length when the work is done."""
+    with DAG("several", schedule=None, render_template_as_native_obj=True) as dag:
+        workspace_organization(file=[{"file": "a.yaml", "organization": name}])
+    titles = [
+        dag.get_template_env().from_string(each.map_index_template).render(task=SimpleNamespace(title=name))
+        for each in dag.tasks
+        if each.map_index_template
+    ]
+    assert titles == [f"Organization {name}"] * (1 + len(STEPS))
+
+
 def test_organizations_can_be_mapped() -> None:
     @task
     def files() -> list[str]:

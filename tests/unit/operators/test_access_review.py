@@ -23,7 +23,7 @@ from airflow_provider_workspace import __version__
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import access_review
-from airflow_provider_workspace.version_compat import AirflowFailException
+from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 from tests.audit import effects, say
 from tests.interruptions import Interruptions
 from tests.task_instance import Killed, Question, TaskStore
@@ -66,12 +66,15 @@ class Review:
             group = access_review(evidence=str(evidence), **given)
         self.tasks: Any = {name.rpartition(".")[2]: task for name, task in group.children.items()}
         self.run_id, self.tries, self.stores = run_id, dict.fromkeys(TASKS, 0), {name: TaskStore() for name in TASKS}
-        self.evidence, self.asked = evidence, dict[str, Any]()
+        self.evidence, self.asked, self.states = evidence, dict[str, Any](), dict[str, str]()
 
     def context(self, name: str) -> Any:
         self.tries[name] += 1
         ids = {"dag_id": "quarterly", "run_id": self.run_id, "map_index": -1, "id": SEED.owner_uuid}
         ti = SimpleNamespace(**ids, task_id=name, try_number=self.tries[name], xcom_push=lambda **_: None)
+        ti.get_task_states = lambda run_ids, task_ids, **_: {
+            run_ids[0]: {task_id: self.states[task_id] for task_id in task_ids if task_id in self.states}
+        }
         return {"ti": ti, "task_state_store": self.stores[name]}
 
     def run(self, name: str) -> Any:
@@ -181,6 +184,25 @@ def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(
     assert effects(sandbox) == sent
     assert {path.name for path in review.folder.iterdir()} == set(files)
     assert [path.name for path in tmp_path.iterdir()] == [review.folder.name]
+
+
+def test_a_review_that_was_not_due_is_skipped(sandbox: SandboxServer, tmp_path: Path) -> None:
+    """As behind a branch that skips the first task; then the last one, which runs always, is the next."""
+    review = Review(tmp_path, reviewers="{{ ti.xcom_pull('skipped') }}")
+    review.states["access_review.read_population"] = "skipped"
+    with pytest.raises(AirflowSkipException, match="was not due"):
+        review.close()
+    assert not [*tmp_path.iterdir()]
+    assert not sandbox.requests()
+
+
+@pytest.mark.parametrize(("state", "begins"), [("failed", False), ("upstream_failed", False), ("skipped", True)])
+def test_a_review_that_was_due_is_closed_and_red(review: Review, state: str, *, begins: bool) -> None:
+    """Also if its first task was skipped after it had written: somebody cleared it."""
+    if begins:
+        review.run("read_population")
+    review.states["access_review.read_population"] = state
+    assert review.close("not reviewed: nobody decided")["state"] == "not reviewed"
 
 
 def test_the_last_task_logs_the_digest_of_what_it_wrote(review: Review, capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,6 +100,20 @@ class WorkspaceTaskMixin(DeclaredArguments):
             for secret in secrets_under(key, value):
                 mask_secret(secret)
 
+    @property
+    def _context(self) -> Any:
+        """
+        The context of the run.
+
+        Listeners walk over the attributes of a task, OpenLineage's with ``include_full_task_info``. The context leads
+        back to the task, so such a walk would not end: no attribute of the task holds what leads to the context.
+        """
+        return self._read_context()
+
+    @_context.setter
+    def _context(self, context: Any) -> None:
+        self._read_context = lambda: context
+
     if TYPE_CHECKING:
         # Arguments of Airflow that are no fields of its class, or whose fields have another type.
         dag: Any = None
@@ -180,7 +194,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
         from airflow_provider_workspace.errors import WorkspaceError, with_class
         from airflow_provider_workspace.operators.reading import read_arguments
 
-        self._context: Any = context or {}  # tests pass None
+        self._context = context or {}  # tests pass None
         try:
             read_arguments(self, self.folder)
             with closing(self.hook) as hook:

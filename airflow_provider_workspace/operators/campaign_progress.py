@@ -29,7 +29,8 @@ class CampaignProgress:
 
     def __init__(self, ti: Any, organization_id: str) -> None:
         self.report = InvitesReport()
-        self._ti = ti
+        # Not the task instance: it leads to the task, which keeps this object, see WorkspaceTaskMixin.
+        self._push = getattr(ti, "xcom_push", None)
         self._organization_id = organization_id
         self._log = ProgressLog("Invites")
         self._written = float("-inf")
@@ -52,8 +53,8 @@ class CampaignProgress:
     def write(self, again_at: float | None = None) -> None:
         """Write the progress; ``again_at`` is the end of a wait in seconds since 1970."""
         self._written = time.monotonic()
-        if self._ti is not None:
-            self._ti.xcom_push(key=PROGRESS, value=self.value(time.time(), again_at))
+        if self._push is not None:
+            self._push(key=PROGRESS, value=self.value(time.time(), again_at))
 
     def value(self, now: float, again_at: float | None) -> dict[str, Any]:
         """

@@ -212,7 +212,7 @@ OPTIONAL_ID, OPTIONAL_NAME = Kind("id", needed=False), Kind("text", needed=False
 # True or false, templated or as :func:`fixed`.
 SWITCH, FLAG = Kind("switch"), Kind("flag")
 # A text of a request; an empty one is a value, such as that of a description.
-TEXT = Kind(needed=False, words=("None",))
+TEXT = Kind("string", needed=False, words=("None",))
 # What something else reads, such as another field of a request.
 FIELD = Kind(needed=False)
 # Lists, mappings, and what they hold.

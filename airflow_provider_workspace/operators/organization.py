@@ -51,7 +51,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     resource_kind = "projects"
     has_own_dry_run = True
     file: Arg[ObjectStoragePath | Mapping[str, Any]] = arg(kinds.CONTENT)
-    organization: Arg[str | None] = arg(kinds.FIELD, default=None)
+    organization: Arg[str | None] = arg(kinds.OPTIONAL_NAME, default=None)
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
     render_file: bool | None = fixed(kinds.FLAG, default=None)

@@ -87,12 +87,28 @@ def _read_path(folder: str, value: Any) -> Any:
 
 def read_text(name: str, value: Any) -> str:
     """Read a text of one line."""
-    if not isinstance(value, str):
-        raise WorkspaceInputError(f"{name} must be a string, not {type_name(value)}")
+    read_string(name, value)
     # Not in names, where the service decides: some replace a tab with a blank.
     if name != "name" and not value.strip().isprintable():
         raise WorkspaceInputError(f"{name} contains characters that cannot be printed: {value[:40]!a}")
     return value
+
+
+def read_string(name: str, value: Any) -> str:
+    """Refuse what is no text."""
+    if not isinstance(value, str):
+        raise WorkspaceInputError(f"{name} must be a string, not {type_name(value)}{_cure(name, value)}")
+    return value
+
+
+def _cure(name: str, value: Any) -> str:
+    """Return what to do about a text that native rendering has made a number or a boolean of; else nothing."""
+    if not isinstance(value, int | float):
+        return ""
+    return (
+        f". If it comes from a template, quote it twice, as in {name}=\"'{{{{ … }}}}'\", or leave out "
+        "render_template_as_native_obj=True on the Dag"
+    )
 
 
 read_id = check_id
@@ -135,7 +151,8 @@ def read_choice(name: str, value: Any, *, choices: Collection[str]) -> str:
     """Refuse what is none of the choices."""
     if isinstance(value, str) and value in choices:
         return value
-    raise WorkspaceInputError(f"{name} is {shown(value)}; expected {' or '.join(map(repr, choices))}")
+    expected = " or ".join(map(repr, choices))
+    raise WorkspaceInputError(f"{name} is {shown(value)}; expected {expected}{_cure(name, value)}")
 
 
 def read_choices(name: str, value: Any, *, choices: Collection[str]) -> list[str]:
@@ -212,10 +229,11 @@ def read_names(name: str, value: Any) -> list[str]:
     """Read a list of texts, the same as JSON text, or a single text."""
     names = _read_json(value)
     several = isinstance(names, Iterable) and not isinstance(names, Mapping | bytes)
-    items = [names] if isinstance(names, str) else names if several else [None]
+    items = names if several and not isinstance(names, str) else [names]
     listed: list[Any] = [str(item) if isinstance(item, UUID) else item for item in items]
+    number = next((item for item in listed if isinstance(item, int | float)), None)
     if not all(isinstance(item, str) for item in listed):
-        raise WorkspaceInputError(f"{name} must be a list of texts")
+        raise WorkspaceInputError(f"{name} must be a list of texts{_cure(name, number)}")
     for item in listed:
         if is_no_value(item, NO_VALUES):
             raise no_value_error(name, item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from inspect import signature
 from types import SimpleNamespace, new_class
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from airflow_provider_workspace.operators.members import (
     WorkspaceListMembersOperator,
     WorkspaceSyncMembersOperator,
 )
+from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
 from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -147,6 +149,32 @@ def test_a_rendered_switch_is_read_as_people_write_it(
     task = rendered(WorkspaceCreateProjectOperator, switch=switch, native=native, name="Northwind", dry_run=SWITCH)
     assert task.execute({}).get("dry_run", False) is is_on
     assert effects(sandbox) == ([] if is_on else ["create_project"])
+
+
+TEMPLATE = "{{ params.switch }}"
+
+
+@pytest.mark.parametrize("value", ["2024", "1e3", "True"])
+@pytest.mark.parametrize(
+    ("cls", "name", "needed"),
+    [
+        (WorkspaceCreateProjectOperator, "name", {}),
+        (WorkspaceCreateProjectOperator, "timezone", {"name": "Northwind"}),
+        (WorkspaceListMembersOperator, "fields", {}),
+        (WorkspacePlanOrganizationOperator, "organization", {"file": {"organizations": {"2024": {}}}}),
+        (WorkspaceSweepOperator, "kinds", {}),
+    ],
+)
+def test_a_text_that_native_rendering_makes_a_number_says_how_to_keep_it(
+    sandbox: SandboxServer, cls: type[Any], name: str, needed: dict[str, Any], value: str
+) -> None:
+    task = rendered(cls, switch=value, native=True, **{**needed, name: TEMPLATE})
+    cure = f"If it comes from a template, quote it twice, as in {name}=\"'{{{{ … }}}}'\", or leave out render_"
+    with pytest.raises(AirflowFailException, match=re.escape(cure)):
+        task.execute({})
+    quoted = rendered(cls, switch=value, native=True, **{**needed, name: f"'{TEMPLATE}'"})
+    assert getattr(quoted, name) == value
+    assert not effects(sandbox)
 
 
 @pytest.mark.parametrize("switch", [SWITCH, "True", "", None, 1])

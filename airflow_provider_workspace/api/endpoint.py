@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel
 from typing_extensions import get_original_bases
@@ -21,6 +22,10 @@ WRITES: tuple[Effect, ...] = ("create", "change", "remove")
 # The effects that each method may have, and that of those that need not say it.
 EFFECTS = {"GET": ("read",), "POST": (*WRITES, "read"), "PUT": WRITES, "PATCH": WRITES, "DELETE": WRITES}
 USUAL_EFFECTS: dict[str, Effect] = {"GET": "read", "PATCH": "change", "DELETE": "remove"}
+EXAMPLE = (
+    "Write a row such as @endpoint('GET', '/organizations/{organization_id}/things/', scope='thing:read', "
+    "repeatable=True); scope=None if the interface shows none"
+)
 PATH = re.compile(r"/api/(?!api/)(([^/{}?#\s]|{\w+})+/)*")
 
 
@@ -138,7 +143,26 @@ class Endpoint:
             yield "a Page needs the field 'offset: Offset = None', for the pages that follow"
 
 
-endpoint = Endpoint
+if TYPE_CHECKING:
+    endpoint = Endpoint
+else:
+
+    def endpoint(*positional: Any, **named: Any) -> Endpoint:
+        """
+        Return the decorator of an operation; the arguments are those of :class:`Endpoint`.
+
+        :raises TypeError: if one is missing or unknown
+        """
+        arguments = signature(Endpoint)
+        try:
+            given = arguments.bind_partial(*positional, **named).arguments
+        except TypeError as error:
+            raise TypeError(f"@endpoint: {error}. {EXAMPLE}") from None
+        required = [name for name, one in arguments.parameters.items() if one.default is Parameter.empty]
+        missing = [name for name in required if name not in given]
+        if missing:
+            raise TypeError(f"@endpoint: {_listed(missing)} missing. {EXAMPLE}")
+        return Endpoint(*positional, **named)
 
 
 class Described(BaseModel):

@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.notes.leases import LeaseRegistry
 
 
+# Options of `plan` for rosters, and where an organization file says the same.
+OPTIONS_OF_ROSTERS = {
+    "--protected": "an organization file has 'protected' under 'members'",
+    "--owner-level": "an organization file has 'owner_level' under 'members'",
+    "--max-removals": "an organization file has 'max_removals' at its top",
+    "--leavers": "an organization file removes whomever it does not name, with 'complete: [members]' at its top",
+}
 BY_WHOM = {"requested_by": "asked by", "approved_by": "approved by"}
 # Where a command prints; see run().
 _output: TextIO = sys.stdout
@@ -108,11 +115,13 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         now = moment_of(parse_until(args.at)) if args.at else utc_now()  # of a day its last moment
     except ValueError as error:
         raise WorkspaceInputError(f"Correct --at: {error}") from None
-    is_roster = not file.endswith((".yaml", ".yml"))
+    is_roster = not _is_organization_file(file)
     if is_roster:
-        members = {"roster": file, "protected": args.protected, "owner_level": args.owner_level}
+        members = {"roster": file, "protected": args.protected, "owner_level": args.owner_level or "owner"}
         content = {"members": members, "complete": ["members"]}
         content |= {"max_removals": args.max_removals} if args.max_removals else {}
+    else:
+        _refuse_options_of_rosters(args)
     organizations = load_organizations(content, file_at, _note_template)
     if args.organization_id and len(organizations) > 1:
         raise WorkspaceInputError(f"Leave out --organization-id: {file} describes {len(organizations)} organizations")
@@ -127,6 +136,20 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
             reader.now = now
             planned = plan_organization(wanted, reader)
         yield Planned(file, name or organization_id, wanted, planned)
+
+
+def _refuse_options_of_rosters(args: Namespace) -> None:
+    """Refuse what an organization file says itself."""
+    has_roster = not all(map(_is_organization_file, args.files))
+    for option, place in OPTIONS_OF_ROSTERS.items():
+        if option == "--leavers" and has_roster:  # it says what the rosters are, and promises nothing about others
+            continue
+        if getattr(args, option.removeprefix("--").replace("-", "_")):
+            raise WorkspaceInputError(f"Leave out {option}, which is for rosters: {place}")
+
+
+def _is_organization_file(file: str) -> bool:
+    return file.endswith((".yaml", ".yml"))
 
 
 @cache

@@ -40,8 +40,8 @@ def get_workspace_commands() -> list[CLICommand]:
         protected,
         Arg(
             ("--owner-level",),
-            default="owner",
-            help="With a roster: members with this level (a number or a name) or above are never changed or removed",
+            help="With a roster: members with this level (a number or a name) or above are never changed or removed; "
+            "by default owner",
         ),
         Arg(("--max-removals",), metavar="LIMIT", help="With a roster: as the argument of the member sync, such as 25"),
         Arg(("--leavers",), action="store_true", help="Rosters are of people who leave; nobody else is changed"),

@@ -425,7 +425,9 @@ def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
     known = sorted((SECTIONS[section] if section else Organization).model_fields)
     name = ".".join(str(part) for part in path)
     kind, message = finding["type"], finding["msg"].removeprefix("Value error, ")
-    if kind == "extra_forbidden":
+    if kind == "extra_forbidden" and section and path[-1] in Organization.model_fields:
+        message = f"unknown field (move it to the top, beside '{finding['loc'][0]}', not below it)"
+    elif kind == "extra_forbidden":
         message = f"unknown field ({did_you_mean(str(path[-1]), known)})"
     elif kind == "missing":
         message = "this field is required"

@@ -260,6 +260,20 @@ def test_a_wrong_declaration_is_refused(
     assert says in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("positional", "row", "says"),
+    [
+        (("GET", "/found/"), {"scope": None}, "'repeatable' missing"),
+        (("GET", "/found/"), {"repeatable": True}, "'scope' missing"),
+        ((), {}, "'method', 'path', 'repeatable', 'scope' missing"),
+        (LIST[:2], {"scope": None, "repeatable": True, "repeatabel": True}, "unexpected keyword argument 'repeatabel'"),
+    ],
+)
+def test_an_incomplete_row_names_what_is_missing(positional: Any, row: Any, says: str) -> None:
+    with pytest.raises(TypeError, match=f"^@endpoint: .*{says}. Write a row such as @endpoint.*repeatable=True"):
+        endpoint(*positional, **row)
+
+
 @pytest.mark.parametrize("result", [None, Found, Found | None, list[Found], Page[Found]])
 def test_a_right_declaration_is_accepted(result: Any) -> None:
     body = {"__module__": __name__, "__annotations__": {"offset": Offset}, "offset": None}

@@ -168,6 +168,27 @@ def test_the_exit_status_is_0_only_if_nothing_differs(
 
 
 @pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(
+    ("option", "place"),
+    [
+        (["--max-removals", "3"], "'max_removals' at its top"),
+        (["--protected", "ada@example.com"], "'protected' under 'members'"),
+        (["--owner-level", "8"], "'owner_level' under 'members'"),
+        (["--leavers"], "'complete: [members]' at its top"),
+    ],
+)
+def test_an_option_of_rosters_is_refused_for_an_organization_file(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], option: list[str], place: str
+) -> None:
+    connect()
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
+    assert plan("same.yaml", *option) == 1
+    errors = capfd.readouterr().err
+    assert f"same.yaml: Leave out {option[0]}, which is for rosters: an organization file " in errors
+    assert place in errors
+
+
+@pytest.mark.usefixtures("files")
 def test_an_error_of_one_file_hides_neither_itself_nor_the_others(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -103,6 +103,11 @@ def test_the_example_files_are_valid() -> None:
         ("projects:\n  - name: x\n    dashboards: 3", "line 3: projects.0.dashboards: Input should be a valid list"),
         ("members: {roster: a.csv, people: []}", "line 1: members: give either roster or people"),
         ("name: x", "line 1: name: unknown field (known: complete, domains"),
+        *((f"members:\n  roster: a.csv\n  {name}: 3",
+           f"line 3: members.{name}: unknown field (move it to the top, beside 'members', not below it)")
+          for name in ("max_removals", "complete", "organization_id", "domains")),
+        ("members:\n  people:\n  - {email: a@b.example, max_removals: 3}",
+         "line 3: members.people.0.max_removals: unknown field (move it to the top, beside 'members'"),
         ("exports: [{batch_export_id: 7, paused: true}]", "exports.0.batch_export_id: expected a UUID"),
         ("complete: [projects]", "complete.0: Input should be 'members'"),
         ("complete: [members]", "complete names members, but the file has none: this would remove all"),

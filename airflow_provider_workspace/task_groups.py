@@ -33,6 +33,11 @@ WINDOW_TASK_ARGS: dict[str, Any] = {
     "retry_delay": timedelta(seconds=10),
     "retry_exponential_backoff": False,
     "max_retry_delay": None,
+    # What watches the work must not wait for its slots.
+    "pool": "default_pool",
+    "pool_slots": 1,
+    "weight_rule": "absolute",
+    "priority_weight": 2_147_483_647,
 }
 # Retry the task that resumes for about an hour.
 CLOSE_TASK_ARGS: dict[str, Any] = {
@@ -78,6 +83,7 @@ def maintenance_window(
     state_of: Any = None,
     on_overdue: BaseNotifier | Sequence[BaseNotifier] | None = None,
     resume_args: dict[str, Any] | None = None,
+    guard_args: dict[str, Any] | None = None,
 ) -> Iterator[TaskGroup]:
     """
     Build a maintenance window around the tasks that are created inside the ``with`` statement.
@@ -114,17 +120,23 @@ def maintenance_window(
         shows the export as paused, ``close`` unless it shows it as running, and an export that was paused before the
         window stays paused. ``None``, an error, or a call that takes longer than ``total_timeout`` or two minutes,
         proves nothing: the log says so, and the requests alone count
-    :param on_overdue: Airflow notifiers that are called when ``max_length`` is over
-    :param resume_args: arguments for the task that resumes, such as ``retries``
+    :param on_overdue: Airflow notifiers that are called when ``max_length`` is over, besides the
+        ``on_failure_callback`` of ``default_args``
+    :param resume_args: arguments for the task that resumes, such as ``retries`` or ``pool``. The tasks of the window
+        run in ``default_pool``, before others, whatever ``default_args`` say
+    :param guard_args: arguments for the task that watches ``max_length``, such as ``pool``
     :return: the task group of the work. The window opens when the run begins; use ``before >> work.parent_group`` to
         open it later, and ``work >> after`` for a task that follows
-    :raises ValueError: if there is neither work nor ``hold``, if ``on_overdue`` is given without ``max_length``, if a
-        length of time is invalid, or if ``max_length`` is not above ``drain`` and ``hold`` together
+    :raises ValueError: if there is neither work nor ``hold``, if ``on_overdue`` or ``guard_args`` is given without
+        ``max_length``, if a length of time is invalid, if ``max_length`` is not above ``drain`` and ``hold`` together,
+        or if it is set in a Dag with ``max_active_tasks=1``
     """
     from airflow.providers.standard.operators.empty import EmptyOperator
 
     if on_overdue is not None and max_length is None:
         raise ValueError("on_overdue needs max_length")
+    if guard_args is not None and max_length is None:
+        raise ValueError("guard_args needs max_length")
     # Templates are known, and checked, when the window opens.
     lengths = {"drain": drain, "hold": hold, "max_length": max_length}
     windows.parse_lengths(**{name: each for name, each in lengths.items() if not template_line(str(each))})
@@ -132,6 +144,7 @@ def maintenance_window(
     conn_id = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
     own: dict[str, Any] = {**WINDOW_TASK_ARGS, **policy, "workspace_conn_id": conn_id}
     resume: dict[str, Any] = {**CLOSE_TASK_ARGS, **policy, **(resume_args or {})}
+    guarding = _with_callbacks({**own, **(guard_args or {})}, on_overdue)
     with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them") as window:
         close = window_closing.WorkspaceCloseMaintenanceWindowOperator(
             task_id="close",
@@ -141,6 +154,11 @@ def maintenance_window(
             outcome_task_id=f"{window.group_id}.outcome",
             **resume,
         )
+        if max_length is not None and close.dag.max_active_tasks == 1:
+            raise ValueError(
+                f"Set max_active_tasks of the Dag to 2 or more, or omit max_length of the window '{group_id}': with 1, "
+                "its guard cannot resume the exports while the work runs"
+            )
         opened = windows.WorkspaceOpenMaintenanceWindowOperator(
             task_id="open",
             task_display_name="Open the window",
@@ -201,20 +219,25 @@ def maintenance_window(
             raise ValueError(
                 f"The window '{group_id}' has no work: create tasks inside the with statement, or set hold"
             )
+        # Work that is skipped must not hide other work that fails. A fail_fast Dag allows no other rule.
+        outcome_rule = "all_success" if close.dag.fail_fast else "none_failed"
         outcome = EmptyOperator(
             task_id="outcome",
             task_display_name="Outcome of the work",
             doc_md="Does nothing. Fails the run if the work failed, although the exports were resumed.",
-            **WINDOW_TASK_ARGS,
+            **{**WINDOW_TASK_ARGS, "trigger_rule": outcome_rule},
         )
         opened >> pause
         ready >> work
-        work >> close
-        work >> outcome
+        leaves = list(work.get_leaves())
+        for number, leaf in enumerate(leaves, start=1):
+            last = _after_branch(leaf, number) if leaf.inherits_from_skipmixin else leaf
+            last >> [close, outcome]
         # Whoever clears the work clears its setups and their teardowns too: drain and guard begin again with it.
         close.as_teardown(setups=setups, on_failure_fail_dagrun=True)
         close.setup_task_ids = frozenset(setup.task_id for setup in setups)
-        opened.work_task_ids = sorted(close.upstream_task_ids - close.setup_task_ids)
+        close.work_task_ids = frozenset(task.task_id for task in work)
+        opened.work_task_ids = sorted(leaf.task_id for leaf in leaves)
         if max_length is not None:
             guard = window_closing.WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",
@@ -224,10 +247,38 @@ def maintenance_window(
                 doc_md="Waits without a worker slot. If the window is open then, it resumes the exports and fails.",
                 close_task_id=close.task_id,
                 open_task_id=opened.task_id,
-                on_failure_callback=on_overdue,
-                **own,
+                **guarding,
             )
             guard.as_teardown(setups=pause, on_failure_fail_dagrun=True)
+
+
+def _after_branch(branch: Any, number: int) -> Any:
+    """Return a task behind a branch, which skips what directly follows it, teardowns too."""
+    from airflow.providers.standard.operators.empty import EmptyOperator
+
+    after = EmptyOperator(
+        task_id=f"branched_{number}",
+        task_display_name=f"After {branch.task_id}",
+        doc_md="Does nothing. A branch may skip what directly follows it, but not the task that resumes.",
+        **WINDOW_TASK_ARGS,
+    )
+    branch >> after
+    return after
+
+
+def _with_callbacks(arguments: dict[str, Any], on_overdue: Any) -> dict[str, Any]:
+    """Return the arguments of the guard with ``on_overdue`` besides the author's own callbacks, if it is set."""
+    if on_overdue is None:
+        return arguments
+    own = arguments.get("on_failure_callback", default_argument("on_failure_callback", None))
+    return {**arguments, "on_failure_callback": [*_callbacks(own), *_callbacks(on_overdue)]}
+
+
+def _callbacks(callbacks: Any) -> list[Any]:
+    """Return callbacks as a list, as Airflow takes none, one or several."""
+    if callbacks is None:
+        return []
+    return list(callbacks) if isinstance(callbacks, Sequence) else [callbacks]
 
 
 def workspace_organization(

@@ -88,9 +88,12 @@ class Window:
         )
         return {"ti": ti, **({} if self.state is None else {"task_state_store": self.state})}
 
-    def _states(self, *, run_ids: list[str], map_index: int | None = None, **_: Any) -> Any:
+    def _states(
+        self, *, run_ids: list[str], task_ids: list[str], map_index: int | None = None, **_: Any
+    ) -> dict[str, dict[str, str]]:
         index = "" if map_index is None else f"_{map_index}"
-        return {run_ids[0]: {name: state for name, state in self.tasks.items() if name.endswith(index)}}
+        asked = {f"{task_id}{index}" for task_id in task_ids}
+        return {run_ids[0]: {name: state for name, state in self.tasks.items() if name in asked}}
 
     def execute(self, name: str, event: Any = None) -> Any:
         """Execute a task of the window, or its end after a deferral."""

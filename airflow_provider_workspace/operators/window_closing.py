@@ -6,9 +6,10 @@ They work from its leases, so later edits of the Dag file have no effect.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from airflow_provider_workspace.operators.arguments import TASK_ID, fixed
 from airflow_provider_workspace.operators.windows import WorkspaceWindowOperator, lease_registry
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Window
+    from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Run, Window
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.windows.resuming import Closed
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 RETURNED = ("resumed", "left_paused", "held", "never_paused")
 # Results that it remembers for its next try.
 REMEMBERED = (*RETURNED, "fields_refused")
+# States of a task that failed, or did not run because another one failed.
+FAILED_STATES = frozenset(("failed", "upstream_failed"))
+# The end of the id of a task among the states of a run, if it is mapped.
+ANY_INDEX = "(_[0-9]+)?"
 # What the first task of a window returns that each of its leases has.
 SHARED_FIELDS = ("service", "workspace_conn_id", "organization_id", "until", "resume_fields", "state_of")
 
@@ -45,8 +50,8 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
     registry = lease_registry()
     leases = registry.all(window=window)
     if open_task_id and registry.unreadable:
-        opened = ti.xcom_pull(task_ids=open_task_id, map_indexes=window.map_index)
-        if isinstance(opened, Mapping):  # else its XComs were deleted
+        opened = _result_of_open(ti, window, open_task_id)
+        if opened is not None:
             leases += _rebuild_leases(registry, window, opened)
     lost = _lost_exports(registry, window, leases)
     if not leases and not lost:
@@ -61,6 +66,20 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
         cure = registry.describe_unreadable(key, registry.unreadable[key])
         done.failed[export_id] = WorkspaceError(cure)
     return done
+
+
+def _result_of_open(ti: Any, window: Window, open_task_id: str) -> Mapping[str, Any] | None:
+    """Return the result of the task that opened a window; ``None`` if its XComs were deleted."""
+    opened = ti.xcom_pull(task_ids=open_task_id, map_indexes=window.map_index)
+    return opened if isinstance(opened, Mapping) else None
+
+
+def _latest_end(ti: Any, window: Window, leases: Collection[Lease], open_task_id: str | None) -> float | None:
+    """Return when a window is overdue: by its leases, or else by the result of the task that opened it."""
+    if leases:
+        return min(lease.until for lease in leases)
+    opened = _result_of_open(ti, window, open_task_id) if open_task_id else None
+    return None if opened is None else float(opened["until"])
 
 
 def _rebuild_leases(registry: LeaseRegistry, window: Window, opened: Mapping[str, Any]) -> list[Lease]:
@@ -97,27 +116,18 @@ def _lost_exports(registry: LeaseRegistry, window: Window, leases: list[Lease]) 
     return lost
 
 
-def _marked_as_failed(ti: Any, outcome_task_id: str, setups: Collection[str], work: Collection[str]) -> bool:
-    """
-    Return whether a person marked the run as failed, so that the outcome task was skipped.
+def _states_of_window(ti: Any, task_ids: Collection[str]) -> Run:
+    """Return the states of tasks of a window; in a mapped task group, of those with the same index."""
+    from airflow_provider_workspace.notes.leases import Run
 
-    The mark fails what runs, and skips what waits, also for a retry: a setup of an open window, which never skips
-    itself. A task of the work that was waiting for a retry looks like one that skipped itself.
-    """
     is_mapped = ti.map_index is not None and ti.map_index >= 0
-    index = f"_{ti.map_index}" if is_mapped else ""
-    states_by_run = ti.get_task_states(
+    states = ti.get_task_states(
         dag_id=ti.dag_id,
         run_ids=[ti.run_id],
-        task_ids=[outcome_task_id, *setups, *work],
+        task_ids=sorted(task_ids),
         map_index=ti.map_index if is_mapped else None,
     )
-    states = states_by_run.get(ti.run_id, {})
-    if states.get(outcome_task_id + index) != "skipped":
-        return False
-    if "failed" in states.values():
-        return True
-    return any(states.get(setup + index) == "skipped" for setup in setups)
+    return Run(tasks=states.get(ti.run_id, {}))
 
 
 class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
@@ -135,21 +145,26 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     open_task_id: str | None = fixed(TASK_ID, default=None)
     outcome_task_id: str | None = fixed(TASK_ID, default=None)
     setup_task_ids = cast("frozenset[str]", frozenset())
+    # All tasks of the work, which the task group knows when it is complete.
+    work_task_ids = cast("frozenset[str]", frozenset())
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each lease names its connection
-        """Resume; fail if the run was marked as failed, because Airflow would report success after this task."""
+        """Resume; fail where Airflow would report success after this task, although the window did not go well."""
+        from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.notes.task_state import TaskState
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
-        from airflow_provider_workspace.windows.resuming import still_paused_error
+        from airflow_provider_workspace.windows.resuming import Closed, still_paused_error
 
         ti = self._context["ti"]
         max_tries = getattr(ti, "max_tries", None)
         memory = TaskState(self._context, self._carried)
-        earlier = self._closed_earlier(memory, max_tries)
+        remembered = self._remembered(memory, max_tries)
+        overdue = remembered["overdue"] if remembered else self._describe_overdue(ti)
+        earlier = Closed(**{name: remembered[name] for name in REMEMBERED if name in remembered})
         done = resume_exports(self, ti, self.open_task_id)
         total = done.added_to(earlier)
-        remembered = {name: getattr(total, name) for name in REMEMBERED}
-        memory.write({**remembered, "max_tries": max_tries})
+        results = {name: getattr(total, name) for name in REMEMBERED}
+        memory.write({**results, "overdue": overdue, "max_tries": max_tries})
         if done.failed:
             raise still_paused_error(done.failed)
         if done.wait_until is not None:
@@ -157,18 +172,31 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
             self.defer(trigger=trigger, method_name="execute_complete")
         self._raise_if_never_paused(total)
         self._raise_if_fields_refused(total)
-        self._raise_if_marked_as_failed(ti, total)
-        return {name: remembered[name] for name in RETURNED}
+        if overdue:
+            msg = f"{overdue} Resumed: {_listed(total.resumed)}; held by other windows: {_listed(total.held)}."
+            raise AirflowFailException(with_problem(msg, "window-overdue"))
+        self._raise_if_outcome_skipped(ti, total)
+        return {name: results[name] for name in RETURNED}
 
-    def _closed_earlier(self, memory: TaskState, max_tries: int | None) -> Closed:
-        """Return what earlier tries have closed."""
-        from airflow_provider_workspace.windows.resuming import Closed
-
+    def _remembered(self, memory: TaskState, max_tries: int | None) -> dict[str, Any]:
+        """Return what earlier tries have noted; empty if there was none."""
         remembered: dict[str, Any] = memory.read() or {}
         # Airflow keeps the state of a cleared task, whose max_tries is higher: then the window was opened again.
-        if remembered.get("max_tries") != max_tries:
-            return Closed()
-        return Closed(**{name: remembered[name] for name in REMEMBERED if name in remembered})
+        return remembered if remembered.get("max_tries") == max_tries else {}
+
+    def _describe_overdue(self, ti: Any) -> str:
+        """Return that the window is overdue as this task begins; an empty string if it is not."""
+        from airflow_provider_workspace.api.timestamps import iso
+
+        window = self.window
+        until = _latest_end(ti, window, lease_registry().all(window=window), self.open_task_id)
+        now = time.time()
+        if until is None or now < until:
+            return ""
+        return (
+            f"The window is overdue: it had to end by {iso(until)}, and its closing task began at {iso(now)}. Check "
+            "what its work did after that, then set a longer max_length."
+        )
 
     def _raise_if_never_paused(self, total: Closed) -> None:
         """Raise an error if the service refused to pause an export."""
@@ -196,14 +224,51 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         )
         raise AirflowFailException(with_problem(msg, "resume-fields-refused"))
 
-    def _raise_if_marked_as_failed(self, ti: Any, total: Closed) -> None:
-        """Raise an error if a person marked the run as failed."""
+    def _raise_if_outcome_skipped(self, ti: Any, total: Closed) -> None:
+        """
+        Raise an error if the task that would fail the run was skipped, and something of the window has failed.
+
+        A person who marks the run as failed fails what runs, and skips what waits, also for a retry: a setup of an open
+        window, which never skips itself. A task of the work that was waiting for a retry looks like one that skipped
+        itself. A short circuit and a ``fail_fast`` Dag skip too.
+        """
         if not self.outcome_task_id:
             return
-        work = self.upstream_task_ids - self.setup_task_ids
-        if _marked_as_failed(ti, self.outcome_task_id, self.setup_task_ids, work):
-            msg = f"The run was marked as failed. Its exports are resumed: {_listed(total.resumed)}."
-            raise AirflowFailException(msg)
+        run = _states_of_window(ti, {self.outcome_task_id, *self.setup_task_ids, *self.work_task_ids})
+        if "skipped" not in run.states(self.outcome_task_id, ANY_INDEX):
+            return
+        failed = self._failed_tasks(run)
+        is_setup_skipped = any("skipped" in run.states(setup, ANY_INDEX) for setup in self.setup_task_ids)
+        if not failed and not is_setup_skipped:
+            return
+        msg = f"{self._why_skipped()}. Its exports are resumed: {_listed(total.resumed)}."
+        if failed:
+            msg += f" Failed: {', '.join(failed)}."
+        raise AirflowFailException(msg)
+
+    def _failed_tasks(self, run: Run) -> list[str]:
+        """Return the tasks of the window that failed, and after which no other task of the work succeeded."""
+        failed = []
+        for task_id in sorted({*self.setup_task_ids, *self.work_task_ids}):
+            if not FAILED_STATES.intersection(run.states(task_id, ANY_INDEX)):
+                continue
+            following = self.dag.get_task(task_id).get_flat_relative_ids(upstream=False)
+            later_states = [run.states(each, ANY_INDEX) for each in following & self.work_task_ids]
+            if not any("success" in states for states in later_states):
+                failed.append(task_id)
+        return failed
+
+    def _why_skipped(self) -> str:
+        """Return why the task that would fail the run may have been skipped."""
+        if self.dag.fail_fast:
+            return f"A task failed, so this Dag, which has fail_fast, skipped '{self.outcome_task_id}'"
+        may_skip = any(self.dag.get_task(task_id).inherits_from_skipmixin for task_id in self.work_task_ids)
+        if may_skip:
+            return (
+                "The run was marked as failed; or its work failed, and a short circuit skipped "
+                f"'{self.outcome_task_id}'"
+            )
+        return "The run was marked as failed"
 
 
 def _listed(export_ids: Collection[str]) -> str:
@@ -225,22 +290,25 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
     open_task_id: str | None = fixed(TASK_ID, default=None)
 
     def execute(self, context: Context) -> None:
-        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
-
         self._context = context
-        window = self.window
-        leases = lease_registry().all(window=window)
-        if not leases:
+        registry = lease_registry()
+        leases = registry.all(window=self.window)
+        if not leases and not registry.unreadable:
             self.log.info("The window was closed already.")
             return
-        end_at = min(lease.until for lease in leases)
+        self._watch(leases)
+
+    def _watch(self, leases: Collection[Lease]) -> None:
+        """Defer until the window is closed or overdue; at once if nothing says any more when it is overdue."""
+        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
+
+        window = self.window
+        end_at = _latest_end(self._context["ti"], window, leases, self.open_task_id) or time.time()
         trigger = WorkspaceDeadlineTrigger(end_at=end_at, **asdict(window))
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> None:
-        from airflow_provider_workspace.errors import with_problem
-        from airflow_provider_workspace.windows.resuming import still_paused_error
-        from airflow_provider_workspace.windows.state import has_closed
+        from airflow_provider_workspace.windows.state import is_closing
 
         status = event.get("status") if event else None
         if status == "unwatched":
@@ -250,9 +318,19 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
             return
         self._context = context
         window = self.window
-        if status == "closed" or has_closed(lease_registry().store.run(window, ()), window):
-            self.log.info("The window was closed in time.")
-            return
+        registry = lease_registry()
+        if status == "over" and not is_closing(registry.store.run(window, ()), window):
+            self._end_overdue()
+        leases = registry.all(window=window)
+        if leases or registry.unreadable:
+            self._watch(leases)
+        self.log.info("The window is closed: it holds no export any more.")
+
+    def _end_overdue(self) -> NoReturn:
+        """Resume the exports, and fail."""
+        from airflow_provider_workspace.errors import with_problem
+        from airflow_provider_workspace.windows.resuming import still_paused_error
+
         done = resume_exports(self, self._context["ti"], self.open_task_id)
         if done.failed:
             raise still_paused_error(done.failed)

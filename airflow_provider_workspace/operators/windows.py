@@ -7,6 +7,7 @@ leases decide what is resumed, so later edits of the Dag file have no effect.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.leases import LeaseRegistry, Window
+
+log = logging.getLogger(__name__)
 
 # Maximum length of a window without max_length, besides drain and hold.
 MAX_WINDOW = timedelta(days=1)
@@ -336,6 +339,9 @@ class RequireOpenWindow:
         """
         Fail the task if the window is not open: closed, closing, overdue, partly resumed, or short of a lease.
 
+        A task that resumes after a deferral has begun, so it goes on, with a warning: to run it again would do its work
+        twice.
+
         :raises AirflowFailException: saying what to clear
         :raises WindowClosedError: the same before Airflow 3.3, where a lease may only seem to be missing: the task's
             ``retries`` check again
@@ -352,10 +358,25 @@ class RequireOpenWindow:
         window = Window(ti.dag_id, ti.run_id, self.close_task_id, ti.map_index if self.mapped else -1)
         registry = lease_registry()
         state = window_state(registry, registry.all(window=window), time.time())
-        if state.name != "open":
-            error = AirflowFailException if lists_variables() else WindowClosedError
-            msg = (
-                f"Clear this task {CLEARED}, to pause the exports for this task too: the window is {state}. The task "
-                f"was not run ({window})."
+        if state.name == "open":
+            return
+        if _is_resumption(ti):
+            log.warning(
+                "This task goes on, because it began before it was deferred, but its exports may run: the window is %s "
+                "(%s).",
+                state,
+                window,
             )
-            raise error(with_problem(msg, "window-not-open"))
+            return
+        error = AirflowFailException if lists_variables() else WindowClosedError
+        msg = (
+            f"Clear this task {CLEARED}, to pause the exports for this task too: the window is {state}. The task "
+            f"was not run ({window})."
+        )
+        raise error(with_problem(msg, "window-not-open"))
+
+
+def _is_resumption(ti: Any) -> bool:
+    """Return whether a task resumes after a deferral. Airflow has no public way to ask."""
+    from_server = getattr(ti, "_ti_context_from_server", None)
+    return bool(getattr(from_server, "next_method", None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
@@ -25,6 +25,8 @@ MAX_NUMBER = 1e11
 class WorkspaceDeadlineTrigger(BaseTrigger):
     """
     Fires once: ``{"status": "over", "state": …}`` at a time, or ``"closed"`` if the window is closed before.
+
+    A window is closed if it holds no export any more. While its closing task is at work, the trigger waits on.
 
     In ``airflow dags test``, which runs triggers inline before the closing task can start, it fires ``"unwatched"`` at
     once if it has a closing task to watch.
@@ -66,10 +68,13 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
         status = "unwatched" if self.close_task_id is not None and self.trigger_id is None else None
         while status is None:
             left = self.end_at - time.time()
-            if await self.closed():
+            progress = await self.progress()
+            if progress == "closed":
                 status = "closed"
             elif left > 0:
                 await waits.async_sleep(min(left, pause))
+            elif progress == "closing":
+                await waits.async_sleep(pause)
             else:
                 status = "over"
                 if self.close_task_id is not None:
@@ -82,21 +87,22 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
                     )
         yield TriggerEvent({"status": status, "state": self.state})  # type: ignore[no-untyped-call]
 
-    async def closed(self) -> bool:
+    async def progress(self) -> Literal["open", "closing", "closed"]:
+        """Return how far the window is; ``open`` if that cannot be read."""
         if self.close_task_id is None:
-            return False
+            return "open"
         from asgiref.sync import sync_to_async
 
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
-        from airflow_provider_workspace.notes.leases import Window
-        from airflow_provider_workspace.windows.state import has_closed
+        from airflow_provider_workspace.notes.leases import LeaseRegistry, Window
+        from airflow_provider_workspace.windows.state import progress_of
 
         window = Window(self.dag_id, self.run_id, self.close_task_id, self.map_index)
         try:
-            return has_closed(await sync_to_async(LeaseVariables().run)(window, ()), window)
+            return await sync_to_async(progress_of)(LeaseRegistry(LeaseVariables()), window)
         except Exception:
-            log.warning("The state of the closing task cannot be read; trying again", exc_info=True)
-            return False
+            log.warning("The leases of the window cannot be read; trying again", exc_info=True)
+            return "open"
 
 
 def serialized(trigger: BaseTrigger, *names: str) -> tuple[str, dict[str, Any]]:

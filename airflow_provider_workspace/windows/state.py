@@ -40,12 +40,28 @@ def why_over(run: Run, window: Window) -> str:
     return f"its closing task is {state}" if state in FINISHED_STATES else ""
 
 
-def has_closed(run: Run, window: Window) -> bool:
-    """Return whether the closing task of a window has begun, has ended or cannot begin."""
+def is_closing(run: Run, window: Window) -> bool:
+    """
+    Return whether the closing task of a window has begun and not ended, or waits for its next try.
+
+    Whether the window is closed, only its leases say: its closing task may be skipped, or marked by hand.
+    """
     if why_over(run, window):
-        return True
+        return False
     _, state = closing_state(run, window)
     return state not in OPEN_STATES
+
+
+def progress_of(registry: LeaseRegistry, window: Window) -> Literal["open", "closing", "closed"]:
+    """Return how far a window is: it is closed if its closing task has begun or is over, and no lease is left."""
+    run = registry.store.run(window, ())
+    has_begun = is_closing(run, window)
+    if not has_begun and not why_over(run, window):
+        return "open"
+    leases = registry.all(window=window)
+    if not leases and not registry.unreadable:
+        return "closed"
+    return "closing" if has_begun else "open"
 
 
 def work_has_ended(run: Run, lease: Lease) -> bool:
@@ -101,7 +117,7 @@ def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -
     until = min(lease.until for lease in leases)
     if now >= until:
         return WindowState("overdue", f"overdue since {iso(until)}")
-    if has_closed(run, window):
+    if is_closing(run, window):
         return WindowState("closing", "its closing task has begun")
     if work_has_ended(run, newest):
         has_waited = _has_waited(registry, window, now)

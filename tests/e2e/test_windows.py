@@ -70,7 +70,7 @@ def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(autouse=True)
 def begin_again(server: SandboxServer, airflow: LiveAirflow) -> None:
     server.reset()
-    for file in ("long.pid", "end"):
+    for file in ("long.pid", "end", "overdue.txt"):
         (airflow.home / file).unlink(missing_ok=True)
     with suppress(OSError, ValueError):  # no sweep ran; the response is empty
         airflow.call("DELETE", SWEEP)
@@ -158,6 +158,49 @@ def test_a_window_closes_at_its_maximum_length_also_after_its_work_is_cleared(
     os.kill(pid, signal.SIGKILL)
     assert airflow.finish("window_overdue", run_id) == "failed"
     assert not paused(server)
+
+
+def test_a_branch_at_the_end_of_the_work_skips_no_task_of_the_window(
+    airflow: LiveAirflow, server: SandboxServer
+) -> None:
+    run_id = airflow.trigger("window_branch")
+    assert airflow.finish("window_branch", run_id) == "success"
+    states = airflow.tasks("window_branch", run_id)
+    assert (states["after"], states["other"]) == ("success", "skipped")
+    assert states["maintenance_window.close"] == states["maintenance_window.outcome"] == "success"
+    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
+
+
+def test_a_guard_runs_beside_work_that_fills_its_pool(airflow: LiveAirflow, server: SandboxServer) -> None:
+    """And the callback of the author hears that the window was overdue."""
+    airflow.call("POST", "pools", {"name": "one_slot", "slots": 1})
+    run_id, _ = begin(airflow, "window_pool")
+    airflow.wait_for(lambda: not paused(server), 60, "the exports to be resumed")
+    assert airflow.tasks("window_pool", run_id)["long"] == "running"
+    airflow.wait_for((airflow.home / "overdue.txt").exists, 30, "the callback")
+    assert "[window-overdue] The window is overdue" in (airflow.home / "overdue.txt").read_text()
+    (airflow.home / "end").touch()
+    assert airflow.finish("window_pool", run_id) == "failed"
+
+
+def test_a_guard_does_not_believe_a_close_that_was_marked(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id, _ = begin(airflow, "window_marked")
+    path = f"dags/window_marked/dagRuns/{run_id}/taskInstances/maintenance_window.close"
+    airflow.call("PATCH", path, {"new_state": "success"})
+    (airflow.home / "end").touch()
+    assert paused(server) == {FIRST, SECOND}
+    assert airflow.finish("window_marked", run_id) == "failed"
+    assert not paused(server)
+    assert "[window-overdue]" in airflow.log("window_marked", run_id, "maintenance_window.guard")
+
+
+def test_deferred_work_goes_on_in_a_window_that_closed(airflow: LiveAirflow) -> None:
+    run_id = airflow.trigger("window_deferred")
+    assert airflow.finish("window_deferred", run_id) == "failed"
+    assert airflow.tasks("window_deferred", run_id)["later"] == "success"
+    assert (airflow.home / "later.txt").read_text() == "done"
+    log = airflow.log("window_deferred", run_id, "later")
+    assert "This task goes on, because it began before it was deferred" in log
 
 
 def test_clearing_only_the_failed_tasks_does_not_run_the_work(airflow: LiveAirflow, server: SandboxServer) -> None:

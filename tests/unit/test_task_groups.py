@@ -127,6 +127,10 @@ def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
         "do_xcom_push": False,
         "pre_execute": print,
         "post_execute": print,
+        "pool": "work",
+        "pool_slots": 2,
+        "weight_rule": "upstream",
+        "priority_weight": 5,
     }
     arguments: dict[str, Any] = {"drain": 60, "hold": 60, "max_length": 3600, "resume_args": {"retries": 1}}
     dag = Window(*EXPORTS, default_args=defaults, **arguments).dag
@@ -137,12 +141,69 @@ def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
         assert not task.wait_for_downstream
         assert task._post_execute_hook is None
         assert (task._pre_execute_hook is None) == (name != "hold")
-        assert task.trigger_rule == ("all_done_setup_success" if name in ("close", "guard") else "all_success")
+        rules = {"close": "all_done_setup_success", "guard": "all_done_setup_success", "outcome": "none_failed"}
+        assert task.trigger_rule == rules.get(name, "all_success")
+        assert (task.pool, task.pool_slots, task.priority_weight) == ("default_pool", 1, 2_147_483_647)
         assert task.retries == (1 if name == "close" else 3)
         assert task.retry_delay < timedelta(minutes=1)
         assert task.execution_timeout is None
         assert task.do_xcom_push
     assert dag.get_task("rebuild").depends_on_past
+
+
+@task.branch
+def choose() -> str:
+    """Decide what follows the window."""
+    return "after"
+
+
+def test_a_branch_at_the_end_of_the_work_cannot_skip_close() -> None:
+    with DAG("branch", schedule=None) as dag:
+        after = EmptyOperator(task_id="after")
+        with maintenance_window(batch_export_ids=EXPORTS) as work:
+            number() >> choose()
+            EmptyOperator(task_id="beside")
+        work >> after
+    group = "maintenance_window"
+    assert dag.get_task("choose").downstream_task_ids == {f"{group}.branched_1", "after"}
+    assert dag.get_task(f"{group}.branched_1").downstream_task_ids == {f"{group}.close", f"{group}.outcome"}
+    assert "choose" not in dag.get_task(f"{group}.close").upstream_task_ids
+    assert "beside" in dag.get_task(f"{group}.close").upstream_task_ids
+    assert dag.get_task(f"{group}.open").work_task_ids == ["beside", "choose"]
+    assert dag.get_task(f"{group}.outcome").trigger_rule == "none_failed"
+
+
+def test_a_fail_fast_dag_may_have_a_window() -> None:
+    with DAG("fast", schedule=None, fail_fast=True) as dag, maintenance_window(batch_export_ids=EXPORTS):
+        number()
+    assert dag.get_task("maintenance_window.outcome").trigger_rule == "all_success"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "callbacks"),
+    [
+        ({}, print),
+        ({"on_overdue": repr}, [print, repr]),
+        ({"on_overdue": [repr]}, [print, repr]),
+        ({"on_overdue": repr, "guard_args": {"on_failure_callback": [len]}}, [len, repr]),
+        ({"guard_args": {"pool": "guards"}}, print),
+    ],
+)
+def test_the_guard_keeps_the_callbacks_of_default_args(arguments: dict[str, Any], callbacks: Any) -> None:
+    dag = Window(*EXPORTS, default_args={"on_failure_callback": print}, max_length=60, **arguments).dag
+    guard = dag.get_task("maintenance_window.guard")
+    expected = callbacks if isinstance(callbacks, list) else [callbacks]
+    assert list(guard.on_failure_callback) == expected
+    assert guard.pool == arguments.get("guard_args", {}).get("pool", "default_pool")
+
+
+def test_a_guard_needs_a_second_active_task() -> None:
+    with (
+        DAG("one", schedule=None, max_active_tasks=1),
+        pytest.raises(ValueError, match=r"^Set max_active_tasks of the Dag to 2 or more"),
+        maintenance_window(batch_export_ids=EXPORTS, max_length=60),
+    ):
+        pass
 
 
 def test_default_args_name_the_connection_of_groups() -> None:
@@ -171,6 +232,7 @@ def test_default_args_name_the_connection_of_groups() -> None:
         *(({"max_length": timedelta(hours=1), **lengths}, "Set max_length above drain and hold together")
          for lengths in ({"drain": 3600}, {"hold": "4000"}, {"drain": 1800, "hold": 1800})),
         ({"on_overdue": []}, "on_overdue needs max_length"),
+        ({"guard_args": {}}, "guard_args needs max_length"),
         # Templates are known when the window opens.
         ({"drain": "{% if params.x %}60{% endif %}", "max_length": "{# later #}{{ 9 }}"}, "create tasks inside"),
         ({}, "create tasks inside the with statement, or set hold"),

@@ -7,7 +7,9 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, BaseNotifier, Context, task, task_group
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.providers.standard.triggers.temporal import TimeDeltaTrigger
+from airflow.sdk import DAG, BaseNotifier, BaseOperator, Context, task, task_group
 
 from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.task_groups import maintenance_window
@@ -88,6 +90,51 @@ with (
 
 with DAG("window_dag_paused", schedule=None), maintenance_window(batch_export_ids=[FIRST]):
     long()
+
+
+@task.branch
+def choose() -> str:
+    """Decide what follows the window."""
+    return "after"
+
+
+with DAG("window_branch", schedule=None):
+    after, other = EmptyOperator(task_id="after"), EmptyOperator(task_id="other")
+    with maintenance_window(batch_export_ids=[FIRST, SECOND]) as branching:
+        choose()
+    branching >> [after, other]
+
+# The pool has one slot, which the work holds; the callback of the author hears of the guard.
+with (
+    DAG("window_pool", schedule=None, default_args={"pool": "one_slot", "on_failure_callback": Note()}),
+    maintenance_window(batch_export_ids=[FIRST, SECOND], max_length=timedelta(seconds=15)),
+):
+    long()
+
+with (
+    DAG("window_marked", schedule=None),
+    maintenance_window(batch_export_ids=[FIRST, SECOND], max_length=timedelta(seconds=40)),
+):
+    long()
+
+
+class Later(BaseOperator):
+    """Work that is deferred for longer than its window is open."""
+
+    def execute(self, context: Context) -> None:  # noqa: ARG002
+        """Defer."""
+        self.defer(trigger=TimeDeltaTrigger(timedelta(seconds=30)), method_name="resume")
+
+    def resume(self, context: Context, event: object = None) -> None:  # noqa: ARG002
+        """End."""
+        (HOME / "later.txt").write_text("done")
+
+
+with (
+    DAG("window_deferred", schedule=None),
+    maintenance_window(batch_export_ids=[FIRST, SECOND], max_length=timedelta(seconds=15)),
+):
+    Later(task_id="later")
 
 with DAG("window_sweep", schedule=None):
     WorkspaceSweepOperator(task_id="sweep", retries=0)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from itertools import permutations
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -282,6 +283,9 @@ def test_a_lease_with_the_fields_of_another_is_not_resumed_for_ever(sandbox: San
         ({"outcome_0": "skipped", "rebuild_0": "skipped", "pause_0": "skipped"}, 0, True),
         ({"outcome_0": "skipped", "rebuild_0": "failed", "outcome_1": "success", "rebuild_1": "success"}, 0, True),
         ({"outcome_0": "skipped", "rebuild_0": "skipped", "outcome_1": "skipped", "rebuild_1": "failed"}, 0, False),
+        ({"outcome": "skipped", "first": "failed", "rebuild": "skipped"}, -1, True),
+        ({"outcome": "skipped", "first": "failed", "rebuild": "upstream_failed"}, -1, True),
+        ({"outcome": "skipped", "first": "failed", "rebuild": "success"}, -1, False),
     ],
 )
 def test_a_run_that_was_marked_as_failed_fails_close(
@@ -303,6 +307,19 @@ def test_a_run_that_was_marked_as_failed_fails_close(
         assert window.close()["resumed"] == [FIRST]
 
 
+@pytest.mark.parametrize(
+    ("fail_fast", "message"),
+    [(False, "^The run was marked as failed"), (True, "^A task failed, so this Dag, which has fail_fast, skipped")],
+)
+def test_close_says_why_the_outcome_was_skipped(airflow: Airflow, *, fail_fast: bool, message: str) -> None:
+    window = opened(FIRST)
+    window.dag.fail_fast = fail_fast
+    window.tasks = {f"{GROUP}.outcome": "skipped", "rebuild": "failed"}
+    with pytest.raises(AirflowFailException, match=rf"{message}.*Failed: rebuild\.$"):
+        window.close()
+    assert airflow.lease_keys() == []
+
+
 def test_the_guard_closes_an_overdue_window(
     sandbox: SandboxServer, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,7 +332,7 @@ def test_the_guard_closes_an_overdue_window(
         airflow.edit(key, until="2026-03-29T02:30:00")  # a person's edit without a time zone is in UTC
         assert deferral(window.guard).end_at == 1_774_751_400
     time.tzset()
-    window.guard("closed")
+    deferral(lambda: window.guard("closed"))
     assert held(airflow) == [FIRST]
     with pytest.raises(AirflowFailException, match=f"overdue: .*Resumed: {FIRST}"):
         window.guard("over")
@@ -324,18 +341,54 @@ def test_the_guard_closes_an_overdue_window(
     assert window.close()["resumed"] == []
 
 
-@pytest.mark.parametrize("state", ["running", "up_for_retry", "success"])
+@pytest.mark.parametrize("state", ["running", "up_for_retry"])
 def test_the_guard_leaves_a_window_to_its_closing_task(sandbox: SandboxServer, airflow: Airflow, state: str) -> None:
     window = opened(FIRST, max_length=HOUR)
     trigger = deferral(window.guard)
     trigger.trigger_id = 1
     trigger.end_at, overdue = 0.0, trigger.end_at
     assert asyncio.run(anext(trigger.run())).payload["status"] == "over"
-    trigger.end_at = overdue
     airflow.runs.tasks["run"] = {CLOSE: state}
-    assert asyncio.run(anext(trigger.run())).payload["status"] == "closed"
-    window.guard("over")
+    assert asyncio.run(trigger.progress()) == "closing"
+    assert deferral(lambda: window.guard("over")).end_at == overdue
     assert history(sandbox, FIRST) == ["pause"]
+    window.close()
+    assert asyncio.run(anext(trigger.run())).payload["status"] == "closed"
+    window.guard("closed")
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+
+
+@pytest.mark.parametrize("state", ["success", "skipped", "failed"])
+def test_the_guard_does_not_believe_the_state_of_the_closing_task(
+    sandbox: SandboxServer, airflow: Airflow, state: str
+) -> None:
+    """A person marked it, or a branch skipped it: the export is paused."""
+    window = opened(FIRST, max_length=HOUR)
+    trigger = deferral(window.guard)
+    trigger.trigger_id = 1
+    airflow.runs.tasks["run"] = {CLOSE: state}
+    assert asyncio.run(trigger.progress()) == "open"
+    assert deferral(lambda: window.guard("closed")).end_at == trigger.end_at
+    trigger.end_at = 0.0
+    assert asyncio.run(anext(trigger.run())).payload["status"] == "over"
+    with pytest.raises(AirflowFailException, match=rf"^\[window-overdue\] .*Resumed: {FIRST}"):
+        window.guard("over")
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+
+
+@pytest.mark.parametrize("resumed_by", ["close", "sweep"])
+def test_a_close_that_begins_too_late_fails_after_it_has_resumed(
+    sandbox: SandboxServer, airflow: Airflow, resumed_by: str
+) -> None:
+    window = opened(FIRST, max_length=HOUR)
+    if resumed_by == "sweep":
+        window.results[f"{GROUP}.open"]["until"] = 1e9
+    airflow.edit(airflow.lease_keys()[0], until=PAST)
+    if resumed_by == "sweep":
+        sweep(fail_if_any=False)
+    with pytest.raises(AirflowFailException, match=r"^\[window-overdue\] .*its closing task began at"):
+        window.close()
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
 
 
 # The sweep
@@ -642,6 +695,20 @@ def test_the_work_runs_only_in_an_open_window(sandbox: SandboxServer, airflow: A
     refused(window, "closing: its closing task has begun")
     with pytest.raises(AirflowFailException, match="the window is closing: its closing task has begun"):
         window.pause()
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_deferred_work_goes_on_in_a_closed_window(airflow: Airflow, caplog: pytest.LogCaptureFixture) -> None:
+    """Airflow calls pre_execute again as a task resumes, and to run it anew would do its work twice."""
+    window = opened(FIRST)
+    airflow.edit(airflow.lease_keys()[0], until=PAST)
+    refused(window, "overdue since")
+    check: Any = window.dag.get_task("rebuild")._pre_execute_hook
+    context = window.context("rebuild")
+    context["ti"]._ti_context_from_server = SimpleNamespace(next_method="execute_complete")
+    check(context)
+    assert "This task goes on, because it began before it was deferred" in caplog.text
+    assert "the window is overdue since" in caplog.text
 
 
 @pytest.mark.parametrize("spelled", [ORGANIZATION.replace("-", ""), f" {ORGANIZATION.upper()}\n"])

@@ -215,9 +215,9 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         return super().execute(context)
 
     def _first_task_was_skipped(self) -> bool:
-        if self.read_task_id is None:
+        ti: Any = self._context.get("ti")
+        if self.read_task_id is None or ti is None:
             return False
-        ti = self._context["ti"]
         is_mapped = ti.map_index is not None and ti.map_index >= 0
         states_by_run = ti.get_task_states(
             dag_id=ti.dag_id,

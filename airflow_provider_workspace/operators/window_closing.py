@@ -159,7 +159,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         max_tries = getattr(ti, "max_tries", None)
         memory = TaskState(self._context, self._carried)
         remembered = self._remembered(memory, max_tries)
-        overdue = remembered["overdue"] if remembered else self._describe_overdue(ti)
+        overdue = remembered.get("overdue", "") if remembered else self._describe_overdue(ti)
         earlier = Closed(**{name: remembered[name] for name in REMEMBERED if name in remembered})
         done = resume_exports(self, ti, self.open_task_id)
         total = done.added_to(earlier)

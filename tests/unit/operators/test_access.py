@@ -338,7 +338,8 @@ def test_of_the_last_owners_one_stays_over_two_connections(
     set_level(15)
     monkeypatch.setenv("AIRFLOW_CONN_OTHER", os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"])
     note_over(sandbox.url, notes, MINA, level=15, then=1)
-    note_over(sandbox.url, notes, OLIVE, level=15, then=1, workspace_conn_id="other")
+    later = "2026-09-01T13:00:00Z"
+    note_over(sandbox.url, notes, OLIVE, level=15, then=1, until=later, workspace_conn_id="other")
     interrupt = Interruptions(monkeypatch)
 
     def wait_for_the_other() -> None:

@@ -100,6 +100,8 @@ class WorkspaceTaskMixin(DeclaredArguments):
             for secret in secrets_under(key, value):
                 mask_secret(secret)
 
+    _read_context: Callable[[], Any]
+
     @property
     def _context(self) -> Any:
         """

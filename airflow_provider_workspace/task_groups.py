@@ -450,7 +450,8 @@ def access_review(
     common |= {"protected": protected, "owner_level": owner_level, "max_removals": max_removals}
     common |= {**{name: value for name, value in where.items() if value is not None}, **TASK_DEFAULTS, **task_args}
     group = TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove")
-    last = {"trigger_rule": "all_done", "read_task_id": group.child_id("read_population")}
+    first_task_id = group.child_id("read_population")  # type: ignore[no-untyped-call]
+    last = {"trigger_rule": "all_done", "read_task_id": first_task_id}
     steps: tuple[tuple[Any, str, str, dict[str, Any]], ...] = (
         (review.WorkspaceReadPopulationOperator, "read_population", "Read who has access", {}),
         (review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", {"notifiers": notifiers}),

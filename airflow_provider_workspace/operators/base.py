@@ -112,7 +112,7 @@ class WorkspaceTaskMixin(DeclaredArguments):
 
     @_context.setter
     def _context(self, context: Any) -> None:
-        self._read_context = lambda: context
+        self._read_context: Callable[[], Any] = lambda: context
 
     if TYPE_CHECKING:
         # Arguments of Airflow that are no fields of its class, or whose fields have another type.

@@ -87,11 +87,11 @@ def _read_path(folder: str, value: Any) -> Any:
 
 def read_text(name: str, value: Any) -> str:
     """Read a text of one line."""
-    read_string(name, value)
+    text = read_string(name, value)
     # Not in names, where the service decides: some replace a tab with a blank.
-    if name != "name" and not value.strip().isprintable():
-        raise WorkspaceInputError(f"{name} contains characters that cannot be printed: {value[:40]!a}")
-    return value
+    if name != "name" and not text.strip().isprintable():
+        raise WorkspaceInputError(f"{name} contains characters that cannot be printed: {text[:40]!a}")
+    return text
 
 
 def read_string(name: str, value: Any) -> str:

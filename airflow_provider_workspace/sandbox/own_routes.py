@@ -119,6 +119,11 @@ class OwnAnswer:
     paged: bool = True
     page_size: int = PAGE_SIZE
 
+    @property
+    def place(self) -> tuple[str, str]:
+        """The method and the path, of which there is one answer."""
+        return self.method, self.path.rstrip("/")
+
     def check(self) -> None:
         """Refuse an answer that cannot be given."""
         if self.method not in METHODS:
@@ -274,9 +279,11 @@ class Move:
     def _answer_deprecated(self, request: ApiRequest) -> Response:
         response = to_response(self.old.handler(request), self.old.status)
         sunset = self.sunset or request.state.now() + timedelta(days=SUNSET_DAYS)
+        sunset_in_utc = sunset.astimezone(timezone.utc)
+        successor = self._new_path(request)
         response.headers["Deprecation"] = "true"
-        response.headers["Sunset"] = format_datetime(sunset.astimezone(timezone.utc), usegmt=True)
-        response.headers["Link"] = f'<{self._new_path(request)}>; rel="successor-version"'
+        response.headers["Sunset"] = format_datetime(sunset_in_utc, usegmt=True)
+        response.headers["Link"] = f'<{successor}>; rel="successor-version"'
         return response
 
     def _new_path(self, request: ApiRequest) -> str:
@@ -330,12 +337,12 @@ class OwnRoutes:
 
     def respond(self, answer: OwnAnswer) -> None:
         """Add the answer of an own endpoint, or replace that of the same path."""
-        PathTemplate(answer.path).check()
+        template = PathTemplate(answer.path)
+        template.check()
         answer.check()
         served = [*self._served_in_place(), *self._served_elsewhere()]
-        self._check_free(answer.method, PathTemplate(answer.path), served)
-        place = (answer.method, answer.path.rstrip("/"))
-        others = [other for other in self.answers if (other.method, other.path.rstrip("/")) != place]
+        self._check_free(answer.method, template, served)
+        others = [other for other in self.answers if other.place != answer.place]
         self.answers = [*others, answer]
 
     def clear_responses(self) -> None:

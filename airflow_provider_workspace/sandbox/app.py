@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from airflow_provider_workspace.sandbox.connection import RawConnection
 from airflow_provider_workspace.sandbox.control import control_routes
 from airflow_provider_workspace.sandbox.faults import FaultContext
+from airflow_provider_workspace.sandbox.own_routes import ServedRoute
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, parse_json
 from airflow_provider_workspace.sandbox.responses import (
     ApiError,
@@ -33,6 +34,9 @@ from airflow_provider_workspace.sandbox.service import Service
 from airflow_provider_workspace.sandbox.state import Key
 
 BODY_METHODS = ("POST", "PATCH", "PUT")
+
+Routes = Mapping[str, ServedRoute]
+"""The routes of the path of a request, by method."""
 
 
 def create_app(service: Service) -> Starlette:
@@ -58,8 +62,9 @@ class ApiPath:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        route = self.routes.get(request.method)
-        entry = self._log(request, route)
+        routes = self.service.own_routes.at(scope["path"], self.routes, request.path_params)
+        served = routes.get(request.method)
+        entry = self._log(request, served.route if served else None)
         fault = self.service.faults.choose(entry["operation"])
         try:
             raw = await request.body()
@@ -70,7 +75,7 @@ class ApiPath:
             await asyncio.sleep(self.service.settings.latency_ms / 1000)
 
         def handle(request: Request, other: bytes | None = None) -> Response:
-            return self._handle(request, raw if other is None else other, route, entry)
+            return self._handle(request, raw if other is None else other, routes, entry)
 
         self.service.apply_due()
         if fault is None:
@@ -104,10 +109,10 @@ class ApiPath:
         self.service.log_request(entry)
         return entry
 
-    def _handle(self, request: Request, raw: bytes, route: ApiRoute | None, entry: JsonObject) -> Response:
+    def _handle(self, request: Request, raw: bytes, routes: Routes, entry: JsonObject) -> Response:
         try:
             with self.service.state.transaction():
-                response = self._perform(request, raw, route, entry)
+                response = self._perform(request, raw, routes, entry)
         except ApiError as error:
             response = error.response()
         except Exception:
@@ -116,34 +121,41 @@ class ApiPath:
         entry["handled"] = response.status_code
         return response
 
-    def _perform(self, request: Request, raw: bytes, route: ApiRoute | None, entry: JsonObject) -> Response:
+    def _perform(self, request: Request, raw: bytes, routes: Routes, entry: JsonObject) -> Response:
         live = self.service.settings.live
-        if not self.routes or (route is not None and route.live_only and not live):
+        served = routes.get(request.method)
+        route = served.route if served else None
+        if not routes or (route is not None and route.live_only and not live):
             raise ApiError(404, "invalid_request", "not_found", "Endpoint not found.")
         key = self._authenticate(request)
         entry["key_name"] = key.name
-        if route is None:
-            self._refuse_method(request.method)
+        if served is None or route is None:
+            _refuse_method(request.method, routes)
         if route.session_only and live and "session" not in key.scopes:
             raise forbidden("This action does not support Personal API Key access")
-        _check_scope(key, route.scope, live=live)
+        if not route.own or route.scope is not None:
+            _check_scope(key, route.scope, live=live)
         limits = self.service.active_limits
         if limits is not None:
             limits.take(limits.requests, key.key, 1, self.service.state.now().timestamp())
         unknown = request.query_params.keys() - set(route.query)
-        if unknown and not live:
+        if unknown and not live and not route.own:
             raise invalid("This query parameter is not part of the interface.", min(unknown), "unknown_field")
+        own_routes = self.service.own_routes
+        body = _read_body(request, raw, live=live)
         api_request = ApiRequest(
             state=self.service.state,
             live=live,
             limits=limits,
             key=key,
-            path=request.path_params,
+            path=served.parameters,
             query=request.query_params,
-            body=_read_body(request, raw, live=live),
+            body=own_routes.without_dropped(route.operation, body),
             url=str(request.url.replace(query="")),
+            query_text=request.url.query,
         )
-        return to_response(route.handler(api_request), route.status)
+        response = to_response(route.handler(api_request), route.status)
+        return own_routes.shown(route.operation, response)
 
     def _authenticate(self, request: Request) -> Key:
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
@@ -154,10 +166,11 @@ class ApiPath:
             _refuse_key("authentication_failed", "API key in the Authorization header is invalid.")
         return key
 
-    def _refuse_method(self, method: str) -> NoReturn:
-        detail = f'Method "{method}" not allowed.'
-        headers = {"Allow": ", ".join(self.routes)}
-        raise ApiError(405, "invalid_request", "method_not_allowed", detail, headers=headers)
+
+def _refuse_method(method: str, routes: Routes) -> NoReturn:
+    detail = f'Method "{method}" not allowed.'
+    headers = {"Allow": ", ".join(routes)}
+    raise ApiError(405, "invalid_request", "method_not_allowed", detail, headers=headers)
 
 
 def _refuse_key(code: str, detail: str) -> NoReturn:

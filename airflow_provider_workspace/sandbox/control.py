@@ -21,13 +21,24 @@ from airflow_provider_workspace.sandbox.request import parse_json
 from airflow_provider_workspace.sandbox.responses import ApiError, forbidden, invalid, to_response
 from airflow_provider_workspace.sandbox.service import Service
 
-CALLS: tuple[tuple[str, str, Callable[..., object]], ...] = (
+Call = tuple[str, str, Callable[..., object]]
+
+BUTTON_CALLS: tuple[Call, ...] = (
     ("POST", "/_sandbox/invites/{invite_id}/accept", Service.accept_invite),
     ("POST", "/_sandbox/dns", Service.publish_dns),
     ("POST", "/_sandbox/clock", Service.advance_clock),
     ("POST", "/_sandbox/faults", Service.inject),
     ("DELETE", "/_sandbox/faults", Service.clear_faults),
     ("POST", "/_sandbox/reset", Service.reset),
+)
+"""The calls for which the page has a button."""
+CALLS: tuple[Call, ...] = (
+    *BUTTON_CALLS,
+    ("POST", "/_sandbox/responses", Service.respond),
+    ("DELETE", "/_sandbox/responses", Service.clear_responses),
+    ("POST", "/_sandbox/moves", Service.move),
+    ("DELETE", "/_sandbox/moves", Service.clear_moves),
+    ("POST", "/_sandbox/dropped_fields", Service.drop_fields),
 )
 PAGES = ("/", "/organization/{path:path}", "/project/{path:path}")
 """The page, also as target of task links, for connections with the sandbox as web_url."""

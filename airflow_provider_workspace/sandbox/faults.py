@@ -294,11 +294,12 @@ class Faults:
         """The connections that faults hold."""
         self.active: list[Fault] = []
 
-    def inject(self, name: str, **options: object) -> Fault:
+    def inject(self, name: str, own: Iterable[str] = (), **options: object) -> Fault:
         """
         Inject a fault.
 
         :param name: kind of fault
+        :param own: names of an author's own endpoints
         :raises ValueError: if a value is invalid
         """
         kind = self.kinds.get(name)
@@ -311,7 +312,7 @@ class Faults:
             names = ", ".join(kind.options.model_fields)
             message = f"{name}: {first['loc'][0]} is not valid: {first['msg']}. Parameters are {names}."
             raise invalid(message, str(first["loc"][0])) from error
-        known = OPERATIONS if kind.operations is None else kind.operations
+        known = (*OPERATIONS, *own) if kind.operations is None else kind.operations
         pattern = checked.operation
         if pattern is not None and not any(fnmatchcase(operation, pattern) for operation in known):
             message = f"Unknown operation {pattern!r} for {name}. Operations are {', '.join(known)}."

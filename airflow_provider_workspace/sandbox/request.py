@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
@@ -45,6 +46,8 @@ class ApiRequest:
     """The parsed JSON; an empty object if there is no body."""
     url: str
     """The absolute URL without the query."""
+    query_text: str = ""
+    """The query as it was sent."""
 
     def organization(self) -> str:
         """Return the organization in the path, after checking that the key belongs to it."""
@@ -77,7 +80,7 @@ class ApiRequest:
         :param shorten: converts a stored record to that in the list
         """
         organization_id = self.organization()
-        limit, offset = self._number("limit", 1, PAGE_SIZE), self._number("offset", 0, 0)
+        limit, offset = self.number("limit", 1, PAGE_SIZE), self.number("offset", 0, 0)
         count = self.state.count(table, organization_id)
         records = self.state.page(table, organization_id, limit, offset, column, *values)
         return page_response(self.url, limit, offset, count, map(shorten, records))
@@ -92,7 +95,11 @@ class ApiRequest:
             raise forbidden("You don't have access to the organization.")
         raise not_found()
 
-    def _number(self, name: str, minimum: int, default: int) -> int:
+    def url_path(self) -> str:
+        return urlsplit(self.url).path
+
+    def number(self, name: str, minimum: int, default: int) -> int:
+        """Return a number in the query; the default if it is not valid, or a 400 in ``strict``."""
         text = self.query.get(name)
         if text is None:
             return default
@@ -120,11 +127,14 @@ class ApiRoute:
     """Whether known services refuse it for every personal API key."""
     live_only: bool = False
     """Whether only known services have it: it is not part of the interface."""
+    name: str = ""
+    """The name of the operation; empty: that of its handler."""
+    own: bool = False
+    """Whether it is an author's: it takes any query, and needs no scope unless it names one."""
 
     @property
     def operation(self) -> str:
-        """The name of the operation, which is that of its handler."""
-        return self.handler.__name__
+        return self.name or self.handler.__name__
 
 
 # The check of each kind of value.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -45,6 +46,27 @@ def page_response(url: str, limit: int, offset: int, count: int, records: Iterab
     previous = page_url(max(0, offset - limit)) if offset > 0 else None
     head = f'{{"count":{count},"next":{dumps(following)},"previous":{dumps(previous)},"results":['
     return Response(head + ",".join(records) + "]}", media_type="application/json")
+
+
+def cursor_page_response(url: str, query: Mapping[str, str], limit: int, start: int, records: list[str]) -> Response:
+    """
+    Build a page of a list with an opaque cursor in its links, and without a count.
+
+    :param url: absolute URL of the list without a query
+    :param query: query of the request, which the links keep
+    :param start: number of the first record of the page
+    :param records: all records as JSON text
+    """
+
+    def page_url(first: int) -> str:
+        cursor = base64.urlsafe_b64encode(f"row={first}".encode()).decode()
+        return f"{url}?{urlencode({**query, 'cursor': cursor})}"
+
+    end = start + limit
+    following = page_url(end) if end < len(records) else None
+    previous = page_url(max(0, start - limit)) if start > 0 else None
+    head = f'{{"next":{dumps(following)},"previous":{dumps(previous)},"results":['
+    return Response(head + ",".join(records[start:end]) + "]}", media_type="application/json")
 
 
 class ApiError(ValueError):

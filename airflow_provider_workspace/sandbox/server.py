@@ -147,6 +147,14 @@ class SandboxServer:
     faults = _method(Service.list_faults)
     clear_faults = _method(Service.clear_faults)
 
+    # --- Own endpoints, and a service that moves on ---
+
+    respond = _method(Service.respond)
+    clear_responses = _method(Service.clear_responses)
+    move = _method(Service.move)
+    clear_moves = _method(Service.clear_moves)
+    drop_fields = _method(Service.drop_fields)
+
     # --- What the interface cannot do ---
 
     publish_dns = _method(Service.publish_dns)

@@ -12,6 +12,8 @@ from typing import TypeVar
 
 from airflow_provider_workspace.sandbox.faults import FaultKind, Faults
 from airflow_provider_workspace.sandbox.limits import Limits
+from airflow_provider_workspace.sandbox.own_routes import How, OwnAnswer, OwnRoutes
+from airflow_provider_workspace.sandbox.request import PAGE_SIZE, ApiRequest
 from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid, not_found
 from airflow_provider_workspace.sandbox.routes.batch_exports import export_runs
 from airflow_provider_workspace.sandbox.routes.members import add_member, add_user, is_member
@@ -136,7 +138,8 @@ class Service:
             to let pass before), ``probability`` and ``seed`` (hit a random share, reproducibly), and the parameters of
             the kind
         """
-        return self.faults.inject(kind, operation=operation, **options).describe()
+        own = self.own_routes.names()
+        return self.faults.inject(kind, own, operation=operation, **options).describe()
 
     def list_faults(self) -> list[JsonObject]:
         """Return the injected faults with the number of matching requests, ``seen``, and of ``hits``."""
@@ -145,6 +148,80 @@ class Service:
     def clear_faults(self) -> None:
         """Remove all faults, and reset the connections that they hold."""
         self.faults.clear()
+
+    # --- Own endpoints, and a service that moves on ---
+
+    def respond(
+        self,
+        /,
+        method: str,
+        path: str,
+        body: object | Callable[[ApiRequest], object] = None,
+        *,
+        status: int | None = None,
+        headers: dict[str, str] | None = None,
+        scope: str | None = None,
+        name: str = "respond",
+        cursor: bool = False,
+        paged: bool = True,
+        page_size: int = PAGE_SIZE,
+    ) -> None:
+        """
+        Answer an own endpoint until the next reset; the same method and path again replace the answer.
+
+        The key is checked as for other requests. A write that succeeds is in the audit under ``name``, with the path as
+        its target.
+
+        :param method: HTTP method
+        :param path: path below ``/api/``, which may have placeholders such as ``{id}``; the final slash does not matter
+        :param body: JSON of the response; the list of a GET is paged by ``limit`` and ``offset``; None: no body. In
+            Python also a function that returns it, called with the request (``path``, ``query``, ``body``, ``key``) in
+            the thread of the sandbox, so that it must not call the sandbox
+        :param status: status; None: 200, or 204 without a body
+        :param headers: further headers of the response
+        :param scope: scope that the key needs; None: any key will do
+        :param name: name of the endpoint in requests, audit and faults
+        :param cursor: whether the list is paged by an opaque cursor, without a count
+        :param paged: whether the list of a GET is paged, or sent whole
+        :param page_size: rows on a page at most
+        :raises ValueError: if an operation of the sandbox has this path, or a value is not valid
+        """
+        options = (status, headers or {}, scope, name, cursor, paged, page_size)
+        self.own_routes.respond(OwnAnswer(method.upper(), path, body, *options))
+
+    def clear_responses(self) -> None:
+        """Remove the answers of all own endpoints."""
+        self.own_routes.clear_responses()
+
+    def move(
+        self, /, operation: str, path: str, how: How = "gone", *, status: int = 308, sunset: str | None = None
+    ) -> None:
+        """
+        Serve an operation under another path until the next reset.
+
+        :param operation: operation such as ``pause_batch_export``
+        :param path: new path with the placeholders of the old one; ``{project_id}`` may stand for ``{organization_id}``
+        :param how: what the old path does: ``gone`` (404; 405 if it has other methods), ``redirect``, ``both`` (works
+            as before), or ``deprecated`` (works, with the headers ``Deprecation``, ``Sunset`` and ``Link``)
+        :param status: status of the redirect, 307 or 308
+        :param sunset: date in ``Sunset``, such as ``2027-06-30``; None: in 90 days
+        :raises ValueError: if there is no such operation, or it cannot have this path
+        """
+        self.own_routes.move(operation, path, how, status, sunset)
+
+    def clear_moves(self) -> None:
+        """Serve all operations under their own paths again, and only there."""
+        self.own_routes.clear_moves()
+
+    def drop_fields(self, resource: str, names: list[str]) -> None:
+        """
+        Ignore fields that are sent, without a word, and do not show them, until the next reset.
+
+        :param resource: resource such as ``domain``
+        :param names: fields such as ``saml_entity_id``; an empty list: none any more
+        :raises ValueError: if there is no such resource or field
+        """
+        self.own_routes.drop_fields(resource, names)
 
     # --- What the interface cannot do ---
 
@@ -218,6 +295,7 @@ class Service:
 
     def _forget(self) -> None:
         self._limits = Limits()
+        self.own_routes = OwnRoutes()
         self._late: list[tuple[datetime, Callable[[], object]]] = []
         self._log: deque[JsonObject] = deque(maxlen=LOG_LENGTH)
         self.request_total = 0

@@ -12,15 +12,17 @@ from airflow_provider_workspace.sandbox.routes import (
     projects,
 )
 
-ROUTES = (
-    *dashboards.ROUTES,
-    *collaborators.ROUTES,
-    *batch_exports.ROUTES,
-    *domains.ROUTES,
-    *invites.ROUTES,
-    *members.ROUTES,
-    *projects.ROUTES,
-)
+RESOURCES = {
+    "dashboard": dashboards,
+    "collaborator": collaborators,
+    "batch_export": batch_exports,
+    "domain": domains,
+    "invite": invites,
+    "member": members,
+    "project": projects,
+}
+"""The module with the routes and the fields of each resource."""
+ROUTES = tuple(route for module in RESOURCES.values() for route in module.ROUTES)
 OPERATIONS = tuple(route.operation for route in ROUTES)
 LISTS = tuple(route.operation for route in ROUTES if "limit" in route.query)
 """The operations that return pages."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "airflow_provider_workspace"
-OTHERS = ("access", "access_review", "organization", "windows", "window_closing", "sweep", "send")
+OTHERS = ("access", "access_review", "organization", "windows", "window_closing", "sweep", "send", "contract")
 RESOURCES = ("batch_exports", "dashboards", "domains", "invites", "members", "projects")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+from pathlib import Path
 from typing import Any
 
 from airflow.sdk import BaseOperator
@@ -58,6 +59,7 @@ GOOD: dict[str, Any] = {
     "what": "project",
     "file": {"projects": [{"name": "Sales"}]},
     "part": "projects",
+    "schema": str(Path(__file__).parents[1] / "example_dags" / "data" / "openapi.yaml"),
     "reason": "audit",
     "protected": ["keep@example.com"],
     "evidence": f"{os.environ['AIRFLOW_HOME']}/reviews",

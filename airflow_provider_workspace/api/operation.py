@@ -148,6 +148,14 @@ class Operation(Described, Generic[T]):
         """Return the fields for the body, or for the query of a GET."""
         return self._sent(in_path=False)
 
+    @classmethod
+    def body_fields(cls) -> tuple[str, ...]:
+        """Return the names that fields of the body have in the interface; none for reads and deletes."""
+        if cls.endpoint.method in ("GET", "DELETE"):
+            return ()
+        in_path = path_fields(cls.endpoint.path)
+        return tuple(name for name in interface_names(cls).values() if name not in in_path)
+
     def _sent(self, *, in_path: bool) -> dict[str, Any]:
         """Return the fields that are set by their names in the interface, those in the path or the others."""
         path_names = path_fields(self.endpoint.path)

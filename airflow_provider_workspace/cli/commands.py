@@ -17,6 +17,7 @@ from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundEx
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from airflow_provider_workspace.api.contract import Report
     from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.database_store import LeaseDatabase
@@ -57,11 +58,29 @@ def run(name: str, args: Namespace) -> None:
 
 
 def ping(args: Namespace) -> None:
-    """Test the connection."""
+    """Test the connection; with a schema, exit with status 2 if an operation will break, and 1 after an error."""
+    if args.operation and not args.schema:
+        raise SystemExit("Add --schema: --operation names what is compared with it")
     with _open_hook(args.conn_id) as hook:
         began = time.perf_counter()
         accepted = _test_connection(hook)[0].rstrip(".")
-        _print(f"{accepted} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads).")
+        line = f"{accepted} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads)."
+        report = _contract_report(hook, args) if args.schema else None
+    if args.output == "json":
+        _print(json.dumps({"connection": line, **(report.to_dict() if report else {})}, indent=2))
+    else:
+        _print(line)
+        if report:
+            _print(*(finding.line() for finding in report.findings), report.summary())
+    if report and report.breaks:
+        raise SystemExit(2)
+
+
+def _contract_report(hook: WorkspaceHook, args: Namespace) -> Report:
+    """Compare the operations with the document of ``--schema``."""
+    from airflow_provider_workspace.operators.contract import check_contract
+
+    return check_contract(hook, args.schema, args.operation, argument="--operation")
 
 
 def whoami(args: Namespace) -> None:

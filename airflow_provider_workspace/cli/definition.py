@@ -28,6 +28,22 @@ def get_workspace_commands() -> list[CLICommand]:
         metavar="EMAIL",
         help="Address of a member who is never changed or removed, by a roster or the sweep; may be repeated",
     )
+    ping_args = (
+        conn_id,
+        Arg(
+            ("--schema",),
+            metavar="FILE_OR_URL",
+            help="OpenAPI document of the service (JSON or YAML) to compare the operations with",
+        ),
+        Arg(
+            ("--operation",),
+            nargs="+",
+            default=(),
+            metavar="CLASS",
+            help="With --schema: operations of your own, such as my_package.endpoints.ListBatchExports",
+        ),
+        output,
+    )
     plan_args = (
         Arg(
             ("files",),
@@ -66,7 +82,7 @@ def get_workspace_commands() -> list[CLICommand]:
     )
     # Name, help text and arguments of each command.
     commands: tuple[tuple[str, str, tuple[Arg, ...]], ...] = (
-        ("ping", "Test whether the service accepts the API key", (conn_id,)),
+        ("ping", "Test the API key; with --schema, exit status 2: an operation will break, 1: error", ping_args),
         ("whoami", "Show the scopes of the API key that reads can confirm", (conn_id,)),
         ("plan", "Compare with files, read-only; exit status 0: equal, 2: may differ, 1: error", plan_args),
         ("import", "Print an organization file that describes an organization", (conn_id, organization_id)),

@@ -56,11 +56,12 @@ class Route:
 
     def __init__(self, settings: Settings) -> None:
         self.headers = {
-            "Authorization": f"Bearer {settings.api_key}",
             "Accept": "application/json",
             "Accept-Encoding": "gzip, deflate",
             "User-Agent": f"airflow-provider-workspace/{__version__}",
         }
+        if settings.api_key:
+            self.headers["Authorization"] = f"Bearer {settings.api_key}"
         self.proxy = _proxy_for(settings) if settings.proxy is None else settings.proxy
         self.tls, self.proxy_tls = (
             _tls_context(settings.verify) if (url or "").lower().startswith("https://") else None

@@ -29,6 +29,7 @@ EFFECTS: dict[str, dict[str, int]] = {
     "sync_members": {"delete_member": 1, "update_member": 1, "create_invite": 1},
     "grant_access": {"update_member": 1},
     "quarterly_access_review": {},
+    "check_contract": {},
     "people_from_warehouse": {"delete_member": 1, "update_member": 1, "create_invite": 1, "delete_invite": 1},
 }
 

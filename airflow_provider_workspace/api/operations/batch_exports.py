@@ -68,6 +68,11 @@ class UnpauseBatchExport(BatchExportOperation[BatchExport | None]):
             raise ValueError(f"the interface names {', '.join(named)}: pass it by its name, so that it is checked")
         return value
 
+    @classmethod
+    def body_fields(cls) -> tuple[str, ...]:
+        """Return the fields that the interface names."""
+        return tuple(name for name in super().body_fields() if name != "resume_fields")
+
     def payload(self) -> Any:
         """Return the fields of the interface and the ``resume_fields``."""
         fields = super().payload()

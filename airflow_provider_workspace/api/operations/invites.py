@@ -99,6 +99,11 @@ class CreateInvites(Operation[list[Invite]]):
     def rows(self) -> int:  # type: ignore[override]  # pyright: ignore[reportIncompatibleVariableOverride]
         return len(self.invites)
 
+    @classmethod
+    def body_fields(cls) -> tuple[str, ...]:
+        """Return the fields of one invite."""
+        return tuple(InviteFields.model_fields)
+
     def payload(self) -> Any:
         rows = [row.model_dump(mode="json", exclude_unset=True) for row in self.invites]
         return rows if self.body == "array" else rows[0]

@@ -57,11 +57,14 @@ def run(name: str, args: Namespace) -> None:
 
 
 def ping(args: Namespace) -> None:
-    """Test the connection."""
+    """Test the connection, and list moved and deprecated operations."""
+    from airflow_provider_workspace.hooks.connection_test import moves
+
     with _open_hook(args.conn_id) as hook:
         began = time.perf_counter()
         accepted = _test_connection(hook)[0].rstrip(".")
-        _print(f"{accepted} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads).")
+        milliseconds = (time.perf_counter() - began) * 1000
+        _print(f"{accepted} ({milliseconds:.0f} ms for a few reads).", *moves(hook.client))
 
 
 def whoami(args: Namespace) -> None:
@@ -334,7 +337,7 @@ def _test_connection(hook: WorkspaceHook) -> list[str]:
     """Return the sentences of the connection test; end the command if it fails."""
     from airflow_provider_workspace.hooks.connection_test import check_connection
 
-    works, lines = check_connection(hook.send, hook.client.settings)
+    works, lines = check_connection(hook.send, hook.client)
     if not works:
         raise SystemExit(with_problem("\n".join(lines)))
     return lines

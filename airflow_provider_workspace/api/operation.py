@@ -12,15 +12,18 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import GenericAlias
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 from urllib.parse import quote, urlencode
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, PrivateAttr, ValidationError
 
 from airflow_provider_workspace.api.endpoint import Described, endpoint, path_fields
 from airflow_provider_workspace.api.fields import Limit, Offset, TextId, explain, interface_names
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets, without_url_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, printable
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 # What authors import from here, as docs/guides/endpoints.md says.
 __all__ = ["Limit", "Offset", "Operation", "endpoint"]
@@ -74,14 +77,16 @@ class RequestContext:
 
     :param source: name of the connection, such as ``connection 'workspace_default'``
     :param secrets: values that must not appear in a message
+    :param base_url: URL of the service; empty if it is not known
     """
 
     source: str
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    base_url: str = ""
 
     def with_secrets_of(self, op: Operation[Any]) -> RequestContext:
         """Return a copy with the secrets of an operation, which the response may repeat."""
-        return RequestContext(self.source, (*self.secrets, *op.secrets()))
+        return RequestContext(self.source, (*self.secrets, *op.secrets()), self.base_url)
 
     def cleaned(self, op: Operation[Any], response: Response) -> Response:
         """Return a response without the secrets of the connection, and with its request id."""
@@ -103,6 +108,19 @@ class RequestContext:
         return text if len(text) <= MAX_DETAIL_LENGTH else text[:MAX_DETAIL_LENGTH] + "…"
 
 
+@dataclass(frozen=True, slots=True)
+class MovedPath:
+    """
+    Where the service has an operation, in place of the path of its endpoint.
+
+    :param template: path that begins with ``/api``; see ``paths`` of the connection
+    :param defaults: values of placeholders that the operation has no field for
+    """
+
+    template: str
+    defaults: Mapping[str, str]
+
+
 class Operation(Described, Generic[T]):
     """
     An operation of the interface with a result of type ``T``.
@@ -118,6 +136,7 @@ class Operation(Described, Generic[T]):
     )
     rows: ClassVar[int] = 1
     """Number of records in the request."""
+    _moved: MovedPath | None = PrivateAttr(default=None)
 
     def __class_getitem__(cls, answer: Any) -> Any:
         """Set the type of the result, for :func:`result_type`; pydantic would create another class for each."""
@@ -143,6 +162,12 @@ class Operation(Described, Generic[T]):
     def refusal(self, why: str) -> WorkspaceInputError:
         """Return the error for a field that cannot be sent."""
         return WorkspaceInputError(f"{type(self).__name__}: {why}")
+
+    def moved_to(self, moved: MovedPath) -> Self:
+        """Return a copy that is sent to another path; what its own path names stays out of the query and body."""
+        copy = self.model_copy()
+        copy._moved = moved  # noqa: SLF001 - its own
+        return copy
 
     def payload(self) -> Any:
         """Return the fields for the body, or for the query of a GET."""
@@ -197,12 +222,34 @@ class Operation(Described, Generic[T]):
         :param shown: whether it is for people, with ``***`` in place of secrets
         :raises WorkspaceInputError: if a value is empty, ``.`` or ``..``
         """
+        template = self.endpoint.path
+        values = self._sent(in_path=True)
+        if self._moved is not None:
+            template = self._moved.template
+            values = self._values_of(self._moved)
         secrets = set(self.secrets()) if shown else set()
         segments: dict[str, str] = {}
-        for name, value in self._sent(in_path=True).items():
+        for name, value in values.items():
             has_secret = any(secret in str(value) for secret in secrets)
             segments[name] = "***" if has_secret else self._segment(name, value)
-        return self.endpoint.path.format_map(segments)
+        return template.format_map(segments)
+
+    def _values_of(self, moved: MovedPath) -> dict[str, Any]:
+        """
+        Return the values of the placeholders of another path; the operation's own come first.
+
+        :raises WorkspaceInputError: if one has no value
+        """
+        names = path_fields(moved.template)
+        own = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        values = {**moved.defaults, **own}
+        missing = [name for name in names if values.get(name) is None]
+        if missing:
+            raise self.refusal(
+                f"the path {moved.template} in 'paths' of the connection names {', '.join(missing)}, which neither "
+                "this operation nor the connection has"
+            )
+        return {name: values[name] for name in names}
 
     def _segment(self, name: str, value: Any) -> str:
         """Encode one path value."""

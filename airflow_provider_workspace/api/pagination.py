@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.request_errors import incomplete_list_error, request_error
-from airflow_provider_workspace.api.response import origin
+from airflow_provider_workspace.api.request_errors import incomplete_list_error, origin, request_error
 from airflow_provider_workspace.api.retry import MAX_READINGS
 from airflow_provider_workspace.errors import WorkspacePaginationError
 

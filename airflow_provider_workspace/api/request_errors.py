@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from airflow_provider_workspace.api.outcome import TRY_LATER, Outcome, outcome_of_status
 from airflow_provider_workspace.api.retry import parse_retry_after
@@ -265,12 +265,45 @@ def _hint(
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
         return f"Rate limit exceeded: retry {when}, or limit concurrent tasks by an Airflow pool.", None
     if 300 <= status < 400:
-        where = context.redacted(_redirect_target(response.headers.get("location")))
-        cure = "The redirect to {} was not followed. If that is the service, set it as host of {}."
-        return cure.format(where, context.source), None
+        return _redirect_hint(op, response, context), None
     if status >= 500 or status == 408:
         return "The service or a proxy failed. If it keeps failing, check its status.", None
     return "The service refused the request.", None
+
+
+def _redirect_hint(op: Operation[Any], response: Response, context: RequestContext) -> str:
+    """Return what to do about a redirect that was not followed, or led to another one."""
+    location = response.headers.get("location")
+    if not location or response.status == 304 or not _is_within(location, context.base_url):
+        where = context.redacted(_redirect_target(location))
+        return f"The redirect to {where} was not followed. If that is the service, set it as host of {context.source}."
+    path = context.redacted(urlsplit(urljoin(context.base_url, location)).path)
+    setting = f"set its path in 'paths' in the extra of {context.source}"
+    if op.endpoint.is_write and response.status not in (307, 308):
+        return (
+            f"If {type(op).__name__} has moved to {path}, {setting}. The redirect was not followed, because a "
+            f"{response.status} does not say whether to send the write again."
+        )
+    return f"The service redirects again and again, at last to {path}. If {type(op).__name__} has moved, {setting}."
+
+
+def _is_within(location: str, base_url: str) -> bool:
+    """Return whether a redirect stays within the service."""
+    try:
+        return origin(urljoin(base_url, location)) == origin(base_url)
+    except ValueError:
+        return False
+
+
+def origin(url: str) -> tuple[str, str | None, int | None]:
+    """
+    Return scheme, host and port of a URL.
+
+    :raises ValueError: if the URL is invalid
+    """
+    parts = urlsplit(url)
+    default = {"http": 80, "https": 443}.get(parts.scheme)
+    return parts.scheme, parts.hostname, parts.port or default
 
 
 def _redirect_target(location: str | None) -> str:

@@ -7,13 +7,14 @@ import logging
 from codecs import BOM_UTF8
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urljoin
 
 from pydantic import TypeAdapter, ValidationError
 
 from airflow_provider_workspace.api import request_errors
 from airflow_provider_workspace.api.comparison import describe_differences, differences, reported_failures
 from airflow_provider_workspace.api.models import Page, Resource
+from airflow_provider_workspace.api.request_errors import origin
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,6 +25,9 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+# Redirects after which the same request, with its method and body, is sent to the new URL.
+KEEPS_METHOD = (307, 308)
+REDIRECTS = (301, 302, 303, *KEEPS_METHOD)
 _MARKUP = "an HTML or XML page"
 
 
@@ -119,12 +123,14 @@ def follow(op: Operation[Any], response: Response, url: str) -> str | None:
     """
     Return the URL of a redirect to follow; ``None`` if it must not be followed.
 
-    Only reads are redirected, and only within the same origin, so that the API key goes nowhere else.
+    Redirects are followed only within the same origin, so that the API key goes nowhere else. Those of a write are
+    followed only if they keep the method and body (307, 308).
 
     :param url: URL of the request
     """
     location = response.headers.get("location")
-    if op.endpoint.is_write or response.status not in (301, 302, 303, 307, 308) or not location:
+    followed = KEEPS_METHOD if op.endpoint.is_write else REDIRECTS
+    if response.status not in followed or not location:
         return None
     try:
         target = urljoin(url, location)
@@ -133,17 +139,6 @@ def follow(op: Operation[Any], response: Response, url: str) -> str | None:
         return quote(target.partition("#")[0], safe="!$%&'()*+,-./:;=?@[]_~")
     except ValueError:
         return None
-
-
-def origin(url: str) -> tuple[str, str | None, int | None]:
-    """
-    Return scheme, host and port of a URL.
-
-    :raises ValueError: if the URL is invalid
-    """
-    parts = urlsplit(url)
-    default = {"http": 80, "https": 443}.get(parts.scheme)
-    return parts.scheme, parts.hostname, parts.port or default
 
 
 class UnreadableResponseError(ValueError):

@@ -112,16 +112,16 @@ def parse_retry_after(value: str | None, now: datetime, date: str | None = None)
     try:
         seconds = float(value.strip())
     except ValueError:
-        when = _http_date(value)
+        when = http_date(value)
         if when is None:
             return None
-        seconds = (when - (_http_date(date) or now)).total_seconds()
+        seconds = (when - (http_date(date) or now)).total_seconds()
     if not -1e12 < seconds < 1e12:  # also false for NaN
         return None
     return max(0.0, seconds)
 
 
-def _http_date(text: str | None) -> datetime | None:
+def http_date(text: str | None) -> datetime | None:
     """Parse an HTTP date; ``None`` if it is invalid."""
     from email.utils import parsedate_to_datetime
 

@@ -58,18 +58,27 @@ def run(name: str, args: Namespace) -> None:
 
 
 def ping(args: Namespace) -> None:
-    """Test the connection; with a schema, exit with status 2 if an operation will break, and 1 after an error."""
+    """
+    Test the connection, and list moved and deprecated operations.
+
+    With a schema, exit with status 2 if an operation will break, and 1 after an error.
+    """
+    from airflow_provider_workspace.hooks.connection_test import moves
+
     if args.operation and not args.schema:
         raise SystemExit("Add --schema: --operation names what is compared with it")
     with _open_hook(args.conn_id) as hook:
         began = time.perf_counter()
         accepted = _test_connection(hook)[0].rstrip(".")
-        line = f"{accepted} ({(time.perf_counter() - began) * 1000:.0f} ms for a few reads)."
+        milliseconds = (time.perf_counter() - began) * 1000
+        line = f"{accepted} ({milliseconds:.0f} ms for a few reads)."
+        moved = moves(hook.client)
         report = _contract_report(hook, args) if args.schema else None
     if args.output == "json":
-        _print(json.dumps({"connection": line, **(report.to_dict() if report else {})}, indent=2))
+        contract = report.to_dict() if report else {}
+        _print(json.dumps({"connection": line, "moves": moved, **contract}, indent=2))
     else:
-        _print(line)
+        _print(line, *moved)
         if report:
             _print(*(finding.line() for finding in report.findings), report.summary())
     if report and report.breaks:
@@ -353,7 +362,7 @@ def _test_connection(hook: WorkspaceHook) -> list[str]:
     """Return the sentences of the connection test; end the command if it fails."""
     from airflow_provider_workspace.hooks.connection_test import check_connection
 
-    works, lines = check_connection(hook.send, hook.client.settings)
+    works, lines = check_connection(hook.send, hook.client)
     if not works:
         raise SystemExit(with_problem("\n".join(lines)))
     return lines

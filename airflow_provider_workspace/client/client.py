@@ -17,19 +17,22 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import tenacity
 from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
 from airflow_provider_workspace import __version__
+from airflow_provider_workspace.api.deprecation import Deprecation, parse_deprecation
 from airflow_provider_workspace.api.models import Page, Resource
-from airflow_provider_workspace.api.operation import RequestContext
+from airflow_provider_workspace.api.operation import MovedPath, RequestContext
 from airflow_provider_workspace.api.outcome import Outcome, is_in_doubt
 from airflow_provider_workspace.api.pagination import Pages
 from airflow_provider_workspace.api.request_errors import final_error
-from airflow_provider_workspace.api.response import follow, parse_response
+from airflow_provider_workspace.api.response import KEEPS_METHOD, REDIRECTS, follow, parse_response
 from airflow_provider_workspace.api.retry import RetryPolicy
+from airflow_provider_workspace.client.settings import operation_key
 from airflow_provider_workspace.client.wire import ThreadBackend
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
 
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
     from airflow_provider_workspace.api.endpoint import Endpoint
-    from airflow_provider_workspace.api.operation import Operation, Request
+    from airflow_provider_workspace.api.operation import Operation, Request, Response
     from airflow_provider_workspace.client.loop import LoopBackend
     from airflow_provider_workspace.client.settings import Settings
 
@@ -65,6 +68,7 @@ class WorkspaceClient:
     :ivar before_write: called with the operation and its reason before each attempt of a write; what it raises stops
         the write: a dry run, an approval that is missing, another try of the task
     :ivar before_pause: called with the seconds before each :meth:`pause`; what it raises replaces the pause: a deferral
+    :ivar deprecations: what the service announced in its answers, by the name of the operation
     """
 
     def __init__(
@@ -80,7 +84,11 @@ class WorkspaceClient:
         self.before_pause: Callable[[float], object] = lambda _: None
         self._backend: ThreadBackend | LoopBackend = backend or ThreadBackend(settings)
         self._policy = RetryPolicy(settings.max_attempts, settings.max_retry_wait)
-        self._context = RequestContext(settings.source, settings.secrets)
+        self._context = RequestContext(settings.source, settings.secrets, settings.base_url)
+        self.deprecations: dict[str, Deprecation] = {}
+        # New URLs of redirects that keep the method, by method and old URL without its query.
+        self._redirects: dict[tuple[str, str], str] = {}
+        self._redirected: set[str] = set()
         self._width = settings.max_concurrency
         self._under_way: set[_Call] = set()
 
@@ -110,6 +118,7 @@ class WorkspaceClient:
         """
         if getattr(op, "limit", 0) is None:
             op = op.model_copy(update={"limit": self.settings.page_size})
+        op = self._moved(op)
         pages = Pages(op, self.settings.base_url)
         following: Operation[Page[T]] | None = op
         while following is not None:
@@ -166,6 +175,7 @@ class WorkspaceClient:
         :raises WorkspaceInputError: if the operation cannot be encoded; nothing was sent
         :raises WorkspaceRequestError: see :mod:`airflow_provider_workspace.errors`
         """
+        op = self._moved(op)
         request = op.request()
         call = _Call(op, request, why, caller_looks_up, note)
         self._mask_all(request.secrets)
@@ -191,6 +201,13 @@ class WorkspaceClient:
                 raise final from (error.__cause__ if final is error else error)
         self._mask_all(_secrets_in(result))
         return result
+
+    def _moved(self, op: Operation[T]) -> Operation[T]:
+        """Return the operation at the path that the connection gives it."""
+        if not self.settings.paths:
+            return op
+        template = self.settings.paths.get(operation_key(type(op)))
+        return op if template is None else op.moved_to(MovedPath(template, self.settings.default_ids))
 
     def _may_retry(self, endpoint: Endpoint, error: BaseException) -> bool:
         if endpoint.refusals_count and isinstance(error, WorkspaceRateLimitError):
@@ -250,14 +267,7 @@ class WorkspaceClient:
             self.before_write(op, call.why)
         call.note(call.may_have_been_applied)
         call.begun = True
-        url = self.settings.base_url + request.target
-        response = self._backend.exchange(op, request, url, self._context)
-        for _ in range(MAX_REDIRECTS):
-            if not 300 <= response.status < 400 or (target := follow(op, response, url)) is None:
-                break
-            url = target
-            response = self._backend.exchange(op, request, url, self._context)
-        response = self._context.cleaned(op, response)
+        response = self._context.cleaned(op, self._follow(op, request))
         call.request_id = response.request_id
         return parse_response(
             op,
@@ -268,6 +278,75 @@ class WorkspaceClient:
             caller_looks_up=call.caller_looks_up,
             trust_counts=self.settings.trust_counts,
         )
+
+    def _follow(self, op: Operation[Any], request: Request) -> Response:
+        """
+        Send a request, and again to each URL that it is redirected to.
+
+        A redirect that keeps the method (307, 308) is remembered until the client ends, unless nothing is there.
+        """
+        asked = self.settings.base_url + request.target
+        url = self._remembered(request.method, asked)
+        response = self._exchange_once(op, request, url)
+        keeps_method = True
+        for _ in range(MAX_REDIRECTS):
+            target = follow(op, response, url) if 300 <= response.status < 400 else None
+            if target is None:
+                break
+            if response.status in KEEPS_METHOD:
+                self._log_redirect(op, response.status, target)
+            else:
+                keeps_method = False
+            url = target
+            response = self._exchange_once(op, request, url)
+        if url != asked:
+            is_there = response.status not in (*REDIRECTS, 404, 405, 410)
+            self._remember(request.method, asked, url if is_there and keeps_method else None)
+        return response
+
+    def _exchange_once(self, op: Operation[Any], request: Request, url: str) -> Response:
+        """Send a request once, and note the end of its operation if the answer announces it."""
+        response = self._backend.exchange(op, request, url, self._context)
+        if "deprecation" in response.headers or "sunset" in response.headers:
+            self._note_deprecation(op, response)
+        return response
+
+    def _note_deprecation(self, op: Operation[Any], response: Response) -> None:
+        """Keep what an answer announces, and say it once for each operation."""
+        name = type(op).__name__
+        deprecation = parse_deprecation(response.headers, self._context.with_secrets_of(op))
+        if deprecation is None or name in self.deprecations:
+            return
+        self.deprecations[name] = deprecation
+        cure = f"Upgrade this package, or set the new path in 'paths' in the extra of {self.settings.source}."
+        log.warning("%s %s. %s", name, deprecation, cure)
+
+    def _remembered(self, method: str, url: str) -> str:
+        """Return where a URL was redirected to before; itself if it was not."""
+        if not self._redirects:
+            return url
+        path, question_mark, query = url.partition("?")
+        new_path = self._redirects.get((method, path))
+        return url if new_path is None else f"{new_path}{question_mark}{query}"
+
+    def _remember(self, method: str, asked: str, url: str | None) -> None:
+        """Remember where a URL leads, if its query stays the same; ``None`` forgets it."""
+        path, _, query = asked.partition("?")
+        new_path, _, new_query = (url or "").partition("?")
+        if url is not None and new_query == query:
+            self._redirects[method, path] = new_path
+        else:
+            self._redirects.pop((method, path), None)
+
+    def _log_redirect(self, op: Operation[Any], status: int, target: str) -> None:
+        """Say once for each operation that the service redirects it."""
+        name = type(op).__name__
+        if name in self._redirected:
+            return
+        self._redirected.add(name)
+        path = self._context.with_secrets_of(op).redacted(urlsplit(target).path)
+        cure = f"If it has moved for good, set its path in 'paths' in the extra of {self.settings.source}."
+        log.warning("%s was redirected (%d) to %s, which is followed. %s", name, status, path, cure)
 
 
 @dataclass(eq=False, slots=True)

@@ -15,16 +15,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, ValidationInfo
 
 from airflow_provider_workspace.api.fields import TextId
-from airflow_provider_workspace.errors import WorkspaceConfigError
+from airflow_provider_workspace.errors import WorkspaceConfigError, did_you_mean, shown
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
+    from airflow_provider_workspace.api.operation import Operation
+
 # Accepted connection types: the own one, and those that are not of another system.
 CONNECTION_TYPES = (None, "", "workspace", "generic", "http", "https")
+
+# Where the 27 operations are; the classes of authors are elsewhere.
+OPERATIONS_PACKAGE = "airflow_provider_workspace.api.operations."
+# The ids of the connection that fill a placeholder of a path.
+DEFAULT_IDS = ("organization_id", "project_id")
+PATHS_EXAMPLE = '{"PauseBatchExport": "/api/projects/{project_id}/batch_exports/{batch_export_id}/pause"}'
 
 # Parsers of settings. The message of their ValueError says what is expected.
 
@@ -56,7 +64,65 @@ def _verify(value: Any) -> bool | str:
     return value
 
 
+def operation_key(cls: "type[Operation[Any]]") -> str:
+    """Return the name of an operation in ``paths``: that of its class, with the module if it is an author's own."""
+    if cls.__module__.startswith(OPERATIONS_PACKAGE):
+        return cls.__name__
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _paths(value: Any, info: ValidationInfo) -> dict[str, str]:
+    """Parse the paths of operations; forms and URIs deliver JSON text."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            value = None
+    if not isinstance(value, dict):
+        raise ValueError(f"a JSON object of operations and paths, such as {PATHS_EXAMPLE}")  # noqa: TRY004 - as above
+    defaults = {name for name in DEFAULT_IDS if info.data.get(name) is not None}
+    return {name: _path(name, path, defaults) for name, path in value.items()}
+
+
+def _path(name: str, path: object, defaults: set[str]) -> str:
+    """
+    Check the path of one operation.
+
+    An operation of an author's own is not imported here: a connection must not decide what is imported. Its
+    placeholders are checked when it is sent.
+
+    :param defaults: names of the ids that the connection has
+    """
+    from airflow_provider_workspace.api.endpoint import PATH, path_fields
+
+    problem = f"paths by operation. The path of {name} must"
+    text = path if isinstance(path, str) else ""
+    with_slash = text if text.endswith("/") else f"{text}/"
+    segments = text.split("/")
+    is_path = bool(PATH.fullmatch(with_slash)) and text.isascii() and text.isprintable() and "\\" not in text
+    if not is_path or "." in segments or ".." in segments or with_slash == "/api/":
+        raise ValueError(f"{problem} begin with /api/, and have no host, query or blanks; it is {shown(path)}")
+    if "." in name:
+        return text
+    from airflow_provider_workspace.api.fields import interface_names
+    from airflow_provider_workspace.api.operations import OPERATIONS
+
+    operations = {operation.__name__: operation for operation in OPERATIONS}
+    if name not in operations:
+        hint = did_you_mean(name, operations)
+        raise ValueError(f"paths by operation. {name} is no operation: {hint} Write your own as 'module.Class'")
+    operation = operations[name]
+    names = interface_names(operation)
+    required = {names[field] for field, about in operation.model_fields.items() if about.is_required()}
+    unknown = [field for field in path_fields(text) if field not in required | defaults]
+    if unknown:
+        known = ", ".join(sorted(required | defaults))
+        raise ValueError(f"{problem} name only {known} (of the operation and the connection), and {unknown[0]} is none")
+    return text
+
+
 Boolean = Annotated[bool, PlainValidator(_boolean)]
+Paths = Annotated[dict[str, str], PlainValidator(_paths)]
 Url = Annotated[str, PlainValidator(_url)]
 Verify = Annotated[bool | str, PlainValidator(_verify)]
 
@@ -174,6 +240,10 @@ class Settings(BaseModel):
     """URL of the workspace in a browser. Links of tasks lead there."""
     allow_http: Boolean = Field(default=False, title="Allow plain http://")
     """Allow sending the API key unencrypted over http:// to hosts other than localhost."""
+    paths: Paths | None = Field(
+        default=None, title="Paths", json_schema_extra={"allowed": "JSON object of operations and paths"}
+    )
+    """Paths of operations that the service has moved, by the name of the operation."""
 
     def __init__(self, base_url: str, api_key: str, source: str = "the settings", **extra: Any) -> None:
         given = {key: value for key, value in extra.items() if value not in (None, "")}
@@ -196,6 +266,12 @@ class Settings(BaseModel):
     def organization_at_service(self, organization_id: str) -> str:
         """Return the service and an organization; an edited connection may lead to others."""
         return f"{self.base_url} {organization_id}"
+
+    @cached_property
+    def default_ids(self) -> dict[str, str]:
+        """The ids of the connection by name, those that are set."""
+        ids = {"organization_id": self.organization_id, "project_id": self.project_id}
+        return {name: value for name, value in ids.items() if value is not None}
 
     @cached_property
     def secrets(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.client.client import WorkspaceClient
 
 # Scopes that only writes, or reads of a dashboard, could confirm.
 NOT_CONFIRMABLE = (
@@ -27,13 +27,14 @@ NOT_CONFIRMABLE = (
 BEGINNINGS = {401: "The service refuses the API key. ", 404: "The service accepts the API key, but not these ids. "}
 
 
-def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) -> tuple[bool, list[str]]:
+def check_connection(send: Callable[[Operation[Any]], Any], client: WorkspaceClient) -> tuple[bool, list[str]]:
     """
     Read one row of each list and the project of the connection.
 
-    :param send: sends an operation
-    :return: whether the service accepts the API key, and sentences about its scopes
+    :param send: sends an operation with the client
+    :return: whether the service accepts the API key, and sentences about its scopes, moved paths and deprecations
     """
+    settings = client.settings
     if settings.organization_id is None:
         msg = (
             "Put organization_id into the extra: the connection test needs an organization. Without it, the connection "
@@ -75,7 +76,15 @@ def check_connection(send: Callable[[Operation[Any]], Any], settings: Settings) 
         *refused.values(),
         f"Scopes that reading cannot confirm: {NOT_CONFIRMABLE}",
     ]
-    return bool(confirmed), [f"{line}." for line in lines]
+    return bool(confirmed), [*(f"{line}." for line in lines), *moves(client)]
+
+
+def moves(client: WorkspaceClient) -> list[str]:
+    """Return sentences about the operations that have a path of their own, and about those that will end."""
+    paths = client.settings.paths or {}
+    moved = [f"Path of {name}: {path} (set in the extra)." for name, path in paths.items()]
+    ending = [f"{name} {deprecation}." for name, deprecation in client.deprecations.items()]
+    return [*moved, *ending]
 
 
 def _strange(operation: Operation[Any], result: Any) -> str | None:

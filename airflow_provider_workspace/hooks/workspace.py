@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         LevelName,
         ProjectBody,
     )
+    from airflow_provider_workspace.api.deprecation import Deprecation
     from airflow_provider_workspace.api.models import (
         BatchExport,
         Dashboard,
@@ -160,6 +161,11 @@ class WorkspaceHook(WorkspaceConnectionHook):
             mask_secret(secret)
         return client
 
+    @property
+    def deprecations(self) -> dict[str, Deprecation]:
+        """What the service announced about the end of operations, by their names; nothing is sent for it."""
+        return {} if self._client is None else self._client.deprecations
+
     def get_conn(self) -> WorkspaceClient:
         """Return the client."""
         return self.client
@@ -175,7 +181,7 @@ class WorkspaceHook(WorkspaceConnectionHook):
         from airflow_provider_workspace.hooks.connection_test import check_connection
 
         try:
-            works, lines = check_connection(self.send, self.client.settings)
+            works, lines = check_connection(self.send, self.client)
         except WorkspaceError as error:
             works, lines = False, [str(error)]
         finally:

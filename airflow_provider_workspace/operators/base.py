@@ -202,6 +202,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
                 result = self.work(hook)
                 if not self.workspace_url:
                     self.link_to(hook, result)
+                self._push_deprecations(hook)
         except WorkspaceError as error:
             if error.permanent and not has_own_retry_policy(self):
                 raise AirflowFailException(with_class(error)) from None  # only one traceback in the log
@@ -214,6 +215,14 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
             if self.not_applied:
                 push(key="not_applied", value=self.not_applied)
         return result
+
+    def _push_deprecations(self, hook: WorkspaceHook) -> None:
+        """Push what the service announced about the end of operations, so that a Dag can alert before it."""
+        from dataclasses import asdict
+
+        found = [{"operation": name, **asdict(about)} for name, about in hook.deprecations.items()]
+        if found and self.do_xcom_push and "ti" in self._context:
+            self._context["ti"].xcom_push(key="deprecations", value=found)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
         """Run again after a deferral, with the state that the task kept."""

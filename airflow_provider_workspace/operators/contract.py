@@ -74,5 +74,5 @@ def check_contract(
     is_web = str(schema).lower().startswith(("http://", "https://"))
     text = read_document(str(schema), settings) if is_web else file_at(schema).read()
     # Once connections have paths of their own, by the name of the operation.
-    paths: dict[str, str] = getattr(settings, "paths", None) or {}
+    paths: dict[str, str] = settings.paths or {}
     return Contract(text).compare(compared, paths)

@@ -347,6 +347,8 @@ def test_redirects_within_the_origin_are_followed(location: str, target: str | N
     response = Response(302, {"location": location}, b"")
     assert follow(GET, response, URL) == target
     assert follow(POST, response, URL) is None
+    for status in (307, 308):
+        assert follow(POST, Response(status, {"location": location}, b""), URL) == target
     assert follow(GET, Response(304, {"location": "/other/"}, b""), URL) is None
     assert follow(GET, Response(302, {}, b""), URL) is None
 
@@ -356,7 +358,6 @@ def test_redirects_within_the_origin_are_followed(location: str, target: str | N
     [
         ("https://user:s3cret@evil.example:8080/s3cret?s3cret", "https://evil.example:8080"),
         ("//evil.example/", "evil.example"),
-        ("/login?s3cret", "another path"),
         ("https://[::1", "an invalid URL"),
     ],
 )

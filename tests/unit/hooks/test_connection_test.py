@@ -30,6 +30,18 @@ def test_connection_test_reports_confirmed_scopes(sandbox: SandboxServer, connec
     assert "Scopes that are missing: organization:read, organization_member:read." in message
 
 
+def test_connection_test_names_moved_and_deprecated_operations(connect: Connect) -> None:
+    path = "/api/projects/{project_id}/batch_exports/{batch_export_id}/pause"
+    row = {"id": 1, "name": "Sales", "domain": "example.com", "level": 8}
+    lists = answer(200, {"results": [row]}, Sunset="Sun, 31 Jan 2027 10:00:00 GMT")
+    with RawServer(lists, lists, lists, lists, answer(200, row)) as server:
+        connect(host=server.url, paths={"PauseBatchExport": path}, project_id="1")
+        works, message = WorkspaceHook().test_connection()
+    assert works, message
+    assert f"Path of PauseBatchExport: {path} (set in the extra)." in message
+    assert "ListMembers is deprecated and ends on 2027-01-31." in message
+
+
 @pytest.mark.parametrize(
     ("key", "extra", "says"),
     [

@@ -21,6 +21,7 @@ PARTS: dict[str, Any] = {"conn_type": "workspace", "host": HOST, "password": "s3
 # The keys of the extra, in the order of the connection form.
 (FORM,) = (kind["conn-fields"] for kind in get_provider_info()["connection-types"])
 EXTRAS = tuple(FORM)
+MOVED = "/api/projects/{project_id}/batch_exports/{batch_export_id}/pause"
 
 
 def as_json(**parts: Any) -> str:
@@ -94,6 +95,7 @@ def test_every_setting_is_read_from_json_and_from_a_uri(settings: Any, tmp_path:
         "proxy": ("http://proxy.example.com:3128/", "http://proxy.example.com:3128"),
         "web_url": ("https://app.example.com/", "https://app.example.com"),
         "allow_http": ("TRUE", True),
+        "paths": ({"PauseBatchExport": MOVED}, {"PauseBatchExport": MOVED}),
     }
     assert set(given_and_read) == set(EXTRAS)
     extra = {name: given for name, (given, _) in given_and_read.items()}
@@ -104,6 +106,59 @@ def test_every_setting_is_read_from_json_and_from_a_uri(settings: Any, tmp_path:
     assert settings(as_uri("http://workspace.example.com", extra)) == by_json
     assert settings(extra={"verify": " False "}).verify is False
     assert settings(extra={"verify": "true"}).verify is True
+
+
+# Paths
+
+START = "The extra 'paths' of C must be paths by operation. "
+OF_PAUSE = f"{START}The path of PauseBatchExport must "
+FORM_OF_PATH = f"{OF_PAUSE}begin with /api/, and have no host, query or blanks; it is "
+A_MAPPING = "The extra 'paths' of C must be a JSON object of operations and paths, such as {"
+
+
+@pytest.mark.parametrize(
+    ("paths", "says"),
+    [
+        ("{", A_MAPPING),
+        ([MOVED], A_MAPPING),
+        (7, A_MAPPING),
+        ({"PauseBatchExports": MOVED}, f"{START}PauseBatchExports is no operation: did you mean 'PauseBatchExport'?"),
+        (
+            {"PauseBatchExport": MOVED.replace("export_id", "id")},
+            f"{OF_PAUSE}name only batch_export_id, organization_id",
+        ),
+        *(
+            ({"PauseBatchExport": path}, f"{FORM_OF_PATH}{path!r}."[:150])
+            for path in (
+                "/projects/{project_id}/",
+                "https://evil.example/api/x",
+                "//evil.example/api/x",
+                "/api/",
+                "/api/x?y=1",
+                "/api/x#y",
+                "/api/../x",
+                "/api/./x/",
+                "/api/a\\b",
+                "/api/ä/",
+                "/api/x y/",
+                "/api/{project_id!r}/",
+                "/api/{/",
+            )
+        ),
+        ({"PauseBatchExport": 7}, f"{FORM_OF_PATH}something of type int."),
+        ({"my_package.endpoints.Runs": "/x/"}, f"{START}The path of my_package.endpoints.Runs must begin with /api/"),
+    ],
+)
+def test_paths_that_no_request_could_have_are_refused(refused: Any, paths: Any, says: str) -> None:
+    assert refused(extra={"project_id": 1, "paths": paths}).startswith(says)
+
+
+def test_a_path_may_name_the_ids_that_the_connection_has(refused: Any, settings: Any) -> None:
+    extra = {"paths": json.dumps({"PauseBatchExport": MOVED})}
+    assert refused(extra=extra).startswith(f"{OF_PAUSE}name only batch_export_id, organization_id (of")
+    assert settings(extra={**extra, "project_id": 7}).paths == {"PauseBatchExport": MOVED}
+    own = {"my_package.endpoints.Runs": "/api/{anything}/runs"}
+    assert settings(extra={"paths": own}).paths == own
 
 
 # Host

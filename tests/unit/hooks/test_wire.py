@@ -24,12 +24,17 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from airflow_provider_workspace import __version__
+from airflow_provider_workspace.api.deprecation import Deprecation
+from airflow_provider_workspace.api.models import Page, Resource
+from airflow_provider_workspace.api.operation import Limit, Offset, Operation, endpoint
 from airflow_provider_workspace.errors import (
+    WorkspaceInputError,
+    WorkspaceNotFoundError,
     WorkspaceOutcomeUnknownError,
     WorkspaceResponseError,
     WorkspaceTimeoutError,
 )
-from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook
+from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests import raw_server
 from tests.raw_server import (
@@ -45,7 +50,7 @@ from tests.raw_server import (
     redirect,
     tunnel,
 )
-from tests.unit.hooks.conftest import CHANGE, CREATE, DELETE, KEY, LIST, PAUSE, READ
+from tests.unit.hooks.conftest import CHANGE, CREATE, DELETE, KEY, LIST, PAUSE, READ, UUID_TEXT
 
 if TYPE_CHECKING:
     from tests.unit.hooks.conftest import Ask, Question, SetConnection
@@ -184,9 +189,15 @@ REFUSED: dict[str, tuple[list[Scene], Question, str, str, int, str]] = {
         "An earlier attempt got no clear answer, so PauseBatchExport may have been applied."),
     "429 for an hour": ([answer(429, Retry_After="3600")], CREATE, "RateLimit", "rejected", 1, "retry in 3600 s"),
     "429 again and again": ([answer(429)], CREATE, "RateLimit", "rejected", 3, "Rate limit exceeded"),
-    "redirect of a write": (
-        [redirect("/moved/", 308), FOUND], CHANGE, "Redirect", "rejected", 1,
-        "The redirect to another path was not followed."),
+    "303 of a write": (
+        [redirect("/moved/", 303), FOUND], CHANGE, "Redirect", "unknown", 1,
+        "If UpdateDashboard has moved to /moved/, set its path in 'paths' in the extra of connection"),
+    "308 of a write to another origin": (
+        [redirect("https://evil.example/moved/", 308), FOUND], CHANGE, "Redirect", "rejected", 1,
+        "The redirect to https://evil.example was not followed. If that is the service, set it as host of"),
+    "307 of a write in a loop": (
+        [redirect("/moved/", 307)], CHANGE, "Redirect", "rejected", 6,
+        "The service redirects again and again, at last to /moved/."),
     "a record without an id": (
         [answer(201, {"error": "limit reached"})], CREATE, "DoNotRetry", "unknown", 1,
         "Look for the dashboard in the workspace itself"),
@@ -203,7 +214,8 @@ def test_a_refusal_is_final(ask: Ask, name: str) -> None:
     assert says in str(asked.error)
     assert (asked.error.outcome, service.connections) == (outcome, requests)
     audit = [line.partition(" outcome=")[2] for line in asked.audit]
-    assert audit == ([] if question is READ else [f"{outcome} rows=1 attempts={requests}"])
+    attempts = 1 if "loop" in name else requests
+    assert audit == ([] if question is READ else [f"{outcome} rows=1 attempts={attempts}"])
 
 
 def test_429_waits_for_retry_after(ask: Ask) -> None:
@@ -244,6 +256,140 @@ def test_a_read_follows_redirects_within_the_origin(ask: Ask) -> None:
         assert ask(service.url, READ).result.id == 7
     assert [request.target for request in service.requests][1:] == ["/elsewhere/", "/moved/?a=b"]
     assert service.requests[1].headers["authorization"] == "Bearer phx_s3cret-key"
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_write_is_sent_again_as_it_is_to_where_it_moved(ask: Ask, status: int) -> None:
+    create: Question = ("create_dashboard", {"name": "Sales"})
+    with RawServer(redirect("{url}/a/", status), redirect("../b/?c=d", status), answer(201, {"id": 7})) as service:
+        asked = ask(service.url, create)
+    first, second, third = service.requests
+    assert asked.result.id == 7
+    assert (second.target, third.target) == ("/a/", "/b/?c=d")
+    assert {request.method for request in service.requests} == {"POST"}
+    assert first.body == second.body == third.body == {"name": "Sales"}
+    without_host = [{**request.headers, "host": ""} for request in service.requests]
+    assert without_host[0] == without_host[1] == without_host[2]
+    assert asked.audit == ["operation=CreateDashboard outcome=applied rows=1 attempts=1"]
+    said = [line for line in asked.log if "was redirected" in line]
+    words = (
+        f"CreateDashboard was redirected ({status}) to /a/, which is followed. If it has moved for good, set its path"
+    )
+    assert said == [f"{words} in 'paths' in the extra of connection 'workspace_default'."]
+
+
+def test_a_lost_response_to_a_redirected_create_may_have_been_applied(ask: Ask) -> None:
+    with RawServer(redirect("/a/", 308), RESET_AFTER_READING) as service:
+        asked = ask(service.url, CREATE)
+    assert isinstance(asked.error, WorkspaceOutcomeUnknownError)
+    assert service.connections == 2
+
+
+def test_a_client_remembers_where_a_request_moved(set_connection: SetConnection, log_lines: list[str]) -> None:
+    done = answer(200, {"id": 7, "name": "Sales"})
+    gone = answer(404, {"detail": "Not found."})
+    with RawServer(redirect("/new/7/", 307), done, done, gone, done) as service:
+        set_connection(service.url)
+        with WorkspaceHook() as hook:
+            hook.update_dashboard(dashboard_id=7, name="Sales")
+            hook.update_dashboard(dashboard_id=7, name="Sales")
+            with suppress(WorkspaceNotFoundError):
+                hook.update_dashboard(dashboard_id=7, name="Sales")
+            hook.update_dashboard(dashboard_id=7, name="Sales")
+    old = "/api/environments/1/dashboards/7/"
+    assert [request.target for request in service.requests] == [old, "/new/7/", "/new/7/", "/new/7/", old]
+    assert len([line for line in log_lines if "was redirected" in line]) == 1
+
+
+# Paths of the connection
+
+MOVED_PATHS = {
+    "PauseBatchExport": "/api/projects/{project_id}/batch_exports/{batch_export_id}/pause",
+    "ListMembers": "/api/people/{organization_id}/",
+}
+
+
+def test_an_operation_is_sent_to_its_path_in_the_connection(ask: Ask) -> None:
+    pause: Question = ("pause_batch_export", {"batch_export_id": UUID_TEXT, "name": "x"})
+    path = f"/api/projects/1/batch_exports/{UUID_TEXT}/pause"
+    with RawServer(answer(204)) as service:
+        asked = ask(service.url, pause, paths=MOVED_PATHS)
+    (request,) = service.requests
+    assert (request.method, request.target, request.body) == ("POST", path, {"name": "x"})
+    assert asked.log[-1].endswith(f" target={path}")
+    with RawServer(NOT_FOUND) as service:
+        asked = ask(service.url, pause, paths=MOVED_PATHS)
+    assert f"PauseBatchExport returned 404: Not found (POST {path})." in str(asked.error)
+    with RawServer(answer(200, {"count": 1, "results": [{"id": "a"}]})) as service:
+        assert len(ask(service.url, LIST, paths=MOVED_PATHS).result) == 1
+    assert service.requests[0].target.startswith("/api/people/o/?limit=")
+
+
+def test_own_operations_are_named_with_their_module(set_connection: SetConnection) -> None:
+    own = f"{ListThings.__module__}.ListThings"
+    with RawServer(answer(200, {"count": 1, "results": [{"id": "a"}]})) as service:
+        set_connection(service.url, paths={own: "/api/new/{project_id}/{thing}"})
+        with WorkspaceHook() as hook:
+            assert len(list(hook.client.rows(ListThings(thing="t")))) == 1
+        set_connection(service.url, paths={own: "/api/new/{colour}/"})
+        with WorkspaceHook() as hook, pytest.raises(WorkspaceInputError, match="names colour, which neither"):
+            hook.send(ListThings(thing="t"))
+    assert [request.target for request in service.requests] == ["/api/new/1/t?limit=100"]
+
+
+@endpoint("GET", "/things/{thing}/", scope=None, repeatable=True)
+class ListThings(Operation[Page[Resource]]):
+    thing: str
+    limit: Limit = None
+    offset: Offset = None
+
+
+# Announcements
+
+SUNSET = {"Sunset": "Sun, 31 Jan 2027 10:00:00 GMT"}
+LINK = {"Link": '</other/>; rel="next", </api/projects/1/dashboards/7/>; rel="successor-version"'}
+ANNOUNCED: dict[str, tuple[dict[str, str], Deprecation | None]] = {
+    "all": (
+        {"Deprecation": "@1793491200", **SUNSET, **LINK},
+        Deprecation("2026-11-01", "2027-01-31", "/api/projects/1/dashboards/7/"),
+    ),
+    "true": ({"Deprecation": "true"}, Deprecation()),
+    "a date": ({"Deprecation": "Sun, 01 Nov 2026 00:00:00 GMT"}, Deprecation("2026-11-01")),
+    "only the end": (SUNSET, Deprecation(sunset="2027-01-31")),
+    "an end that is no date": ({"Sunset": "soon"}, Deprecation()),
+    "a successor with a key": (
+        {"Deprecation": "true", "Link": f"<https://x.example/{KEY}>; rel=successor-version"},
+        Deprecation(successor="https://x.example/***"),
+    ),
+    "false": ({"Deprecation": "false"}, None),
+    "a successor alone": (LINK, None),
+    "a number without end": ({"Deprecation": "@99999999999999999999"}, Deprecation()),
+    "a year that no date has": ({"Deprecation": "@999999999999"}, Deprecation()),
+}
+
+
+@pytest.mark.parametrize("name", ANNOUNCED)
+def test_a_deprecation_is_said_once_and_kept(set_connection: SetConnection, log_lines: list[str], name: str) -> None:
+    headers, expected = ANNOUNCED[name]
+    with RawServer(answer(200, {"id": 7, "name": "Sales"}, **headers)) as service:
+        set_connection(service.url)
+        with WorkspaceHook() as hook:
+            hook.get_dashboard(dashboard_id=7)
+            hook.get_dashboard(dashboard_id=7)
+            assert hook.deprecations == ({"GetDashboard": expected} if expected else {})
+    said = [line for line in log_lines if "is deprecated" in line]
+    assert len(said) == (1 if expected else 0)
+
+
+def test_a_deprecation_names_the_date_and_the_successor(ask: Ask) -> None:
+    moved = answer(308, Location="/new/", Deprecation="@1793491200", **SUNSET, **LINK)
+    with RawServer(moved, FOUND) as service:
+        log = ask(service.url, READ).log
+    assert log[0] == (
+        "GetDashboard is deprecated since 2026-11-01 and ends on 2027-01-31; its successor is "
+        "/api/projects/1/dashboards/7/. Upgrade this package, or set the new path in 'paths' in the extra of "
+        "connection 'workspace_default'."
+    )
 
 
 # Time limits

@@ -18,6 +18,7 @@ from tests.audit import effects, writes
 from tests.contract.parts import operation_of, operator_of
 from tests.contract.reference import EXPECTED
 from tests.interruptions import Interruptions
+from tests.raw_server import RawServer, answer
 from tests.task_instance import TaskInstance
 from tests.variables import install
 
@@ -282,3 +283,18 @@ def test_dry_run_does_not_register_a_dashboard(sandbox: SandboxServer, monkeypat
     assert plan["action"] == "create"
     assert variables.values == {}
     assert effects(sandbox) == []
+
+
+# Announcements
+
+
+@pytest.mark.parametrize("pushes", [True, False])
+def test_a_task_pushes_what_the_service_announces(connect: Connect, *, pushes: bool) -> None:
+    announced = answer(200, {"id": 7, "name": "Sales"}, Deprecation="true", Sunset="Sun, 31 Jan 2027 10:00:00 GMT")
+    ti = TaskInstance()
+    with RawServer(announced) as server:
+        connect(host=server.url)
+        task = dashboards.WorkspaceGetDashboardOperator(task_id="task", dashboard_id=7, do_xcom_push=pushes)
+        task.execute({"ti": ti})
+    expected = [{"operation": "GetDashboard", "since": None, "sunset": "2027-01-31", "successor": None}]
+    assert ti.xcoms.get("deprecations") == (expected if pushes else None)

@@ -7,8 +7,7 @@ from datetime import datetime, timezone
 
 from airflow_provider_workspace.api.endpoint import endpoint
 from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
-from airflow_provider_workspace.api.request_errors import status_error
-from airflow_provider_workspace.api.response import origin
+from airflow_provider_workspace.api.request_errors import origin, status_error
 from airflow_provider_workspace.api.secrets import without_url_secrets
 from airflow_provider_workspace.client.settings import Settings, is_url
 from airflow_provider_workspace.client.wire import ThreadBackend

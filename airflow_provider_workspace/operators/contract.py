@@ -73,6 +73,5 @@ def check_contract(
     settings = hook.client.settings
     is_web = str(schema).lower().startswith(("http://", "https://"))
     text = read_document(str(schema), settings) if is_web else file_at(schema).read()
-    # Once connections have paths of their own, by the name of the operation.
-    paths: dict[str, str] = settings.paths or {}
+    paths = settings.paths or {}
     return Contract(text).compare(compared, paths)

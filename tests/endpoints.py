@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from airflow_provider_workspace.api.models import Page, Resource
-from airflow_provider_workspace.api.operation import Limit, Offset, Operation, endpoint
+from airflow_provider_workspace.api.operation import Cursor, Limit, Offset, Operation, endpoint
 from airflow_provider_workspace.sandbox.seed import SEED
 
 if TYPE_CHECKING:
@@ -46,6 +46,15 @@ class ListFewExports(Operation[list[BatchExport]]):
 
     organization_id: str
     limit: Limit = None
+
+
+@endpoint("GET", "/organizations/{organization_id}/batch_exports/", scope="batch_export:read", repeatable=True)
+class ListExportsByCursor(Operation[Page[BatchExport]]):
+    """List the batch exports of an organization by the links of its pages."""
+
+    organization_id: str
+    limit: Limit = None
+    cursor: Cursor = None
 
 
 @endpoint("GET", "/organizations/{organization_id}/projects/{id}/", scope="project:read", repeatable=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -101,9 +101,31 @@ def reported_failures(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def unshown(op: Operation[Any], result: BaseModel) -> list[str]:
-    """Return the fields of a change, except secrets, that are missing in the response."""
+    """
+    Return the fields that were sent and that the response does not have, in the order of the request.
+
+    Without secrets, and without fields that say how to apply the request. A response without fields lacks them all.
+    """
     asked, got = _compared(op, result)
     return [name for name in asked if name not in got]
+
+
+def unshown_of_record(op: Operation[Any], result: object) -> list[str]:
+    """
+    Return the fields of a create or change that its record does not have; see :func:`unshown`.
+
+    A response that is no record, such as the empty one of a pause, says nothing about fields.
+    """
+    if op.endpoint.effect not in ("create", "change") or not isinstance(result, BaseModel):
+        return []
+    if getattr(result, "id", None) is None:
+        return []
+    return unshown(op, result)
+
+
+def describe_unshown(op: Operation[Any], names: Sequence[str]) -> str:
+    """Return the warning about fields that a record does not show."""
+    return f"{type(op).__name__} was accepted, but the service does not show these fields: {', '.join(names)}"
 
 
 def _compared(op: Operation[Any], result: BaseModel) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -31,7 +31,7 @@ PARAMETER = "{}"
 # The segments of a path that a move may replace, such as organizations/{id}.
 PREFIX_LENGTH = 2
 NO_DATE = "no date"
-SUNSET_KEYS = ("sunset", "x-sunset", "x-sunset-date")
+SUNSET_KEYS = ("x-sunset-date", "x-sunset", "sunset")
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 COMBINATIONS = ("allOf", "anyOf", "oneOf")
 # References that follow each other.

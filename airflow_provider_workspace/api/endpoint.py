@@ -139,8 +139,11 @@ class Endpoint:
     def _problems_of_result(self, cls: type[Described]) -> Iterator[str]:
         if not _is_result(self.result):
             yield "the result must be None, or a class below Resource: X, X | None, list[X] or Page[X]"
-        elif is_page(self.result) and "offset" not in cls.model_fields:
-            yield "a Page needs the field 'offset: Offset = None', for the pages that follow"
+        elif is_page(self.result) and ("offset" in cls.model_fields) == ("cursor" in cls.model_fields):
+            yield (
+                "a Page needs the field 'offset: Offset = None', or 'cursor: Cursor = None' if its links have no "
+                "offset, for the pages that follow"
+            )
 
 
 if TYPE_CHECKING:

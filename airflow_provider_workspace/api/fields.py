@@ -52,6 +52,8 @@ Limit = Annotated[int | None, Field(ge=1), BeforeValidator(_no_boolean)]
 """Rows per page of a list."""
 Offset = Annotated[int | None, Field(ge=0), BeforeValidator(_no_boolean)]
 """Index of the first row of a page."""
+Cursor = str | None
+"""Where a page begins, in the words of the service; its list is then followed by the links of its pages."""
 UserId = Annotated[str, BeforeValidator(_user_id)]
 """The UUID of a user; the interface types it as a string in paths."""
 

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 from pydantic import ConfigDict, PrivateAttr, ValidationError
 
 from airflow_provider_workspace.api.endpoint import Described, endpoint, path_fields
-from airflow_provider_workspace.api.fields import Limit, Offset, TextId, explain, interface_names
+from airflow_provider_workspace.api.fields import Cursor, Limit, Offset, TextId, explain, interface_names
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets, without_url_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, printable
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # What authors import from here, as docs/guides/endpoints.md says.
-__all__ = ["Limit", "Offset", "Operation", "endpoint"]
+__all__ = ["Cursor", "Limit", "Offset", "Operation", "endpoint"]
 
 T = TypeVar("T")
 
@@ -137,6 +137,7 @@ class Operation(Described, Generic[T]):
     rows: ClassVar[int] = 1
     """Number of records in the request."""
     _moved: MovedPath | None = PrivateAttr(default=None)
+    _query_of_link: str | None = PrivateAttr(default=None)
 
     def __class_getitem__(cls, answer: Any) -> Any:
         """Set the type of the result, for :func:`result_type`; pydantic would create another class for each."""
@@ -209,8 +210,16 @@ class Operation(Described, Generic[T]):
             raise self.refusal(str(error)) from None
         return Request(method, path, shown, secrets, body)
 
+    def with_query(self, query: str) -> Self:
+        """Return a copy whose GET has this encoded query, of a link to the next page, in place of the fields."""
+        copy = self.model_copy()
+        copy._query_of_link = query  # noqa: SLF001 - of the same class
+        return copy
+
     def _query(self, payload: Mapping[str, Any]) -> str:
         """Return the query of a GET with its question mark; empty if there is none."""
+        if self._query_of_link is not None:
+            return f"?{self._query_of_link}"
         texts = {name: self._texts(name, value) for name, value in payload.items() if value is not None}
         query = urlencode(texts, doseq=True)
         return f"?{query}" if query else ""

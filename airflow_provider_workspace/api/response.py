@@ -12,7 +12,13 @@ from urllib.parse import quote, urljoin
 from pydantic import TypeAdapter, ValidationError
 
 from airflow_provider_workspace.api import request_errors
-from airflow_provider_workspace.api.comparison import describe_differences, differences, reported_failures
+from airflow_provider_workspace.api.comparison import (
+    describe_differences,
+    describe_unshown,
+    differences,
+    reported_failures,
+    unshown_of_record,
+)
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.request_errors import origin
 
@@ -77,9 +83,8 @@ def parse_response(
             other = differences(op, result)
         if other and op.endpoint.effect != "create":
             raise request_errors.not_applied_error(op, response, context, describe_differences(other))
-        if other:
-            shown = context.redacted(describe_differences(other))
-            log.warning("%s was applied with differences: %s", type(op).__name__, shown)
+        if op.endpoint.effect == "create":
+            _warn_of_create(op, result, other, context)
         if not trust_counts and isinstance(result, Page):
             result.count = None
         return result
@@ -91,6 +96,16 @@ def parse_response(
         raise error
     nothing: T = cast("Any", None)
     return nothing
+
+
+def _warn_of_create(op: Operation[Any], result: object, other: list[dict[str, Any]], context: RequestContext) -> None:
+    """Log the fields that a new record has otherwise, or does not show. Operators read a change back first."""
+    if other:
+        shown = context.redacted(describe_differences(other))
+        log.warning("%s was applied with differences: %s", type(op).__name__, shown)
+    hidden = unshown_of_record(op, result)
+    if hidden:
+        log.warning("%s", describe_unshown(op, hidden))
 
 
 def _refuse_page(op: Operation[Any], body: bytes, shown: int, *, trust_counts: bool) -> None:

@@ -28,7 +28,7 @@ from airflow_provider_workspace.api.deprecation import Deprecation, parse_deprec
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.operation import MovedPath, RequestContext
 from airflow_provider_workspace.api.outcome import Outcome, is_in_doubt
-from airflow_provider_workspace.api.pagination import Pages
+from airflow_provider_workspace.api.pagination import pages_of
 from airflow_provider_workspace.api.request_errors import final_error
 from airflow_provider_workspace.api.response import KEEPS_METHOD, REDIRECTS, follow, parse_response
 from airflow_provider_workspace.api.retry import RetryPolicy
@@ -119,7 +119,7 @@ class WorkspaceClient:
         if getattr(op, "limit", 0) is None:
             op = op.model_copy(update={"limit": self.settings.page_size})
         op = self._moved(op)
-        pages = Pages(op, self.settings.base_url)
+        pages = pages_of(op, self.settings.base_url)
         following: Operation[Page[T]] | None = op
         while following is not None:
             page = page or self.send(following)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.files.reports import ReportFile
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.task_state import TaskState
@@ -168,6 +169,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
         """Set what a run adds: the result, and what is carried across deferrals."""
         self.created: bool | None = None
         self.not_applied: Sequence[Mapping[str, Any]] = ()
+        self.not_shown: Sequence[str] = ()
         # State that is kept across deferrals, see TaskState.
         self._carried: dict[str, Any] = {}
 
@@ -214,6 +216,8 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
                 push(key="created", value=self.created)
             if self.not_applied:
                 push(key="not_applied", value=self.not_applied)
+            if self.not_shown:
+                push(key="not_shown", value=self.not_shown)
         return result
 
     def _push_deprecations(self, hook: WorkspaceHook) -> None:
@@ -405,10 +409,34 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, clock=time.time)
 
     def compared(self, create: Operation[Any], record: Resource) -> dict[str, Any]:
-        """Return a record as plain JSON, and note how it differs from what was requested."""
-        from airflow_provider_workspace.api.comparison import describe_differences, differences
+        """
+        Return a record as plain JSON, and note how it differs from what was requested.
 
+        The fields of a record that existed are not missing: nothing was sent, and lists show less than the record has.
+        """
+        from airflow_provider_workspace.api.comparison import (
+            describe_differences,
+            describe_unshown,
+            differences,
+            unshown_of_record,
+        )
+
+        if self.created is not False:
+            self.not_shown = unshown_of_record(create, record)
+        if self.not_shown and not self.created:  # after a create the client logs it
+            self.log.warning("%s", describe_unshown(create, self.not_shown))
         self.not_applied = differences(create, record)
         if self.not_applied and not self.created:  # after a create the client logs it
             self.log.warning("The existing record differs: %s", describe_differences(self.not_applied))
+        return self.plain(record)
+
+    def changed(
+        self, client: WorkspaceClient, update: Operation[Any], find: Callable[[], Resource | None]
+    ) -> dict[str, Any]:
+        """Send a change, read it back if need be, and return the record as plain JSON; note what it does not show."""
+        from airflow_provider_workspace.api.comparison import unshown
+        from airflow_provider_workspace.procedures.ensure import change
+
+        record = change(client, update, find)
+        self.not_shown = unshown(update, record)
         return self.plain(record)

@@ -62,11 +62,9 @@ class WorkspaceUpdateOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Change the record, and read it until it shows the change."""
-        from airflow_provider_workspace.procedures.ensure import change
-
         update = self.operation_from_arguments(hook, self.operation, "set_null")
         read = self.operation_from_arguments(hook, self.read_operation)
-        return self.plain(change(hook.client, update, lambda: hook.send(read)))
+        return self.changed(hook.client, update, lambda: hook.send(read))
 
 
 class WorkspaceDeleteOperator(WorkspaceWriteOperator):

@@ -132,7 +132,7 @@ class WorkspaceUpdateDashboardOperator(OfDashboard, DashboardArguments, Workspac
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         update = self.operation_from_arguments(hook, self.operation, "set_null")
         if update.deleted:  # a deleted dashboard cannot be read
-            return self.plain(hook.client.send(update))
+            return self.compared(update, hook.client.send(update))
         return super().write(hook)
 
 

@@ -41,7 +41,7 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
-        from airflow_provider_workspace.procedures.ensure import change, check_gone
+        from airflow_provider_workspace.procedures.ensure import check_gone
         from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid
 
         members = self.operation_from_arguments(hook, "members.ListMembers")
@@ -50,7 +50,7 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
 
         find = partial(find_by_uuid, hook.client, members, user_uuid)
         try:
-            return self.plain(change(hook.client, update, find))
+            return self.changed(hook.client, update, find)
         except WorkspaceNotFoundError as error:
             check_user_id(hook.client, error, user_uuid, members, "membership")
             check_gone(error, find)
@@ -116,7 +116,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     continues where the earlier try ended.
 
     The result is the plan, as of an organization file: ``pending`` (number of changes), ``differences``, ``counts``,
-    ``changes`` (``action``, ``part``, ``name``, ``before``, ``after``, ``why``, ``status``, ``reason``, ``digest``),
+    ``changes`` (``action``, ``part``, ``name``, ``before``, ``after``, ``why``, ``status``, ``reason``, ``digest``,
+    ``not_shown``),
     the ``table``, and ``planned_for``: service and organization.
 
     :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the

@@ -68,10 +68,13 @@ class AirflowOrganizationReader:
         registry = self._registry(project, project_id, entry, no_memory, self._store)
         return registry.find(self.client)
 
-    def create_dashboard(self, project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState) -> None:
+    def create_dashboard(
+        self, project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState
+    ) -> Dashboard | None:
         registry = self._registry(project, create.project_id, entry, memory)
         dashboard, created = registry.get_or_create(self.client, create, "fail")
         log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
+        return dashboard if created else None
 
     def _registry(
         self,

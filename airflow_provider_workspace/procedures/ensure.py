@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from airflow_provider_workspace import errors
-from airflow_provider_workspace.api.comparison import differences, unshown
+from airflow_provider_workspace.api.comparison import describe_unshown, differences, unshown
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
 from airflow_provider_workspace.procedures.find import finder_of
@@ -162,7 +162,7 @@ def change(client: WorkspaceClient, operation: Operation[R], find: Callable[[], 
     check_done(client, f"{type(operation).__name__} was done", operation, is_done)
     unverified = unshown(operation, record)
     if unverified:
-        log.warning("The change was accepted, but the service does not show these fields: %s", ", ".join(unverified))
+        log.warning("%s", describe_unshown(operation, unverified))
     return record
 
 

@@ -384,4 +384,4 @@ def _compare(
     notes = ["change it by hand: the interface cannot"] if by_hand and rows else []
     notes += [("" if by_hand else "sent each time: ") + HIDDEN + ", ".join(hidden)] if hidden else []
     values = (without_secrets(after), before, ", ".join(notes), None if by_hand else operation, intended)
-    return [Change(action if rows else "unknown", part, name, *values)]
+    return [Change(action if rows else "unknown", part, name, *values, not_shown=hidden)]

@@ -8,12 +8,13 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_workspace import errors
+from airflow_provider_workspace.api.comparison import describe_unshown, unshown_of_record
 from airflow_provider_workspace.api.operations.invites import CreateInvite
 from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.api.outcome import Outcome, is_refused
@@ -45,7 +46,7 @@ MARKS: dict[Action, str] = {
     "skip": "skipped",
 }
 # The fields of a change in a result or report, and the statuses that need attention.
-REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "reason", "digest")
+REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "reason", "digest", "not_shown")
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 # Statuses of changes with which nothing is left to do.
 FINISHED = ("done", "invited", "skipped")
@@ -79,6 +80,7 @@ class Change:
     :param apply: applies it, with a client and what the task remembers; by default the operation is sent
         as :mod:`~airflow_provider_workspace.procedures.ensure` does
     :param mark: a word for people, where that of the action does not say enough
+    :param not_shown: the fields among ``after`` that the service does not show
     """
 
     action: Action
@@ -91,6 +93,7 @@ class Change:
     intended: Mapping[str, Any] | None = None
     apply: Callable[[WorkspaceClient, Any], object] | None = None
     mark: Mark = ""
+    not_shown: Sequence[str] = ()
 
     @property
     def sends(self) -> bool:
@@ -139,7 +142,7 @@ class Change:
         Apply the change, or say why it is not applied.
 
         :param memory: what the task remembers of this change across its tries
-        :return: what ``apply`` returns
+        :return: what ``apply`` returns, or the record that a create or change returned
         :raises WorkspaceInputError: if it depends on an earlier part
         """
         if self.sends and self.operation is None:
@@ -151,10 +154,12 @@ class Change:
         if self.action == "remove":
             ensure.remove(client, self.name, self.operation)
         elif self.action == "create":
-            ensure.create(client, self.operation, if_exists="return", memory=memory)
+            record, created = ensure.create(client, self.operation, if_exists="return", memory=memory)
+            return record if created else None
         else:
-            client.send(self.operation)
+            record = client.send(self.operation)
             log.info("Done:%s", self.line())
+            return record
         return None
 
     def line(self) -> str:
@@ -225,15 +230,17 @@ class ChangeRow:
     status: str
     reason: str
     digest: str | None = None
+    not_shown: Sequence[str] = ()
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> ChangeRow:
         """Read what :meth:`to_dict` returned, from the result of an earlier task."""
-        return cls(**{name: value[name] for name in REPORT_FIELDS})
+        return cls(**{name: value[name] for name in REPORT_FIELDS if name in value})
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
-        return {name: getattr(self, name) for name in REPORT_FIELDS}
+        row = {name: getattr(self, name) for name in REPORT_FIELDS}
+        return {**row, "not_shown": list(self.not_shown)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +307,7 @@ class Plan:
 
     :param planned_for: the service and the organization
     :param outcomes: status and reason of changes that were sent
+    :param not_shown: the fields that were sent and that the answer did not show, of changes that were sent
     :param members: number of members of the organization; 0 if no people are planned
     """
 
@@ -307,6 +315,7 @@ class Plan:
     changes: list[Change] = field(default_factory=list[Change])
     outcomes: dict[Change, ChangeResult] = field(default_factory=dict[Change, ChangeResult])
     members: int = 0
+    not_shown: dict[Change, Sequence[str]] = field(default_factory=dict[Change, Sequence[str]])
 
     @property
     def counts(self) -> dict[Action, int]:
@@ -368,6 +377,7 @@ class Plan:
             status=result.status,
             reason=result.reason,
             digest=digest,
+            not_shown=self.not_shown.get(change) or change.not_shown,
         )
 
     def _result(self, change: Change, *, applied: bool) -> ChangeResult:
@@ -512,7 +522,7 @@ def _send_changes(
         if len(refused) == MAX_REFUSALS:
             break
         try:
-            change.send(client, memory_of(change))
+            record = change.send(client, memory_of(change))
         except errors.WorkspaceNotFoundError as error:
             if not isinstance(change.operation, UpdateMember):
                 raise
@@ -528,7 +538,18 @@ def _send_changes(
         else:
             if change.sends:
                 plan.outcomes[change] = ChangeResult("done")
+                plan.not_shown[change] = _not_shown(change, record)
     return refused
+
+
+def _not_shown(change: Change, record: object) -> list[str]:
+    """Return the fields that were sent and that the answer does not show, and warn of those no plan has named."""
+    if change.operation is None:
+        return []
+    names = unshown_of_record(change.operation, record)
+    if names and change.action == "change":  # the client warns of a create, the plan of what it cannot know
+        log.warning("%s: %s", change.name, describe_unshown(change.operation, names))
+    return names
 
 
 def _invite(plan: Plan, invite: Callable[[list[dict[str, Any]]], InvitesReport]) -> None:

@@ -14,6 +14,7 @@ import pytest
 from airflow.sdk import DAG, BaseSensorOperator
 
 from airflow_provider_workspace.api.operations import OPERATIONS
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.send import WorkspaceSendOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
@@ -93,7 +94,11 @@ def test_the_samples_of_own_endpoints_run_against_a_service(
     monkeypatch.setitem(sys.modules, "my_package", ModuleType("my_package"))
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exports = answer(200, {"count": 1, "results": [{"id": "a", "name": "Nightly", "paused": True}]})
-    with RawServer(exports, exports, exports, answer(201, record)) as server:
+    runs = [
+        answer(200, {"next": "?cursor=cD0y&page=2", "results": [{"id": "r", "status": "Failed"}]}),
+        answer(200, {"next": None, "results": [{"id": "s", "status": "Failed"}, {"id": "t", "status": "Completed"}]}),
+    ]
+    with RawServer(exports, exports, exports, *runs, answer(201, record)) as server:
         connect(host=server.url)
         for number, code in enumerate(blocks("guides/endpoints.md", "python")):
             if "@dag(" in code:
@@ -102,10 +107,13 @@ def test_the_samples_of_own_endpoints_run_against_a_service(
                 assert task.execute({}) == [{"id": "a", "name": "Nightly"}]
             else:
                 exec(compile(code, f"block {number}", "exec"), vars(module))  # noqa: S102 - the documented code
+        with WorkspaceHook() as hook:
+            assert module.failed_runs(hook, 1, "a") == ["r", "s"]
         arguments = {"project_id": 1, "content": "Deployed"}
         task = WorkspaceSendOperator(task_id="annotate", operation=module.CreateAnnotation, arguments=arguments)
         assert task.execute({}) == record
-    assert [request.method for request in server.requests] == ["GET", "GET", "GET", "POST"]
+    assert [request.method for request in server.requests] == ["GET"] * 5 + ["POST"]
+    assert server.requests[4].target == "/api/projects/1/batch_exports/a/runs/?cursor=cD0y&page=2"
 
 
 @pytest.mark.needs_airflow("3.2", "the module of exceptions that the page imports")

@@ -18,7 +18,7 @@ from pydantic import Field
 import airflow_provider_workspace.api.operations as ops
 from airflow_provider_workspace.api.endpoint import result_type
 from airflow_provider_workspace.api.models import Page, Resource
-from airflow_provider_workspace.api.operation import Limit, Offset, Operation, endpoint
+from airflow_provider_workspace.api.operation import Cursor, Limit, Offset, Operation, endpoint
 from airflow_provider_workspace.errors import WorkspaceInputError
 
 UUID_TEXT = "0190c0de-0000-4000-8000-0000000000e1"
@@ -245,7 +245,8 @@ LIST = ("GET", "/found/", {"repeatable": True})
         ("POST", "/found/", CREATE, None, {"rows": int}, "name the field otherwise, with Field(alias='rows')"),
         *((*LIST, result, {"offset": Offset}, "the result must be None, or a class below Resource: X, X | None, list")
          for result in (dict, dict[str, Any], list[dict[str, Any]], Page, Page[Any], Any, str | None)),
-        (*LIST, Page[Found], {"limit": Limit}, "a Page needs the field 'offset: Offset = None', for the pages that"),
+        *((*LIST, Page[Found], names, "a Page needs the field 'offset: Offset = None', or 'cursor: Cursor = None' if")
+         for names in ({"limit": Limit}, {"offset": Offset, "cursor": Cursor})),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:Field name")  # pydantic, which only warns

@@ -13,8 +13,9 @@ import pytest
 
 from airflow_provider_workspace.api import pagination
 from airflow_provider_workspace.api.models import Invite, Page
+from airflow_provider_workspace.api.operation import Cursor, Limit, Operation, endpoint
 from airflow_provider_workspace.api.operations import ListInvites
-from airflow_provider_workspace.api.pagination import Pages
+from airflow_provider_workspace.api.pagination import Pages, pages_of
 from airflow_provider_workspace.api.retry import MAX_READINGS
 from airflow_provider_workspace.errors import (
     WorkspaceIncompleteListError,
@@ -90,7 +91,7 @@ def test_next_offset(following: Any, offset: int) -> None:
         [page("?offset=0", "a", "b")],
         [page("?offset=2", "a", "b"), page("?offset=2", "c", "d")],
         [page("?offset=2", "a", "b"), page("?offset=4", "c", "d"), page("?offset=0", "e", "f")],
-        [page("?cursor=x", "a", "b"), page("?cursor=x", "a", "b")],
+        [page("?offset=2", "a", "b"), page("?offset=4", "a", "b")],
     ],
 )
 def test_an_endless_list_is_an_error(pages: list[Page[Invite]]) -> None:
@@ -98,6 +99,11 @@ def test_an_endless_list_is_an_error(pages: list[Page[Invite]]) -> None:
         requested_offsets(*pages)
     assert str(error.value).startswith("ListInvites never ends: the page at offset ")
     assert error.value.permanent
+
+
+def test_links_with_a_cursor_that_repeat_rows_say_how_to_declare_it() -> None:
+    with pytest.raises(WorkspacePaginationError, match=r"^If the service pages by cursor, declare"):
+        requested_offsets(page("?cursor=x", "a", "b"), page("?cursor=y", "a", "b"))
 
 
 def test_a_repeated_row_is_no_loop_in_a_list_with_a_count() -> None:
@@ -253,3 +259,89 @@ def test_a_list_without_a_count_has_a_maximum_of_pages(monkeypatch: pytest.Monke
     assert requested_offsets(*pages[:2]) == [1, 2]
     with pytest.raises(WorkspacePaginationError, match="more than 3 pages"):
         requested_offsets(*pages)
+
+
+# Pages by cursor
+
+
+@endpoint("GET", "/invites/{kind}/", scope=None, repeatable=True)
+class ListByCursor(Operation[Page[Invite]]):
+    """A list whose links have a cursor."""
+
+    kind: str
+    limit: Limit = None
+    cursor: Cursor = None
+
+
+PATH = "/api/invites/open/"
+
+
+def requested_targets(*pages: Page[Invite], cursor: str | None = None) -> tuple[list[str | None], list[str]]:
+    """Return what is requested after each page, and the ids that came."""
+    steps = pages_of(ListByCursor(kind="open", **({"limit": 2} if cursor is None else {"cursor": cursor})), BASE)
+    targets: list[str | None] = []
+    ids: list[str] = []
+    for read in pages:
+        ids += [str(row.id) for row in steps.new_rows(read)]
+        following = steps.next_operation(read)
+        targets.append(None if following is None else following.request().target.removeprefix(PATH))
+    return targets, ids
+
+
+def counted(count: int, following: Any, *ids: str) -> Page[Invite]:
+    return page(following, *ids).model_copy(update={"count": count})
+
+
+@pytest.mark.parametrize(
+    ("pages", "targets", "ids"),
+    [
+        ([page(f"{BASE}{PATH}?cursor=cD0y%3D&limit=2", "a", "b"), page(None, "c")],
+         ["?cursor=cD0y%3D&limit=2", None], "abc"),
+        ([page("?after=9&time=1 2", "a"), page("?before=\N{SNOWMAN}#x", "b")],
+         ["?after=9&time=1%202", "?before=%E2%98%83"], "ab"),
+        # Rows that moved, and pages without rows, are no end.
+        ([page("?c=1", "a", "b"), page("?c=2"), page("?c=3", "b", "c"), page(None)],
+         ["?c=1", "?c=2", "?c=3", None], "abc"),
+        # Another path, as an alias or a proxy has, is not used.
+        ([page("https://HOST.example.com:443/elsewhere/?c=1", "a")], ["?c=1"], "a"),
+        ([page("?c=1", "a"), without_next("b")], ["?c=1", None], "ab"),
+        ([without_next()], [None], ""),
+        ([without_next("a", count=1)], [None], "a"),
+        # A list that is shorter than its count is read again.
+        ([counted(3, "?c=1", "a"), counted(3, None, "b")], ["?c=1", "?limit=1"], "ab"),
+    ],
+)  # fmt: skip
+def test_links_with_a_cursor_are_followed_as_they_are(
+    pages: list[Page[Invite]], targets: list[str | None], ids: str
+) -> None:
+    assert requested_targets(*pages) == (targets, list(ids))
+
+
+def test_a_count_says_nothing_about_a_list_from_a_cursor_on() -> None:
+    assert requested_targets(counted(30, None, "a"), cursor="x") == ([None], ["a"])
+
+
+@pytest.mark.parametrize(
+    ("pages", "says"),
+    [
+        ([page("?limit=2", "a")], "ListByCursor never ends: page 1 leads back to one that was read before (GET"),
+        ([page("?c=1", "a"), page("?c=2", "b"), page("?c=1", "c")], "never ends: page 3 leads back to one that"),
+        ([page("?c=1", "a"), page("?c=2", "a")], "never ends: page 2 is the one before it once more"),
+        *(([page(link, "a")], "has a 'next' on page 1 that cannot be followed")
+          for link in ("https://evil.example/?c=1", "http://host.example.com/?c=1", "//evil.example?c=1", "abc", True,
+                       "https://[::1/?c=1")),
+        ([without_next("a")], "Declare the result as list[X] if the service gives the whole list at once"),
+        ([without_next("a", count=2)], "has a first page without 'next'"),
+    ],
+)  # fmt: skip
+def test_a_cursor_that_leads_nowhere_is_an_error(pages: list[Page[Invite]], says: str) -> None:
+    with pytest.raises(WorkspacePaginationError, match=re.escape(says)) as error:
+        requested_targets(*pages)
+    assert (error.value.permanent, error.value.outcome) == (True, "rejected")
+    assert ("a bug of the service" in str(error.value)) is ("never ends" in says)
+
+
+def test_a_list_by_cursor_has_a_maximum_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pagination, "MAX_PAGES", 2)
+    with pytest.raises(WorkspacePaginationError, match=r"^ListByCursor has more than 2 pages .* Nothing was changed"):
+        requested_targets(page("?c=1", "a"), page("?c=2", "b"))

@@ -63,7 +63,7 @@ def test_json_has_each_operation(capfd: pytest.CaptureFixture[str]) -> None:
     (moved,) = [row for row in found["operations"] if row["operation"] == "PauseBatchExport"]
     assert (moved["state"], moved["successor"]) == ("moved", "/api/projects/{id}/batch_exports/{pk}/pause/")
     assert ping("-o", "json") == 0
-    assert list(json.loads(capfd.readouterr().out)) == ["connection"]
+    assert list(json.loads(capfd.readouterr().out)) == ["connection", "moves"]
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.audit import effects, writes
 from tests.endpoints import (
     AddProject,
     ListBatchExports,
+    ListExportsByCursor,
     ListFewExports,
     ReadInvite,
     ReadProject,
@@ -53,6 +54,7 @@ def send(operation: Any, arguments: Any = None, context: Any = None, **others: A
         (ListBatchExports, None, {"fields": ["id", "paused"]}, EXPORTS),
         ("tests.endpoints.ListBatchExports", {"limit": "2"}, {"fields": ["id", "paused"]}, EXPORTS),
         (ListBatchExports, {}, {"where": {"paused": True}}, []),
+        (ListExportsByCursor, {"limit": 1}, {"fields": ["id", "paused"]}, EXPORTS),
         (ListBatchExports, {"offset": 1}, {"count_only": True}, len(EXPORTS) - 1),
         (ReadProject, {"id": "1"}, {"return_secrets": False}, None),
         (RemoveInvite, {"id": SEED.invite_id}, {}, {"deleted": True}),

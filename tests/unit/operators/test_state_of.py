@@ -56,7 +56,9 @@ def show(*states: Any) -> None:
     SCRIPT[:] = states
 
 
-@pytest.mark.parametrize("state_of", [ListBatchExports, LIST, "tests.endpoints.ListFewExports"])
+@pytest.mark.parametrize(
+    "state_of", [ListBatchExports, LIST, "tests.endpoints.ListExportsByCursor", "tests.endpoints.ListFewExports"]
+)
 def test_a_window_proves_that_its_exports_are_paused_and_running(
     sandbox: SandboxServer, airflow: Airflow, state_of: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

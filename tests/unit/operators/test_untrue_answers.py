@@ -182,6 +182,26 @@ def test_xcom_not_applied_lists_fields_with_other_values(
     assert not_applied(level=21) == [{"field": "level", "asked": 21, "got": 37}]
 
 
+@pytest.mark.parametrize("operation", ["create", "update"])
+def test_xcom_not_shown_lists_fields_that_the_answer_lacks(
+    sandbox: SandboxServer, caplog: pytest.LogCaptureFixture, operation: str
+) -> None:
+    """One warning names them; what already exists and what is shown says nothing."""
+    shown = {"id": SEED.domain_id, "domain": "new.example.com"}
+    fields = {"domain": "new.example.com", "saml_entity_id": "urn:example", "saml_x509_cert": "Certificate"}
+    sandbox.inject("say", f"{operation}_domain", body=shown, times=None)
+    sandbox.inject("say", "retrieve_domain", body=shown, times=None)
+    ti = TaskInstance()
+    if operation == "create":
+        task: Any = domains.WorkspaceCreateDomainOperator(task_id="task", **fields)
+    else:
+        task = domains.WorkspaceUpdateDomainOperator(task_id="task", domain_id=SEED.domain_id, **fields)
+    task.execute({"ti": ti})
+    assert "saml_entity_id" in ti.xcoms["not_shown"]
+    assert "domain" not in ti.xcoms["not_shown"]
+    assert caplog.text.count("does not show these fields: saml_entity_id") == 1
+
+
 # Lists
 
 LOOK_UPS: dict[str, tuple[type[Any], dict[str, Any], dict[str, Any]]] = {

@@ -82,7 +82,9 @@ def test_the_json_schema_matches_the_model() -> None:
 
 def test_the_example_files_are_valid() -> None:
     root = Path(__file__).resolve().parents[3]
-    for file in (root / "example_dags" / "data").glob("*.yaml"):
+    files = [*(root / "example_dags" / "data").glob("north*.yaml")]
+    assert files
+    for file in files:
         assert load_organizations(str(file), file_at)
         jsonschema.validate(yaml.safe_load(file.read_text()), SCHEMA)
 

@@ -165,4 +165,5 @@ def test_only_the_approved_one_of_three_files_is_applied(
     assert {now[part, MISTAKE] for part in parts} == {"upstream_failed"}
     assert Counter(effects(server)) == EFFECTS
     plans = airflow.call("GET", f"dags/{THREE}/dagRuns/{three}/taskInstances/{PLAN}/listMapped")["task_instances"]
-    assert [row["rendered_map_index"] for row in plans] == ["north.yaml", "south", "mistake.yaml"]
+    titles = ["Organization north.yaml", "Organization south", "Organization mistake.yaml"]
+    assert [row["rendered_map_index"] for row in plans] == titles

@@ -543,11 +543,11 @@ def _send_changes(
 
 
 def _not_shown(change: Change, record: object) -> list[str]:
-    """Return the fields that were sent and that the answer does not show, and warn of those no plan has named."""
+    """Return the fields that were sent and that the answer does not show, and warn of them."""
     if change.operation is None:
         return []
     names = unshown_of_record(change.operation, record)
-    if names and change.action == "change":  # the client warns of a create, the plan of what it cannot know
+    if names and change.action != "create":  # the client warns of a create
         log.warning("%s: %s", change.name, describe_unshown(change.operation, names))
     return names
 

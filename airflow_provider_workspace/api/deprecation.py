@@ -49,8 +49,6 @@ def parse_deprecation(headers: Mapping[str, str], context: RequestContext) -> De
     :param context: hides the secrets of the request
     """
     deprecation, sunset = headers.get("deprecation"), headers.get("sunset")
-    if deprecation is None and sunset is None:
-        return None
     said = (deprecation or "").strip().lower()
     if sunset is None and said in ("", "false", "?0"):
         return None

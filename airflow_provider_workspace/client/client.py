@@ -69,6 +69,8 @@ class WorkspaceClient:
         the write: a dry run, an approval that is missing, another try of the task
     :ivar before_pause: called with the seconds before each :meth:`pause`; what it raises replaces the pause: a deferral
     :ivar deprecations: what the service announced in its answers, by the name of the operation
+    :ivar default_ids: values of placeholders of ``paths`` that an operation has no field for; by default those of the
+        connection
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class WorkspaceClient:
         self._policy = RetryPolicy(settings.max_attempts, settings.max_retry_wait)
         self._context = RequestContext(settings.source, settings.secrets, settings.base_url)
         self.deprecations: dict[str, Deprecation] = {}
+        self.default_ids = dict(settings.default_ids)
         # New URLs of redirects that keep the method, by method and old URL without its query.
         self._redirects: dict[tuple[str, str], str] = {}
         self._redirected: set[str] = set()
@@ -207,7 +210,7 @@ class WorkspaceClient:
         if not self.settings.paths:
             return op
         template = self.settings.paths.get(operation_key(type(op)))
-        return op if template is None else op.moved_to(MovedPath(template, self.settings.default_ids))
+        return op if template is None else op.moved_to(MovedPath(template, self.default_ids))
 
     def _may_retry(self, endpoint: Endpoint, error: BaseException) -> bool:
         if endpoint.refusals_count and isinstance(error, WorkspaceRateLimitError):

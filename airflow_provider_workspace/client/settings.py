@@ -267,7 +267,7 @@ class Settings(BaseModel):
         """Return the service and an organization; an edited connection may lead to others."""
         return f"{self.base_url} {organization_id}"
 
-    @cached_property
+    @property
     def default_ids(self) -> dict[str, str]:
         """The ids of the connection by name, those that are set."""
         ids = {"organization_id": self.organization_id, "project_id": self.project_id}

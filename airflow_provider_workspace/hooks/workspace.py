@@ -159,7 +159,16 @@ class WorkspaceHook(WorkspaceConnectionHook):
             raise error.with_traceback(None) from None  # the frames below contain the password
         for secret in settings.secrets:
             mask_secret(secret)
+        self._set_default_ids(client)
         return client
+
+    def _set_default_ids(self, client: WorkspaceClient) -> None:
+        """Let the ids of the hook fill placeholders of ``paths`` before those of the connection."""
+        if not client.settings.paths:
+            return
+        for name in ("organization_id", "project_id"):
+            if getattr(self, name) is not None:
+                client.default_ids[name] = self._id_or_default(name, None)
 
     @property
     def deprecations(self) -> dict[str, Deprecation]:

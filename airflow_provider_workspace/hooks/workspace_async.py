@@ -34,6 +34,7 @@ class _LoopHook(WorkspaceHook):
     def __init__(self, client: WorkspaceClient, workspace_conn_id: str, **defaults: Any) -> None:
         super().__init__(workspace_conn_id, **defaults)
         self._client, self._process = client, os.getpid()
+        self._set_default_ids(client)
 
     def _rows(self, operation: Operation[Page[T]]) -> Iterator[T]:
         """Return the rows of each page; :func:`_listed` takes them apart."""

@@ -536,19 +536,17 @@ def _send_changes(
             plan.outcomes[change] = ChangeResult("refused", str(detail or error))
             refused[change] = error
         else:
-            if change.sends:
+            if change.sends and change.operation is not None:
                 plan.outcomes[change] = ChangeResult("done")
-                plan.not_shown[change] = _not_shown(change, record)
+                plan.not_shown[change] = _not_shown(change, change.operation, record)
     return refused
 
 
-def _not_shown(change: Change, record: object) -> list[str]:
-    """Return the fields that were sent and that the answer does not show, and warn of those no plan has named."""
-    if change.operation is None:
-        return []
-    names = unshown_of_record(change.operation, record)
-    if names and change.action == "change":  # the client warns of a create, the plan of what it cannot know
-        log.warning("%s: %s", change.name, describe_unshown(change.operation, names))
+def _not_shown(change: Change, operation: Operation[Any], record: object) -> list[str]:
+    """Return the fields that were sent and that the answer does not show, and warn of them."""
+    names = unshown_of_record(operation, record)
+    if names and change.action != "create":  # the client warns of a create
+        log.warning("%s: %s", change.name, describe_unshown(operation, names))
     return names
 
 

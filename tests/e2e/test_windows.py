@@ -24,6 +24,12 @@ pytestmark = pytest.mark.e2e
 DAGS = Path(__file__).parent / "dags"
 FIRST, SECOND = SEED.batch_export_ids[:2]
 SWEEP = "variables/workspace_window_sweep"
+# Where the service has moved pause and unpause, for the sandbox and for a connection.
+MOVED = "/api/projects/{project_id}/batch_exports/{id}"
+MOVED_PATHS = {
+    "PauseBatchExport": "/api/projects/{project_id}/batch_exports/{batch_export_id}/pause/",
+    "UnpauseBatchExport": "/api/projects/{project_id}/batch_exports/{batch_export_id}/unpause/",
+}
 # A Dag whose file is edited or deleted during the work.
 WITH_WINDOW = f"""
 from airflow.sdk import DAG, task
@@ -59,6 +65,7 @@ def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> 
         (dags / f"{name}.py").write_text(WITH_WINDOW.replace("window_edited", f"window_{name}"))
     settings = {
         "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(read_timeout=5.0, max_attempts=3),
+        "AIRFLOW_CONN_WORKSPACE_MOVED": server.connection(read_timeout=5.0, max_attempts=3, paths=MOVED_PATHS),
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "2",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "2",
         "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "1",
@@ -220,6 +227,22 @@ def test_clearing_only_the_failed_tasks_does_not_run_the_work(airflow: LiveAirfl
         for name in ("well", "exception")
     }
     assert tries == {"well": 1, "exception": 3}, "what was done is not done again"
+
+
+def test_a_window_over_moved_pause_and_resume(airflow: LiveAirflow, server: SandboxServer) -> None:
+    server.move("pause_batch_export", f"{MOVED}/pause/", how="gone")
+    server.move("unpause_batch_export", f"{MOVED}/unpause/", how="gone")
+    run_id, _ = begin(airflow, "window_moved")
+    assert paused(server) == {FIRST, SECOND}
+    (airflow.home / "end").touch()
+    assert airflow.finish("window_moved", run_id) == "success"
+    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
+    writes = [row["path"] for row in server.requests() if row["method"] == "POST"]
+    exports = f"/api/projects/{SEED.project_id}/batch_exports"
+    assert sorted(writes) == sorted(
+        f"{exports}/{export}/{verb}/" for export in (FIRST, SECOND) for verb in ("pause", "unpause")
+    )
+    assert f"target={writes[0]}" in airflow.log("window_moved", run_id, "maintenance_window.pause")
 
 
 # In 3.1 the API server fails for cleared tasks of a mapped group: apache/airflow#58499.

@@ -136,5 +136,12 @@ with (
 ):
     Later(task_id="later")
 
+# Its connection has the paths to which the service has moved pause and unpause.
+with (
+    DAG("window_moved", schedule=None),
+    maintenance_window(batch_export_ids=[FIRST, SECOND], workspace_conn_id="workspace_moved"),
+):
+    long()
+
 with DAG("window_sweep", schedule=None):
     WorkspaceSweepOperator(task_id="sweep", retries=0)

@@ -359,6 +359,7 @@ def test_redirects_within_the_origin_are_followed(location: str, target: str | N
         ("https://user:s3cret@evil.example:8080/s3cret?s3cret", "https://evil.example:8080"),
         ("//evil.example/", "evil.example"),
         ("https://[::1", "an invalid URL"),
+        ("mailto:s3cret", "another path"),
     ],
 )
 def test_refused_redirect_error_names_its_target(location: str, where: str) -> None:

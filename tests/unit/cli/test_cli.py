@@ -300,7 +300,7 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """Two leases are unreadable, which hides no other."""
+    """Two leases are unreadable, which hides no other; the service has moved what resumes an export."""
     export_id, other, *_ = sandbox.seed.batch_export_ids
     connect()
     with closing(WorkspaceHook()) as hook:
@@ -319,7 +319,10 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
     values = {key: value, **broken, SWEEP: swept(held, "open", at=1_790_000_060)}
     airflow_cli.migrated_home(tmp_path, migrated_database, values)
     monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
-    assert airflow("connections", "add", "workspace_default", "--conn-json", sandbox.connection()).returncode == 0
+    path = "/api/projects/{project_id}/batch_exports/{batch_export_id}/unpause/"
+    sandbox.move("unpause_batch_export", path)
+    connection = sandbox.connection(paths={"UnpauseBatchExport": path})
+    assert airflow("connections", "add", "workspace_default", "--conn-json", connection).returncode == 0
 
     run = airflow("workspace", "windows")
     assert "abandoned: its run is gone  seen paused  owner data-team" in run.stdout, run.stderr
@@ -355,7 +358,8 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
     run = airflow("workspace", "sweep")
     assert (run.returncode, run.stdout.splitlines()[-1]) == (0, "Nothing is due."), run.stderr
     assert NO_WINDOW in airflow("workspace", "windows").stdout
-    assert sum(request["path"].endswith("/unpause/") for request in sandbox.requests()) == 2
+    resumed = [request["path"] for request in sandbox.requests() if request["path"].endswith("/unpause/")]
+    assert resumed == [path.format(project_id=1, batch_export_id=export) for export in (export_id, other)]
     assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr
 
 

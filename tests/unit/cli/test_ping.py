@@ -66,6 +66,25 @@ def test_json_has_each_operation(capfd: pytest.CaptureFixture[str]) -> None:
     assert list(json.loads(capfd.readouterr().out)) == ["connection", "moves"]
 
 
+def test_moved_and_deprecated_operations_are_listed(
+    sandbox: SandboxServer, connect: Connect, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = "/api/projects/{project_id}/batch_exports/{batch_export_id}/pause/"
+    members = "/api/v2/organizations/{organization_id}/members/"
+    sandbox.move("pause_batch_export", path)
+    sandbox.move("list_members", members, how="deprecated", sunset="2027-06-30")
+    connect(paths={"PauseBatchExport": path})
+    successor = members.format(organization_id=sandbox.seed.organization_id)
+    lines = [
+        f"Path of PauseBatchExport: {path} (set in the extra).",
+        f"ListMembers is deprecated and ends on 2027-06-30; its successor is {successor}.",
+    ]
+    assert ping() == 0
+    assert capfd.readouterr().out.splitlines()[1:] == lines
+    assert ping("-o", "json") == 0
+    assert json.loads(capfd.readouterr().out)["moves"] == lines
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

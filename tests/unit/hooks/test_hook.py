@@ -11,7 +11,8 @@ from uuid import uuid4
 import pytest
 from airflow.sdk._shared.secrets_masker import redact
 
-from airflow_provider_workspace.api.models import Resource
+from airflow_provider_workspace.api.models import Page, Resource
+from airflow_provider_workspace.api.operation import Cursor, Operation, endpoint
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspacePermissionError
 from airflow_provider_workspace.hooks.workspace import RECORDS, WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -172,6 +173,26 @@ def test_pages_are_read_lazily(connect: Connect, sandbox: SandboxServer) -> None
     assert sandbox.requests() == []
     next(members)
     assert len(sandbox.requests()) == 1
+
+
+@endpoint("GET", "/projects/{project_id}/runs/", scope="project:read", repeatable=True)
+class ListRuns(Operation[Page[Resource]]):
+    project_id: int
+    cursor: Cursor = None
+
+
+def test_pages_by_cursor_are_read_to_the_end(connect: Connect, sandbox: SandboxServer) -> None:
+    """Each page once, by the link of the one before."""
+    connect()
+    rows = [{"id": f"run-{number}"} for number in range(5)]
+    sandbox.respond("GET", "/api/projects/1/runs/", rows, cursor=True, page_size=2)
+
+    async def listed() -> list[Resource]:
+        async with WorkspaceAsyncHook() as hook:
+            return await hook.run(lambda client: list(client.rows(ListRuns(project_id=1))))
+
+    assert [row.to_dict() for row in asyncio.run(listed())] == rows
+    assert len(sandbox.requests()) == 3
 
 
 def test_delete_dashboard_sets_deleted(call: Call, connect: Connect, sandbox: SandboxServer) -> None:

@@ -53,6 +53,7 @@ from tests.raw_server import (
 from tests.unit.hooks.conftest import CHANGE, CREATE, DELETE, KEY, LIST, PAUSE, READ, UUID_TEXT
 
 if TYPE_CHECKING:
+    from tests.conftest import Call
     from tests.unit.hooks.conftest import Ask, Question, SetConnection
 
 # Tests of TLS do not verify the certificate.
@@ -323,6 +324,19 @@ def test_an_operation_is_sent_to_its_path_in_the_connection(ask: Ask) -> None:
     with RawServer(answer(200, {"count": 1, "results": [{"id": "a"}]})) as service:
         assert len(ask(service.url, LIST, paths=MOVED_PATHS).result) == 1
     assert service.requests[0].target.startswith("/api/people/o/?limit=")
+
+
+def test_the_ids_of_a_hook_fill_a_path_before_those_of_the_connection(
+    call: Call, set_connection: SetConnection
+) -> None:
+    with RawServer(answer(204), answer(204)) as service:
+        set_connection(service.url, paths=MOVED_PATHS)
+        for ids in ({"project_id": 2}, {}):
+            call("pause_batch_export", batch_export_id=UUID_TEXT, hook=ids)
+        with pytest.raises(WorkspaceInputError, match="project_id comes from"):
+            call("pause_batch_export", batch_export_id=UUID_TEXT, hook={"project_id": "None"})
+    paths = [f"/api/projects/{project}/batch_exports/{UUID_TEXT}/pause" for project in (2, 1)]
+    assert [request.target for request in service.requests] == paths
 
 
 def test_own_operations_are_named_with_their_module(set_connection: SetConnection) -> None:

@@ -256,6 +256,28 @@ def test_different_fields_are_changed_or_reported_as_manual(sandbox: SandboxServ
     assert sorted(effects(sandbox)[before:]) == ["update_dashboard", "update_domain"]
 
 
+def test_fields_that_the_service_does_not_show_are_named(
+    sandbox: SandboxServer, run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The task is green with a warning; its result and the report of a plan say which fields nobody knows."""
+    sandbox.drop_fields("domain", ["saml_entity_id"])
+    (seeded,) = WorkspaceHook().list_domains()
+    fields = {"saml_entity_id": "urn:example", "verified": False}
+    changed = {"domain": seeded.domain, "jit_provisioning_enabled": not seeded.jit_provisioning_enabled, **fields}
+    run.file = {"domains": [{"domain": "new.example.com", **fields}, changed]}
+    applied = run.apply("domains", "verification")["verification"]
+    assert [(row["name"], row["action"], row["status"], row["not_shown"]) for row in applied["changes"]] == [
+        ("domain new.example.com", "unknown", "done", ["saml_entity_id"]),
+        (f"domain {seeded.domain}", "change", "done", ["saml_entity_id"]),
+    ]
+    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [line.partition(": ")[0] for line in warned] == [row["name"] for row in applied["changes"]]
+    assert all(line.endswith("does not show these fields: saml_entity_id") for line in warned)
+    run.plan(report_path=str(tmp_path / "report.json"))
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [(row["action"], row["not_shown"]) for row in report["changes"]] == [("unknown", ["saml_entity_id"])] * 2
+
+
 @pytest.mark.parametrize(
     ("where", "held"),
     [
@@ -462,6 +484,9 @@ def test_long_plans_are_cut_only_in_the_table(run: Run, tmp_path: Path, capsys: 
     assert plan["table"].endswith("\n    … and 100 more members")
     assert capsys.readouterr().out.count("+ invite person-") == 300
     assert json.loads((tmp_path / "plan.json").read_text())["changes"] == plan["changes"]
+    with pytest.raises(AirflowFailException, match="300 of 300 changes are not in the approved plan") as refused:
+        run.apply("members", approved=run.plan_of({"members": {"people": []}}))
+    assert "\n  … and 100 more" in str(refused.value)
 
 
 @pytest.mark.slow

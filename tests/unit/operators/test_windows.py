@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 FIRST, SECOND = SEED.batch_export_ids[:2]
 ORGANIZATION = SEED.organization_id
 NOBODY = "0190c0de-0000-4000-8000-0000000000ee"
+MOVED = "/api/projects/{project_id}/batch_exports/{id}"
+MOVED_PATHS = {
+    "PauseBatchExport": "/api/projects/{project_id}/batch_exports/{batch_export_id}/pause/",
+    "UnpauseBatchExport": "/api/projects/{project_id}/batch_exports/{batch_export_id}/unpause/",
+}
 PAST = "2020-01-01T00:00:00.5Z"
 HOUR = 3600
 live = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
@@ -409,6 +414,33 @@ def test_the_sweep_closes_only_abandoned_windows(sandbox: SandboxServer, airflow
         sweep()
     assert (history(sandbox, FIRST), history(sandbox, SECOND)) == (["pause", "unpause"], ["pause"])
     assert sweep() == {"windows": [], "unreadable": {}}
+
+
+@live
+@pytest.mark.parametrize("paths", [MOVED_PATHS, None], ids=["paths", "redirects"])
+@pytest.mark.parametrize("end", ["close", "sweep"])
+def test_a_window_over_moved_pause_and_resume(
+    sandbox: SandboxServer, connect: Connect, airflow: Airflow, end: str, paths: dict[str, str] | None
+) -> None:
+    """With ``paths`` of the connection, or without where the service redirects: both exports by one client."""
+    statuses = {"pause": 307, "unpause": 308}
+    for verb, status in statuses.items():
+        sandbox.move(f"{verb}_batch_export", f"{MOVED}/{verb}/", how="gone" if paths else "redirect", status=status)
+    connect(max_attempts=2, read_timeout=1, paths=paths)
+    window = opened(FIRST, SECOND, resume_fields={"backfill": True})
+    if end == "close":
+        assert window.close() == closed(FIRST, SECOND)
+    else:
+        airflow.end("run", "its run is over")
+        with pytest.raises(AirflowFailException, match=f"resumed {FIRST}, {SECOND}"):
+            sweep()
+    assert airflow.lease_keys() == []
+    assert history(sandbox, FIRST) == history(sandbox, SECOND) == ["pause", "unpause"]
+    writes = [entry for entry in sandbox.requests() if entry["method"] == "POST"]
+    moved = [entry for entry in writes if entry["path"].startswith(f"/api/projects/{SEED.project_id}/")]
+    assert [entry["body"] for entry in moved if "/unpause/" in entry["path"]] == [{"backfill": True}] * 2
+    assert len(moved) == 4
+    assert {entry["status"] for entry in writes if entry not in moved} == (set() if paths else {307, 308})
 
 
 def test_the_sweep_ignores_a_window_that_closes_meanwhile(

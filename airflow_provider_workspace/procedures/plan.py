@@ -167,7 +167,6 @@ class Change:
         record = client.send(self.operation)
         log.info("Done:%s", self.line())
         return record
-        return None
 
     def line(self) -> str:
         """Return the change as a line of a table."""

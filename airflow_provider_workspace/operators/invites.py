@@ -17,6 +17,8 @@ from airflow_provider_workspace.operators.crud import (
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.errors import WorkspaceNotFoundError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
@@ -63,12 +65,22 @@ class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
     """
     Withdraw an invite. Scopes ``organization_member:write`` and, for the check, ``organization_member:read``.
 
+    An invite that is gone may have been accepted; the log says so, and the member is not removed.
+
     :param invite_id: invite (UUID)
     """
 
     operation, list_operation = "invites.DeleteInvite", "invites.ListInvites"
     resource_kind = "invites"
     invite_id: Arg[str] = arg(kinds.ID)
+
+    def remove(self, hook: WorkspaceHook, what: str, operation: Operation[Any], **options: Any) -> bool:
+        """Withdraw the invite; say what else it may mean that there is none."""
+
+        def explain(_: WorkspaceNotFoundError) -> None:
+            self.log.warning("The %s may have been accepted: look whether its person is a member.", what)
+
+        return super().remove(hook, what, operation, explain=explain, **options)
 
 
 class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):

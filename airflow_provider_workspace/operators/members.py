@@ -191,6 +191,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
 
         try:
             apply(hook.client, plan, invite, plan_again)
+            if self.leavers is not None:
+                plan.check_known()
         except WorkspaceError:
             if file:
                 self.push_report(file, plan.to_dict(applied=True))

@@ -112,6 +112,7 @@ def plan_members(
     invited: dict[str, list[Invite]] = {}
     for invite in people.invites:
         invited.setdefault(address_key(invite.target_email or ""), []).append(invite)
+    accounts = _accounts(people.members)
     changes: list[Change | None] = [
         _plan_invite(organization_id, invite, guards, wanted.get(key), why)
         for key, of_person in invited.items()
@@ -124,13 +125,16 @@ def plan_members(
         joined.add(key)
         row = wanted.get(key)
         if row or goes(key):
-            changes.append(_plan_member(organization_id, member, row, guards, why))
+            changes.append(_plan_member(organization_id, member, row, guards, why, accounts.get(key, [])))
     new = [row for row in roster.rows if row.key not in joined and row.key not in later]
+    ended = [row for row in roster.ended if row.key not in joined]
+    hidden = _count_hidden(people)
     changes += [_later(row, "leaves later: ") for row in later.values()]
     if leaving:
-        gone = (row.invite.target_email for row in new if row.key not in invited)
-        changes += [_person("skip", email, "is neither a member nor invited") for email in gone]
+        changes += [_absent(row, LEAVING, hidden) for row in [*new, *ended] if row.key not in invited]
     else:
+        if hidden:
+            changes += [_absent(row, row.ended[-1].end.over, hidden) for row in ended if row.key not in invited]
         for row in new:
             staying = [invite for invite in invited.get(row.key, []) if not goes(row.key, invite)]
             changes.append(_plan_row(organization_id, row, staying, guards.owner_level))
@@ -172,7 +176,9 @@ def _person(
     action: Action, email: str, why: str, before: int | None = None, after: int | None = None, mark: Mark = ""
 ) -> Change:
     """Return what is not sent, about a person."""
-    return Change(action, "members", f"person {email or '-'}", _level(after), _level(before), why, mark=mark)
+    name = f"person {email or '-'}"
+    person = address_key(email.partition(" ")[0])
+    return Change(action, "members", name, _level(after), _level(before), why, mark=mark, person=person)
 
 
 def _hold(email: str, why: str, hold: str, before: int | None, after: int | None) -> Change:
@@ -181,6 +187,29 @@ def _hold(email: str, why: str, hold: str, before: int | None, after: int | None
     if None not in (before, after) and before != after:
         action = "differs"
     return _person(action, email, f"{why}, but {hold}", before, after, "kept" if action == "skip" else "")
+
+
+def _count_hidden(people: People) -> int:
+    """Return how many members and open invites do not show their address."""
+    members = sum(not (member.user and member.user.email) for member in people.members)
+    return members + sum(not invite.target_email for invite in people.invites)
+
+
+def _absent(row: Row, why: str, hidden: int) -> Change:
+    """Say that somebody who should go is in no list, which proves nothing while a list hides addresses."""
+    email = row.invite.target_email
+    if hidden:
+        return _person("unknown", email, f"{why}, but {HIDDEN}the address of {hidden} members or invites")
+    return _person("skip", email, "is neither a member nor invited")
+
+
+def _accounts(members: Iterable[Member]) -> dict[str, list[str]]:
+    """Return the users that have the same address, by its key; without addresses that only one user has."""
+    users: dict[str, list[str]] = {}
+    for member in members:
+        if member.user and member.user.email:
+            users.setdefault(address_key(member.user.email), []).append(member.user.uuid or "-")
+    return {key: uuids for key, uuids in users.items() if len(uuids) > 1}
 
 
 def _later(row: Row, what: str = "") -> Change | None:
@@ -200,7 +229,8 @@ def _plan_invite(organization_id: str, invite: Invite, guards: Guards, row: Row 
     if hold:
         return _hold(email, why, hold, invite.level, None)
     delete = DeleteInvite(organization_id=organization_id, invite_id=str(invite.id))
-    return Change("remove", "members", f"invite {email}", {}, _level(invite.level), why, delete)
+    person = address_key(email)
+    return Change("remove", "members", f"invite {email}", {}, _level(invite.level), why, delete, person=person)
 
 
 def _plan_row(organization_id: str, row: Row, invites: list[Invite], owner_level: int | None) -> Change | None:
@@ -209,7 +239,8 @@ def _plan_row(organization_id: str, row: Row, invites: list[Invite], owner_level
     if not invites:
         create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
         fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"}) | row.end.fields
-        return Change("create", "members", f"invite {email}", fields, why=str(row.end), operation=create)
+        name = f"invite {email}"
+        return Change("create", "members", name, fields, why=str(row.end), operation=create, person=row.key)
     others = {invite.level for invite in invites} - {level}
     if not others or (level is None and len(others) == 1):
         return _later(row)
@@ -223,8 +254,15 @@ def _plan_row(organization_id: str, row: Row, invites: list[Invite], owner_level
     return _person("differs", email, why, highest, level)
 
 
-def _plan_member(organization_id: str, member: Member, row: Row | None, guards: Guards, why: str) -> Change | None:
-    """Plan the change to a member, ``None`` if there is none; ``why`` is the reason to remove one without a row."""
+def _plan_member(
+    organization_id: str, member: Member, row: Row | None, guards: Guards, why: str, accounts: list[str]
+) -> Change | None:
+    """
+    Plan the change to a member; ``None`` if there is none.
+
+    :param why: the reason to remove one without a row
+    :param accounts: all users with the address, if there are several
+    """
     email, user_uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
     old, level = member.level, row.level if row else None
     # The end of the period that gave them what they have.
@@ -245,19 +283,24 @@ def _plan_member(organization_id: str, member: Member, row: Row | None, guards: 
         hold = f"it was changed since: it was {row.level}"
     elif not hold and row and not row.is_over and level is None:
         hold = "another row keeps them, and names no level"
+    elif not hold and accounts and old is not None and level is not None and level > old:
+        hold = f"{len(accounts)} users have this address ({', '.join(accounts)}): raise the right one by hand"
+    who = f"{email} (user {user_uuid})" if accounts else email
     if hold:
-        return _hold(email, why, hold, old, level)
+        return _hold(who, why, hold, old, level)
     where = dict[str, Any](organization_id=organization_id, user_uuid=user_uuid)
     if level is None:
-        return _removal(DeleteMember(**where), email, old, why)
+        return _removal(DeleteMember(**where), who, old, why)
     update = UpdateMember(**where, level=level)
     fields, until = (row.end.fields, str(row.end)) if row and not row.is_over else ({}, "")
     notes = ", ".join(filter(None, [why if end else "", until]))
-    return Change("change", "members", f"member {email}", _level(level) | fields, _level(old), notes, update)
+    after, person = _level(level) | fields, address_key(email)
+    return Change("change", "members", f"member {who}", after, _level(old), notes, update, person=person)
 
 
 def _removal(delete: DeleteMember, who: str, level: int | None, why: str) -> Change:
-    return Change("remove", "members", f"member {who}", {}, _level(level), why, delete)
+    person = address_key(who.partition(" ")[0])
+    return Change("remove", "members", f"member {who}", {}, _level(level), why, delete, person=person)
 
 
 def plan_removal(

@@ -221,9 +221,8 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
         complete="members" in wanted.complete,
         read_members=lambda: reader.members,
     )
-    # A member or an invite; the kind comes before the address. An end may come when the file is correct.
-    names = [one.name for one in plan.changes if one.action == "remove" and NOT_ON_ROSTER in one.why]
-    going = {address_key(name.partition(" ")[2]) for name in names}
+    # An end may come when the file is correct.
+    going = {one.person for one in plan.changes if one.action == "remove" and NOT_ON_ROSTER in one.why}
     mistakes: dict[tuple[str | int, ...], str] = {
         ("projects", number, "dashboards", position, "collaborators", row): (
             f"name {person.email} under members too, or not here: 'complete: [members]' would remove them"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.comparison import describe_unshown, unshown_of_record
-from airflow_provider_workspace.api.operations.invites import CreateInvite
+from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.api.outcome import Outcome, is_refused
 from airflow_provider_workspace.procedures import ensure
@@ -50,6 +50,10 @@ REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 # Statuses of changes with which nothing is left to do.
 FINISHED = ("done", "invited", "skipped")
+# Why a removal is done that found nothing: an invite may also be gone because it was accepted.
+GONE = "it was gone already"
+# What a person is who should be gone or lower, by the kind that begins the name of a change.
+MEANWHILE = {"member": "joined meanwhile", "invite": "invited meanwhile"}
 # Digests of another version approve nothing: count up when other things, or the same in another form, are digested.
 DIGEST_VERSION = "1"
 # A number, a share, or both with "or" between them.
@@ -81,6 +85,7 @@ class Change:
         as :mod:`~airflow_provider_workspace.procedures.ensure` does
     :param mark: a word for people, where that of the action does not say enough
     :param not_shown: the fields among ``after`` that the service does not show
+    :param person: key of the address of the person whom it is about, in the part ``members``; else empty
     """
 
     action: Action
@@ -94,6 +99,7 @@ class Change:
     apply: Callable[[WorkspaceClient, Any], object] | None = None
     mark: Mark = ""
     not_shown: Sequence[str] = ()
+    person: str = ""
 
     @property
     def sends(self) -> bool:
@@ -142,7 +148,7 @@ class Change:
         Apply the change, or say why it is not applied.
 
         :param memory: what the task remembers of this change across its tries
-        :return: what ``apply`` returns, or the record that a create or change returned
+        :return: what ``apply`` returns, the record that a create or change returned, or the 404 of a removal
         :raises WorkspaceInputError: if it depends on an earlier part
         """
         if self.sends and self.operation is None:
@@ -152,15 +158,15 @@ class Change:
         if self.operation is None:
             return None
         if self.action == "remove":
-            ensure.remove(client, self.name, self.operation)
-        elif self.action == "create":
+            missing: list[errors.WorkspaceNotFoundError] = []
+            ensure.remove(client, self.name, self.operation, explain=missing.append)
+            return missing[0] if missing else None
+        if self.action == "create":
             record, created = ensure.create(client, self.operation, if_exists="return", memory=memory)
             return record if created else None
-        else:
-            record = client.send(self.operation)
-            log.info("Done:%s", self.line())
-            return record
-        return None
+        record = client.send(self.operation)
+        log.info("Done:%s", self.line())
+        return record
 
     def line(self) -> str:
         """Return the change as a line of a table."""
@@ -430,6 +436,21 @@ class Plan:
             problem="too-many-removals",
         )
 
+    def check_known(self) -> None:
+        """
+        Refuse to call people gone of whom the lists do not show whether they are.
+
+        :raises WorkspaceError: naming them
+        """
+        unknown = [change for change in self.changes if change.person and change.action == "unknown"]
+        if not unknown:
+            return
+        named = "; ".join(f"{change.name}: {change.notes}" for change in unknown[:MAX_LINES])
+        raise errors.WorkspaceError(
+            f"Look by hand whether these people are gone ({len(unknown)}); all other changes were made: {named}",
+            problem="people-hidden",
+        )
+
     def check_approved(self, approved: Collection[str], cure: str) -> None:
         """
         Refuse changes that an approval does not cover.
@@ -536,7 +557,9 @@ def _send_changes(
             plan.outcomes[change] = ChangeResult("refused", str(detail or error))
             refused[change] = error
         else:
-            if change.sends and change.operation is not None:
+            if isinstance(record, errors.WorkspaceNotFoundError):
+                plan.outcomes[change] = ChangeResult("done", GONE)
+            elif change.sends and change.operation is not None:
                 plan.outcomes[change] = ChangeResult("done")
                 plan.not_shown[change] = _not_shown(change, change.operation, record)
     return refused
@@ -572,45 +595,95 @@ def _invite(plan: Plan, invite: Callable[[list[dict[str, Any]]], InvitesReport])
 
 def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
     """
-    Plan again until nothing is left of what was sent: a resource that still differs, or is still there.
+    Plan again until nothing is left of what was sent, and nobody who should be gone or lower is in the plan.
 
-    A change without an outcome met a 404: its member is gone, or the list still shows them as they were.
+    A change without an outcome met a 404: its member is gone, or the list still shows them as they were. An invite that
+    was gone may have been accepted; so the lists are read again when they show everything from before the request.
 
     :param plan: what was sent; receives the outcomes of what is left
     :raises WorkspaceNotAppliedError: if something is left after the consistency time
     """
-    left: dict[tuple[str, str], Change] = {}
-    for change in plan.changes:
-        result = plan.outcomes.get(change)
-        if change.action in PENDING and (result is None or result.status == "done"):
-            left[change.part, change.name] = change
-    if not left:
+    sent = [change for change in plan.changes if change.action in PENDING and _is_done_or_gone(plan, change)]
+    if not sent:
         return
-    operation: Any = next(iter(left.values())).operation
+    operation: Any = sent[0].operation
+    what = "each change was made, or its member is gone"
+    left: dict[Change, str] = {}
 
     def is_done() -> bool:
         nonlocal left
-        pending = [change for change in plan_again().changes if change.action in PENDING]
-        keys = {(change.part, change.name) for change in pending}
-        left = {key: change for key, change in left.items() if key in keys}
+        left = _left_of(plan, sent, plan_again())
         return not left
 
     try:
-        ensure.check_done(client, "each change was made, or its member is gone", operation, is_done)
+        ensure.check_done(client, what, operation, is_done)
+        if any(_may_be_accepted(plan, change) for change in sent):
+            log.info("An invite was gone, perhaps because it was accepted: waiting until the lists show that.")
+            for pause in _pauses(client.settings.consistency_time):
+                client.pause(pause)
+                ensure.check_done(client, what, operation, is_done)
     except errors.WorkspaceInputError as error:  # it says that nothing was sent, which is true of the second plan alone
         message = f"Run the task again: its changes were sent, but not checked. {error.why}"
         raise errors.WorkspaceNotAppliedError(
             message, operation=type(operation).__name__, outcome=Outcome.UNKNOWN.value
         ) from None
     except errors.WorkspaceNotAppliedError as error:
-        for change in left.values():
+        names: list[str] = []
+        for change, now in left.items():
             answer = "reported success" if change in plan.outcomes else "returned 404"
-            reason = f"the service {answer}, but does not show the change"
+            reason = now or f"the service {answer}, but does not show the change"
             plan.outcomes[change] = ChangeResult("refused", reason)
-        names = [f"{change.action} {change.name}" for change in left.values()]
+            names.append(f"{change.action} {change.name} ({now})" if now else f"{change.action} {change.name}")
         named = ", ".join(names[:MAX_LINES])
-        error.args = (f"Not done: {named}. {error}",)
+        if any(left.values()):
+            error.problem = "joined-meanwhile"
+            error.args = (f"Run the task again, which plans again. Not done: {named}",)
+        else:
+            error.args = (f"Not done: {named}. {error}",)
         raise
+
+
+def _pauses(seconds: float) -> list[float]:
+    """Return the pauses of so many seconds: of a minute at most, as a longer one would begin the task again."""
+    whole, rest = divmod(seconds, ensure.MAX_CHECK_SECONDS)
+    return [ensure.MAX_CHECK_SECONDS] * int(whole) + [rest]
+
+
+def _is_done_or_gone(plan: Plan, change: Change) -> bool:
+    """Return whether a change was made, or met a 404."""
+    result = plan.outcomes.get(change)
+    return result is None or result.status == "done"
+
+
+def _may_be_accepted(plan: Plan, change: Change) -> bool:
+    """Return whether a change is the withdrawal of an invite that was gone."""
+    result = plan.outcomes.get(change)
+    return isinstance(change.operation, DeleteInvite) and result is not None and result.reason == GONE
+
+
+def _left_of(plan: Plan, sent: Sequence[Change], again: Plan) -> dict[Change, str]:
+    """Return the changes that are still to be done, with what their people are now, where that is something else."""
+    pending = {(change.part, change.name) for change in again.changes if change.action in PENDING}
+    left = {change: "" for change in sent if (change.part, change.name) in pending}
+    before = {(change.action, change.name) for change in plan.changes if change.part == "members"}
+    new = [change for change in again.changes if change.person and (change.action, change.name) not in before]
+    for change in sent:
+        if change in left or not change.takes_from_person:
+            continue
+        for other in new:
+            is_unknown = other.action == "unknown" and _may_be_accepted(plan, change)
+            has_access = other.takes_from_person or other.action == "differs" or is_unknown
+            if has_access and other.person == change.person:
+                left[change] = _what_now(other)
+    return left
+
+
+def _what_now(change: Change) -> str:
+    """Return what a person is who should be gone or lower, from the change that they would need."""
+    kind = change.name.partition(" ")[0]
+    if kind in MEANWHILE:
+        return f"{MEANWHILE[kind]}: {change.name}, {change.notes}"
+    return change.notes
 
 
 def parse_limit(value: object, members: int = 0) -> LossLimit:

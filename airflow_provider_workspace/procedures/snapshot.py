@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
 
+# How many polls may reuse the members: somebody may leave and another join, and neither count nor first page tell.
+MAX_REUSES = 4
+
 R = TypeVar("R", bound="Resource")
 
 
@@ -29,6 +32,8 @@ class Snapshot:
         :func:`~airflow_provider_workspace.api.comparison.address_key`; of several invites an open one counts
     :param members: address keys of the members
     :param member_count: number of members that the service reports; ``None`` if it reports none
+    :param first_members: ids of the first page of members; ``None`` for a row that does not show it
+    :param reuses: how many polls have reused the members since all pages were read
     :param incomplete: message about a list with fewer rows than it counts, whose missing rows prove nothing; empty if
         all lists are complete
     :param consistency_time: seconds for which the lists may miss new records
@@ -40,6 +45,8 @@ class Snapshot:
     invited_at: list[str] = field(default_factory=list)
     members: set[str] = field(default_factory=set)
     member_count: int | None = None
+    first_members: tuple[str | None, ...] = ()
+    reuses: int = 0
     incomplete: str = ""
     consistency_time: float = 0.0
 
@@ -120,22 +127,25 @@ class _Reading:
         members = ops.members.ListMembers(**self._where)
         first = self._client.send(members)
         self.seen.member_count = first.count
-        if previous is not None and self._has_same_members(previous, len(first.results)):
+        self.seen.first_members = tuple(row.id for row in first.results)
+        if previous is not None and self._may_reuse_members(previous):
             self.seen.members = previous.members
+            self.seen.reuses = previous.reuses + 1
             return
         for row in self._rows(members, first):
             if row.user and row.user.email:
                 self.seen.members.add(address_key(row.user.email))
 
-    def _has_same_members(self, previous: Snapshot, rows: int) -> bool:
+    def _may_reuse_members(self, previous: Snapshot) -> bool:
         """
-        Return whether the members of an earlier snapshot are still valid, so that one page is enough to know.
+        Return whether the members of an earlier snapshot may still be valid, so that one page is enough for this poll.
 
-        A person joins by accepting an invite, which then disappears, or in another way that adds a member.
-
-        :param rows: how many members the first page has
+        A person joins by accepting an invite, which then disappears, or in another way that adds a member. Who joins
+        when somebody else leaves changes no count; so all pages are read again after a few polls.
         """
-        count = self.seen.member_count
-        if previous.incomplete or count is None or count <= rows:
+        now, count = self.seen, self.seen.member_count
+        if previous.incomplete or count is None or count <= len(now.first_members):
             return False
-        return previous.member_count == count and previous.open_invites() <= self.seen.open_invites()
+        if previous.reuses >= MAX_REUSES or previous.first_members != now.first_members:
+            return False
+        return previous.member_count == count and previous.open_invites() <= now.open_invites()

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceNotAppliedError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator, WorkspaceUpdateMemberOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.audit import effects, writes
+from tests.audit import effects, say, writes
 from tests.interruptions import Interruptions
 from tests.task_instance import TaskInstance
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Connect
+    from tests.conftest import Clock, Connect
 
 pytestmark = pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
 
@@ -306,6 +306,117 @@ def test_a_member_who_leaves_meanwhile_is_no_error(sandbox: SandboxServer, monke
     assert [change["name"] for change in sync(dry_run=True)["changes"] if change["action"] == "create"] == [
         "invite Mina.Member@example.com"
     ]
+
+
+LIV = "liv.invited@example.com"
+LIV_GOES: list[dict[str, Any]] = [
+    {"roster": None, "leavers": [LIV]},
+    {"roster": EVERYBODY[:-1]},
+    {"roster": [{"email": LIV, "until": "2020-12-31"}, *EVERYBODY[:-1]]},
+    {"roster": [{"email": LIV, "level": 8, "until": "2020-12-31", "then": "member"}, *EVERYBODY[:-1]]},
+]
+
+
+@pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("lists", ["show it", "are late", "show an owner"])
+@pytest.mark.parametrize("arguments", LIV_GOES)
+def test_an_invite_that_is_accepted_before_its_removal_is_never_green(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: dict[str, Any], lists: str
+) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    (of_liv,) = [one for one in WorkspaceHook().list_invites() if one.target_email == LIV]
+    WorkspaceHook().delete_invite(invite_id=str(of_liv.id))
+    of_liv = WorkspaceHook().create_invite(target_email=LIV, level=15 if lists == "show an owner" else 8)
+    members = [one.to_dict() for one in WorkspaceHook().list_members()]
+
+    def accept() -> None:
+        sandbox.accept_invite(str(of_liv.id))
+        if lists == "are late":
+            say(sandbox, "list_members", *members, times=2)
+
+    Interruptions(monkeypatch).before("DELETE", accept)
+    report = tmp_path / "report.json"
+    now = "but an owner" if lists == "show an owner" else f"joined meanwhile: member {LIV}, level: 8"
+    with pytest.raises(WorkspaceNotAppliedError, match=rf"^\[joined-meanwhile\] .*{LIV} \(.*{now}") as failed:
+        sync(**arguments, report_path=str(report))
+    assert not failed.value.permanent
+    (row,) = [row for row in json.loads(report.read_text())["changes"] if row["name"] == f"invite {LIV}"]
+    assert (row["status"], now in row["reason"]) == ("refused", True)
+    if lists != "show an owner":
+        sync(**arguments)
+        assert {one.user and one.user.email: one.level for one in WorkspaceHook().list_members()}.get(LIV, 1) == 1
+
+
+def test_an_invite_that_somebody_else_withdraws_is_no_error(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, clock: Clock, connect: Connect
+) -> None:
+    connect(consistency_time=40)
+    withdraw = partial(WorkspaceHook().delete_invite, invite_id=SEED.invite_id)
+    Interruptions(monkeypatch).before("DELETE", withdraw)
+    (row,) = sync(None, leavers=[LIV])["changes"]
+    assert (row["status"], row["reason"]) == ("done", "it was gone already")
+    assert clock.waited == [40]
+    assert effects(sandbox) == ["delete_invite"]
+
+
+def twins() -> list[dict[str, Any]]:
+    """Let two members have the address of the first."""
+    members = [one.to_dict() for one in WorkspaceHook().list_members()]
+    for one in members:
+        if one["user"]["uuid"] in (SEED.member_uuid, SEED.absent_uuid):
+            one["user"]["email"] = "twin@example.com"
+    return members
+
+
+def test_two_users_with_one_address_are_both_shown_and_never_raised(sandbox: SandboxServer, clock: Clock) -> None:  # noqa: ARG001
+    members = twins()
+    say(sandbox, "list_members", *members)
+    roster = ["adam.admin@example.com", "grace.analyst@example.com", LIV]
+    raised = sync([*roster, {"email": "Twin@example.com", "level": 8}])
+    assert done(raised) == {"differs": 3}
+    both = [SEED.member_uuid, SEED.absent_uuid]
+    for uuid in both:
+        assert f"person twin@example.com (user {uuid})" in raised["table"]
+    assert "2 users have this address" in raised["table"]
+    assert effects(sandbox) == []
+    sandbox.clear_faults()
+    for arguments in ({"roster": None, "leavers": ["twin@example.com"]}, {"roster": roster}):
+        say(sandbox, "list_members", *members)
+        plan = sync(**arguments, dry_run=True)
+        removed = [row["name"] for row in plan["changes"] if row["action"] == "remove"]
+        assert sorted(removed) == sorted(f"member twin@example.com (user {uuid})" for uuid in both)
+        sandbox.clear_faults()
+    say(sandbox, "list_members", *members, times=1)
+    sync(None, leavers=["twin@example.com"])
+    assert sorted(effect["target"] for effect in sandbox.effects()) == sorted(both)
+
+
+@pytest.mark.parametrize("leaver", ["gone@example.com", {"email": "gone@example.com", "until": "2020-12-31"}])
+def test_a_leaver_who_is_in_no_list_is_a_line_and_fails_if_a_list_hides_addresses(
+    sandbox: SandboxServer, leaver: Any
+) -> None:
+    plan = sync(None, leavers=[leaver])
+    assert done(plan) == {"skip": 1}
+    assert "person gone@example.com" in plan["table"]
+    assert "is neither a member nor invited" in plan["table"]
+    members = [one.to_dict() for one in WorkspaceHook().list_members()]
+    members[-1]["user"]["email"] = None
+    say(sandbox, "list_members", *members)
+    hidden = "the service does not show the address of 1 members or invites"
+    planned = sync(None, leavers=[leaver], dry_run=True)
+    assert (planned["differences"], hidden in planned["table"]) == (1, True)
+    with pytest.raises(AirflowFailException, match=rf"^\[people-hidden\] .*: person gone@example.com: .*{hidden}"):
+        sync(None, leavers=[leaver, LIV])
+    assert effects(sandbox) == ["delete_invite"]
+
+
+def test_an_ended_row_of_nobody_is_unknown_if_a_list_hides_addresses(sandbox: SandboxServer) -> None:
+    roster = [*EVERYBODY, dict(ROSTER[0]), dict(ROSTER[1]), {"email": "gone@example.com", "until": "2020-12-31"}]
+    assert "gone@example.com" not in sync(roster, dry_run=True)["table"]
+    members = [one.to_dict() for one in WorkspaceHook().list_members()]
+    members[-1]["user"]["email"] = None
+    say(sandbox, "list_members", *members)
+    assert "person gone@example.com" in sync(roster, dry_run=True, max_removals=None)["table"]
 
 
 def test_invites_of_a_sync_are_a_campaign_on_the_status_page(sandbox: SandboxServer) -> None:

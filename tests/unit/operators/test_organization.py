@@ -443,6 +443,21 @@ def test_a_part_that_was_not_applied_fails(sandbox: SandboxServer, run: Run) -> 
     assert run.plan()["pending"] == 0
 
 
+@pytest.mark.parametrize("ends", [{}, {"until": "2020-12-31"}])
+def test_an_invite_that_is_accepted_before_its_removal_fails(
+    sandbox: SandboxServer, run: Run, monkeypatch: pytest.MonkeyPatch, ends: dict[str, str]
+) -> None:
+    people = [str(one.user and one.user.email) for one in WorkspaceHook().list_members()]
+    run.file = {"members": {"people": people}, "complete": ["members"]}
+    if ends:
+        run.file = {"members": {"people": [*people, {"email": "liv.invited@example.com", **ends}]}}
+    Interruptions(monkeypatch).before("DELETE", lambda: sandbox.accept_invite(SEED.invite_id))
+    with pytest.raises(WorkspaceNotAppliedError, match=r"Not done: remove invite liv.* .joined meanwhile: member liv"):
+        run.apply("members")
+    assert run.apply("members")["members"]["counts"]["remove"] == 1
+    assert effects(sandbox)[-1] == "delete_member"
+
+
 @pytest.mark.parametrize("scheme", ["", "file://"])
 @pytest.mark.parametrize("text", ["projects:\n- name: '{{ name }}'", "projects:\n- name: '{% raw %}{{ name }}'"])
 def test_a_file_is_data_unless_the_dag_says_that_it_is_a_template(

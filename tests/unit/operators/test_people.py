@@ -8,7 +8,7 @@ import pytest
 
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotFoundError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators import dashboards, members, organization
+from airflow_provider_workspace.operators import dashboards, invites, members, organization
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, say
@@ -96,6 +96,21 @@ def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(sandbox
     with pytest.raises(AirflowFailException, match="Check user_email"):
         run(members.WorkspaceDeleteMemberOperator, user_email=MEMBER)
     assert effects(sandbox) == ["delete_member"]
+
+
+def test_a_withdrawn_invite_that_is_gone_may_have_been_accepted(
+    sandbox: SandboxServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    delete = invites.WorkspaceDeleteInviteOperator
+    sandbox.accept_invite(SEED.invite_id)
+    assert run(delete, invite_id=SEED.invite_id)["deleted"] is False
+    assert (
+        f"The invite {SEED.invite_id} may have been accepted: look whether its person is a member"
+        in capsys.readouterr().out
+    )
+    other = WorkspaceHook().create_invite(target_email="ada@example.com")
+    assert run(delete, invite_id=str(other.id))["deleted"] is True
+    assert "accepted" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("given", ["mina.member@example.com", "17"])

@@ -234,6 +234,32 @@ def test_members_are_read_again_only_if_they_can_have_changed(sandbox: SandboxSe
         seen = reads(sandbox)[1][1]
 
 
+@pytest.mark.parametrize("stays", ["the first page", "no page"])
+def test_who_joins_without_an_invite_when_somebody_leaves_is_found(
+    sandbox: SandboxServer, connect: Connect, stays: str
+) -> None:
+    """The count of members is as before."""
+    connect(page_size=2)
+    sensor = WorkspaceMembersJoinedSensor(task_id="wait", emails=[ADA])
+    members = [one.to_dict() for one in WorkspaceHook().list_members()]
+    assert not sensor.poke({}).is_done
+    seen = reads(sandbox)[1][1]
+    members[-1 if stays == "the first page" else 0] = {"id": "new", "user": {"uuid": SEED.absent_uuid, "email": ADA}}
+    pages = [members[number : number + 2] for number in (0, 2, 4)]
+    polls = 0
+    while polls < 6:
+        polls += 1
+        sandbox.clear_faults()
+        for number, rows in enumerate(pages):
+            more = f"{sandbox.url}/api/organizations/{SEED.organization_id}/members/?limit=2&offset={2 * number + 2}"
+            body = {"count": 5, "next": more if number < 2 else None, "results": rows}
+            sandbox.inject("say", "list_members", body=body, times=1, after=number)
+        if sensor.poke({}).is_done:
+            break
+    assert polls == (5 if stays == "the first page" else 1)
+    assert reads(sandbox)[1][1] - seen == polls + 2
+
+
 def test_of_several_invites_an_open_one_counts(sandbox: SandboxServer, connect: Connect) -> None:
     connect(page_size=2)
     rows = [{"id": str(number), "target_email": "Ada@example.com", "is_expired": number != 1} for number in range(3)]

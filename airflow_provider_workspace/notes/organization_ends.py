@@ -338,7 +338,9 @@ class OrganizationEnds:
             people = self._read()
             again = Plan()
             for person in sent:
-                again.changes += plan_end(people, person.person, rows_of(person.noted), run.guards, run.now).changes
+                # A grant that began meanwhile may have raised them again.
+                rows = rows_of([*person.over, *self.registry.active(person.last)])
+                again.changes += plan_end(people, person.person, rows, run.guards, run.now).changes
             return again
 
         try:

@@ -44,6 +44,7 @@ PROBLEM_AT = ""
 PROBLEMS = frozenset(
     [
         "access-not-ended",
+        "access-not-proven",
         "another-dashboard",
         "answer-refused",
         "api-key-refused",
@@ -58,6 +59,7 @@ PROBLEMS = frozenset(
         "file-exists",
         "file-forbidden",
         "file-missing",
+        "grant-changed",
         "grant-unreadable",
         "invites-incomplete",
         "joined-meanwhile",

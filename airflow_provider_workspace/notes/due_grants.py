@@ -19,15 +19,17 @@ class OverdueGrants:
     Grants that are over.
 
     :param protected: rows or addresses of people who are never removed or lowered
+    :param writer: what no other run is known by; by default a new one
     """
 
     registry: GrantRegistry
     protected: Collection[Any] = ()
     kind: str = "grants"
+    writer: str = ""
 
     def end_due(self, *, dry_run: bool) -> Ended:
         """End them; a dry run reports what would be left, and that is no error."""
-        result = end_grants(self.registry, self.protected, dry_run=dry_run)
+        result = end_grants(self.registry, self.protected, dry_run=dry_run, writer=self.writer)
         verb = "Would end" if dry_run else "Ended"
         lines = [f"{verb}: {end.user_email}: {end.done}" for end in result.ended]
         if dry_run:

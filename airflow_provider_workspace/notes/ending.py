@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.notes.grants import GrantRegistry
 from airflow_provider_workspace.notes.note import utc_now
-from airflow_provider_workspace.notes.organization_ends import OrganizationEnds, PersonEnd
+from airflow_provider_workspace.notes.organization_ends import OrganizationEnds, PersonEnd, SweepRun
 from airflow_provider_workspace.notes.services import NoteServices
 from airflow_provider_workspace.notes.store import LockedStore
 from airflow_provider_workspace.procedures.members import Guards
 from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.notes.grants import Grant
 
 log = logging.getLogger(__name__)
@@ -80,12 +84,15 @@ class GrantsEnded:
         }
 
 
-def end_grants(registry: GrantRegistry, protected: Collection[Any] = (), *, dry_run: bool = False) -> GrantsEnded:
+def end_grants(
+    registry: GrantRegistry, protected: Collection[Any] = (), *, dry_run: bool = False, writer: str = ""
+) -> GrantsEnded:
     """
     End the grants that are over; what goes wrong with one person or organization stops no other.
 
     :param protected: rows or addresses of people who are never removed or lowered
     :param dry_run: whether to send nothing, and say what would be done
+    :param writer: what no other run is known by; by default a new one
     """
     guards = Guards.read(protected, None)
     now = utc_now()
@@ -93,17 +100,27 @@ def end_grants(registry: GrantRegistry, protected: Collection[Any] = (), *, dry_
     grants = registry.all()
     over = [grant for grant in grants if grant.is_over(now)]
     people = _people_of(over)
+    run = SweepRun(registry, guards, now, writer or uuid4().hex, grants)
     with NoteServices() as services:
         organizations: dict[tuple[str, str, str], OrganizationEnds] = {}
+
+        def organization_of(grant: Grant) -> OrganizationEnds:
+            otherwise = f"or take the access away by hand and delete the Variable '{grant.key}'"
+            client = services.hook_of(grant, otherwise).client
+            place = (grant.service, grant.workspace_conn_id, grant.organization_id)
+            if place not in organizations:
+                organizations[place] = OrganizationEnds(run, client, grant.organization_id)
+            return organizations[place]
+
         for person in people:
-            last = person.last
-            otherwise = f"or take the access away by hand and delete the Variable '{last.key}'"
             with person.guarded():
-                client = services.hook_of(last, otherwise).client
-                place = (last.service, last.workspace_conn_id, last.organization_id)
-                if place not in organizations:
-                    organizations[place] = OrganizationEnds(registry, client, last.organization_id, guards, now)
-                organizations[place].people.append(person)
+                organization_of(person.last).people.append(person)
+        unknown = [grant for grant in grants if not grant.is_over(now) and grant.user_uuid is None]
+        if not dry_run:
+            for grant in unknown:
+                with _warned(f"{grant.user_email}: the user is not looked up"):
+                    organization_of(grant).unknown.append(grant)
+        _check_before_writes(list(organizations.values()))
         _run_side_by_side(list(organizations.values()), dry_run=dry_run)
     ended: list[GrantEnd] = []
     left: list[GrantEnd] = []
@@ -120,12 +137,41 @@ def end_grants(registry: GrantRegistry, protected: Collection[Any] = (), *, dry_
     return GrantsEnded(tuple(ended), tuple(left), len(grants) - len(over), error)
 
 
+@contextmanager
+def _warned(what: str) -> Iterator[None]:
+    """Log an error of a grant that is not over: if it stays, its end fails."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is, grants are ended
+        log.warning("%s: %s", what, error)
+
+
 def _people_of(grants: list[Grant]) -> list[PersonEnd]:
-    """Return the people of grants that are over."""
-    people: dict[str, PersonEnd] = {}
+    """Return the people of grants that are over; two users who had one address are two people."""
+    users: dict[str, str] = {}
     for grant in grants:
-        people.setdefault(grant.person, PersonEnd()).over.append(grant)
+        if grant.user_uuid:
+            users.setdefault(grant.person, grant.user_uuid)
+    people: dict[tuple[str, str | None], PersonEnd] = {}
+    for grant in grants:
+        user_uuid = grant.user_uuid or users.get(grant.person)
+        people.setdefault((grant.person, user_uuid), PersonEnd()).over.append(grant)
     return list(people.values())
+
+
+def _check_before_writes(organizations: list[OrganizationEnds]) -> None:
+    """Let each organization check its notes before each of its writes; several may share a client."""
+
+    def before_write_of(client: WorkspaceClient) -> None:
+        checks = {one.organization_id: one.before_write for one in organizations if one.client is client}
+
+        def before_write(operation: Operation[Any], _why: str) -> None:
+            checks[getattr(operation, "organization_id")]()  # noqa: B009 - all that is sent here has one
+
+        client.before_write = before_write
+
+    for organization in organizations:
+        before_write_of(organization.client)
 
 
 def _run_side_by_side(organizations: list[OrganizationEnds], *, dry_run: bool) -> None:

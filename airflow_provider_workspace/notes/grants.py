@@ -15,13 +15,17 @@ from typing import Any
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
-from airflow_provider_workspace.notes.note import EndingNote, Text, digest, utc_now
+from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest, utc_now
 from airflow_provider_workspace.notes.registry import NoteRegistry
 from airflow_provider_workspace.notes.store import NoteStore, VariableStore
 from airflow_provider_workspace.procedures.ends import REMOVED
+from airflow_provider_workspace.procedures.grants import Person
 from airflow_provider_workspace.version_compat import COMMAND, lists_variables, variable_keys
 
 log = logging.getLogger(__name__)
+
+# What a note learns after it was written; the other fields say what was agreed.
+LEARNED = {"user_uuid", "invite_id", "given_at", "writer"}
 
 GRANT_PREFIX = "workspace_grant."
 # What an earlier release wrote before Airflow 3.3: the keys of the grants.
@@ -39,6 +43,10 @@ class Grant(EndingNote):
     :param then: the level after the end; ``None`` if the person is removed
     :param requested_by: who started the Dag run; empty if nobody did, or it is not known
     :param approved_by: who approved it; empty if nobody was asked
+    :param user_uuid: the user of the person; ``None`` as long as no list has shown it
+    :param invite_id: the invite of the person; ``None`` if there was none, or no list has shown it
+    :param given_at: when the service confirmed that it was given; ``None`` before
+    :param writer: the try that may act on it; ``None`` in notes of earlier releases
     """
 
     task_id: Text
@@ -48,6 +56,10 @@ class Grant(EndingNote):
     reason: Text
     requested_by: str = ""
     approved_by: str = ""
+    user_uuid: Text | None = None
+    invite_id: Text | None = None
+    given_at: Time | None = None
+    writer: Text | None = None
 
     @property
     def person(self) -> str:
@@ -58,6 +70,11 @@ class Grant(EndingNote):
     def key(self) -> str:
         """The key of its Variable: a retry finds its own."""
         return self.person + digest(self.dag_id, self.run_id, self.task_id, str(self.map_index))
+
+    @property
+    def terms(self) -> dict[str, object]:
+        """What was agreed, without what the note has learned."""
+        return self.model_dump(mode="json", exclude=LEARNED)
 
     @property
     def row(self) -> dict[str, Any]:
@@ -98,6 +115,39 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
         now = utc_now()
         return [other for other in self.of_person(grant) if not other.is_over(now)]
 
+    def take(self, grant: Grant, writer: str) -> Grant:
+        """
+        Note which try acts on a grant from now on: no other one sends anything for it.
+
+        :raises WorkspaceError: if it is not what was read any more
+        """
+        return self.change(grant, writer=writer)
+
+    def check(self, grant: Grant, *, is_over: bool, is_own: bool = True) -> Grant:
+        """
+        Return a note as it is now, if its grant may still be acted on.
+
+        :param is_over: whether its end must have passed, or must not
+        :param is_own: whether this try must be the one that acts on it
+        :raises WorkspaceError: which says what happened to it
+        """
+        noted = self.read(grant.key)
+        if noted is None:
+            why = "was deleted or made unreadable"
+        elif is_own and noted.writer != grant.writer:
+            why = "was taken over by another try or sweep"
+        elif noted.terms != grant.terms:
+            why = f"was changed, and now says level {noted.level} until {noted.row['until']}"
+        elif noted.is_over(utc_now()) and not is_over:
+            why = f"is over since {noted.row['until']}"
+        elif is_over and not noted.is_over(utc_now()):
+            why = f"is not over before {noted.row['until']}"
+        else:
+            return noted
+        msg = f"Check what {grant.user_email} has, then run this again: the grant {why}. Nothing more was sent"
+        msg = f"{msg}. Variable '{grant.key}'"
+        raise WorkspaceError(msg, permanent=is_own and not is_over, problem="grant-changed")
+
 
 def rows_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
     """Return grants of one person as rows of a roster; of those that end together, the one with the highest level."""
@@ -105,6 +155,19 @@ def rows_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
     for grant in sorted(grants, key=attrgetter("level")):
         highest_by_end[int(grant.until)] = grant
     return [grant.row for grant in highest_by_end.values()]
+
+
+def person_of(grants: Iterable[Grant]) -> Person:
+    """Return the person of some grants of one person, from all that their notes have learned."""
+    noted = list(grants)
+    user_uuids = [grant.user_uuid for grant in noted if grant.user_uuid]
+    invite_ids = [grant.invite_id for grant in noted if grant.invite_id]
+    return Person(
+        email=noted[0].user_email,
+        since=min(grant.since for grant in noted),
+        user_uuid=user_uuids[-1] if user_uuids else None,
+        invite_ids=frozenset(invite_ids),
+    )
 
 
 def raise_if_unsupported() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.notes.grants import rows_of
+from airflow_provider_workspace.notes.grants import person_of, rows_of
 from airflow_provider_workspace.notes.note import utc_now
-from airflow_provider_workspace.procedures.grants import OrganizationPeople, give, plan_end
+from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look_until
+from airflow_provider_workspace.procedures.grants import Giving, OrganizationPeople, give, plan_end
 from airflow_provider_workspace.procedures.invites import invite_all
 from airflow_provider_workspace.procedures.members import check_owner_stays
 from airflow_provider_workspace.procedures.plan import Plan, apply, check_applied
@@ -22,9 +25,15 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
+    from airflow_provider_workspace.procedures.grants import Person
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.members import Guards
     from airflow_provider_workspace.procedures.plan import Change
+
+log = logging.getLogger(__name__)
+
+# How often somebody is followed from an invite that was withdrawn to the member who accepted it.
+MAX_ROUNDS = 3
 
 
 @dataclass
@@ -34,7 +43,9 @@ class PersonEnd:
 
     :param over: the grants that are over, the one that ended last last
     :param noted: all grants of the person, as they were when it was planned
-    :param plan: what the end takes
+    :param plan: what the end takes now
+    :param sent: what it took before, such as an invite that was accepted meanwhile
+    :param is_absent: whether the lists that were read first showed neither a member nor an invite
     :param done: what was done; empty before the notes are deleted
     :param error: why the grants are left
     """
@@ -42,6 +53,8 @@ class PersonEnd:
     over: list[Grant] = field(default_factory=list["Grant"])
     noted: list[Grant] = field(default_factory=list["Grant"])
     plan: Plan = field(default_factory=Plan)
+    sent: list[Change] = field(default_factory=list["Change"])
+    is_absent: bool = False
     done: str = ""
     error: Exception | None = None
 
@@ -49,6 +62,16 @@ class PersonEnd:
     def last(self) -> Grant:
         """The grant that ended last."""
         return self.over[-1]
+
+    @property
+    def person(self) -> Person:
+        """Who it is, from all that the notes have learned."""
+        return person_of([*self.over, *self.noted])
+
+    @property
+    def withdraws_invite(self) -> bool:
+        """Whether the end takes an invite, which may be accepted at the same time."""
+        return any(isinstance(change.operation, DeleteInvite) for change in self.taken)
 
     @property
     def is_settled(self) -> bool:
@@ -68,7 +91,8 @@ class PersonEnd:
     @property
     def description(self) -> str:
         """What is done, for people."""
-        return "; ".join(f"{change.name}: {change.notes}" for change in self.taken) or "they did not have it any more"
+        changes = [*self.sent, *self.taken]
+        return "; ".join(f"{change.name}: {change.notes}" for change in changes) or "they did not have it any more"
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -94,22 +118,48 @@ class PersonEnd:
         raise WorkspaceError(f"{msg}: {named}")
 
 
+@dataclass(frozen=True)
+class SweepRun:
+    """
+    One run that ends grants.
+
+    :param guards: whom it leaves alone
+    :param now: decides which ends are over
+    :param writer: what no other run is known by
+    :param noted: all grants that it has found
+    """
+
+    registry: GrantRegistry
+    guards: Guards
+    now: datetime
+    writer: str
+    noted: list[Grant]
+
+
 @dataclass
 class OrganizationEnds:
     """
     The ends in one organization, over one connection.
 
-    :param now: decides which ends are over
+    :param people: the people whose grants are over
+    :param unknown: the grants that are not over, and whose user is not known
     :param interruption: what stopped it, such as the end of its process; raised again by the caller
+    :param check_notes: reads the notes again for which the next write is sent
     """
 
-    registry: GrantRegistry
+    run_of_sweep: SweepRun
     client: WorkspaceClient
     organization_id: str
-    guards: Guards
-    now: datetime
     people: list[PersonEnd] = field(default_factory=list[PersonEnd])
+    unknown: list[Grant] = field(default_factory=list["Grant"])
     interruption: BaseException | None = None
+    stopped: Event | None = None
+    check_notes: Callable[[], None] = lambda: None
+
+    @property
+    def registry(self) -> GrantRegistry:
+        """The notes."""
+        return self.run_of_sweep.registry
 
     @property
     def place(self) -> str:
@@ -134,20 +184,32 @@ class OrganizationEnds:
         """Return the people about whom something is left to do."""
         return [person for person in self.people if not person.is_settled]
 
-    def _run(self, stopped: Event, *, dry_run: bool) -> None:
-        def raise_if_stopped(*_: object) -> None:
-            if stopped.is_set():
-                raise WorkspaceError("The time for this organization is over. Nothing more was sent", permanent=False)
+    def raise_if_stopped(self) -> None:
+        """Refuse to go on after the time for the organization."""
+        if self.stopped is not None and self.stopped.is_set():
+            raise WorkspaceError("The time for this organization is over. Nothing more was sent", permanent=False)
 
-        self.client.before_write = raise_if_stopped
+    def before_write(self) -> None:
+        """
+        Check that what is about to be sent is still wanted.
+
+        :raises WorkspaceError: which says what happened to a note
+        """
+        self.raise_if_stopped()
+        self.check_notes()
+
+    def _run(self, stopped: Event, *, dry_run: bool) -> None:
+        self.stopped = stopped
         people = self._read()
+        self._learn(people)
         for person in self.people:
             with person.guarded():
-                self._plan(person, people)
+                self._plan(person, people, dry_run=dry_run)
                 if not dry_run and not person.is_settled:
-                    apply(self.client, person.plan, self._invite, _checked_later)
+                    self._send(person)
         if not dry_run:
             self._check()
+            self._follow_invites()
         for person in self.unsettled():
             with person.guarded():
                 person.raise_if_kept()
@@ -155,7 +217,7 @@ class OrganizationEnds:
             self._give_back()
         for person in self.unsettled():
             with person.guarded():
-                raise_if_stopped()
+                self.raise_if_stopped()
                 if not dry_run:
                     self._delete_notes(person)
                 person.done = person.description
@@ -163,24 +225,109 @@ class OrganizationEnds:
     def _read(self) -> OrganizationPeople:
         return OrganizationPeople.read(self.client, self.organization_id)
 
+    def _learn(self, people: OrganizationPeople) -> None:
+        """Note the users of grants that are not over; those who were invited may have joined."""
+        for grant in self.unknown:
+            user_uuid = people.user_uuid_at(grant.user_email)
+            if user_uuid is None:
+                continue
+            try:
+                self.registry.change(grant, user_uuid=user_uuid)
+            except WorkspaceError as error:
+                log.warning("%s: the user is noted by the next run: %s", grant.user_email, error)
+
     def _invite(self, rows: list[dict[str, Any]]) -> InvitesReport:
         clocks: dict[str, Any] = {"clock": time.time, "monotonic": time.monotonic}
         return invite_all(self.client, rows, organization_id=self.organization_id, **clocks)
 
-    def _plan(self, person: PersonEnd, people: OrganizationPeople) -> None:
-        """Plan the end of a person from the notes as they are now."""
-        person.noted = self.registry.of_person(person.last)
-        if person.last not in person.noted:
+    def _plan(self, person: PersonEnd, people: OrganizationPeople, *, dry_run: bool) -> None:
+        """Plan the end of a person from the notes as they are now, and note that this run ends them."""
+        run = self.run_of_sweep
+        noted = {grant.key: grant for grant in self.registry.of_person(person.last)}
+        read_before = {grant.key: grant.terms for grant in person.over}
+        over = [grant for key, grant in noted.items() if read_before.get(key) == grant.terms]
+        if person.last.key not in [grant.key for grant in over]:
             person.done = "it was ended or changed meanwhile"
             return
-        plan = plan_end(people, rows_of(person.noted), self.guards, self.now)
+        if not dry_run:
+            for grant in over:
+                noted[grant.key] = self.registry.take(grant, run.writer)
+        person.over = [noted[grant.key] for grant in person.over if grant.key in noted]
+        user_uuid = person_of(person.over).user_uuid
+        person.noted = [grant for grant in noted.values() if user_uuid in (None, grant.user_uuid or user_uuid)]
+        person.plan = self._plan_from(person, people)
+        person.is_absent = not people.holds(person.person)
+        if person.is_absent:
+            people.raise_unless_gone(person.person, self._known_users())
+
+    def _plan_from(self, person: PersonEnd, people: OrganizationPeople) -> Plan:
+        run = self.run_of_sweep
+        plan = plan_end(people, person.person, rows_of(person.noted), run.guards, run.now)
         # The lists still show the people before as they were.
         made = [change for other in self.people for change in other.taken if not _is_refused(other.plan, change)]
         check_owner_stays(people.members, [*made, *plan.changes])
-        person.plan = plan
+        return plan
+
+    def _known_users(self) -> set[str]:
+        """Return the users of all notes."""
+        return {grant.user_uuid for grant in self.run_of_sweep.noted if grant.user_uuid}
+
+    def _send(self, person: PersonEnd) -> None:
+        """Send what the end takes, while the notes say the same."""
+
+        def check_notes() -> None:
+            for grant in person.over:
+                self.registry.check(grant, is_over=True)
+
+        self.check_notes = check_notes
+        apply(self.client, person.plan, self._invite, _checked_later)
+
+    def _follow_invites(self) -> None:
+        """Read the lists until nobody can have accepted an invite that is gone; who has is lowered or removed."""
+        for _ in range(MAX_ROUNDS):
+            waiting = [person for person in self.unsettled() if person.withdraws_invite or self._may_appear(person)]
+            joined = self._wait_for(waiting)
+            if not joined:
+                return
+            for person in joined:
+                with person.guarded():
+                    self._send(person)
+            self._check()
+
+    def _may_appear(self, person: PersonEnd) -> bool:
+        """Return whether lists may lag behind somebody whom they do not show."""
+        ended = self.run_of_sweep.now.timestamp() - person.last.until
+        return person.is_absent and not person.sent and ended < self.client.settings.consistency_time
+
+    def _wait_for(self, waiting: list[PersonEnd]) -> list[PersonEnd]:
+        """Return those of the people who appear in the lists before these must be true."""
+        if not waiting:
+            return []
+        readings: list[OrganizationPeople] = []
+
+        def look() -> bool:
+            people = self._read()
+            readings.append(people)
+            return all(people.holds(person.person) for person in waiting)
+
+        look_until(self.client, look, min(self.client.settings.consistency_time, MAX_CHECK_SECONDS))
+        people = readings[-1]
+        joined: list[PersonEnd] = []
+        for person in waiting:
+            with person.guarded():
+                if not people.holds(person.person):
+                    people.raise_unless_gone(person.person, self._known_users())
+                    continue
+                taken = person.taken
+                person.plan = Plan()
+                person.sent += taken
+                person.plan = self._plan_from(person, people)
+                joined.append(person)
+        return joined
 
     def _check(self) -> None:
         """Read the lists until they show what was sent."""
+        run = self.run_of_sweep
         sent = [person for person in self.unsettled() if person.taken]
         together = Plan()
         for person in sent:
@@ -191,7 +338,9 @@ class OrganizationEnds:
             people = self._read()
             again = Plan()
             for person in sent:
-                again.changes += plan_end(people, rows_of(person.noted), self.guards, self.now).changes
+                # A grant that began meanwhile may have raised them again.
+                rows = rows_of([*person.over, *self.registry.active(person.last)])
+                again.changes += plan_end(people, person.person, rows, run.guards, run.now).changes
             return again
 
         try:
@@ -203,21 +352,38 @@ class OrganizationEnds:
     def _give_back(self) -> None:
         """Give again what was noted meanwhile, which may have been taken with the rest."""
         returning: list[PersonEnd] = []
-        rows: list[dict[str, Any]] = []
         for person in self.unsettled():
             with person.guarded():
                 active = self.registry.active(person.last)
                 is_new = any(grant not in person.noted for grant in active)
-                if active and (person.taken or is_new):
+                if active and (person.sent or person.taken or is_new):
                     returning.append(person)
-                    rows += rows_of(active)
         if not returning:
             return
+        noted: list[Grant] = []
+
+        def read_giving() -> Giving:
+            nonlocal noted
+            active = [self.registry.active(person.last) for person in returning]
+            noted = [grant for grants in active for grant in grants]
+            rows = [row for grants in active for row in rows_of(grants)]
+            return Giving(rows, [person_of(grants) for grants in active if grants])
+
+        def check_notes() -> None:
+            for grant in noted:
+                self.registry.check(grant, is_over=False, is_own=False)
+
+        self.check_notes = check_notes
         try:
-            give(self.client, self.organization_id, rows, utc_now(), self._invite)
+            given = give(self.client, self.organization_id, read_giving, utc_now, self._invite)
         except WorkspaceError as error:
             for person in returning:
                 person.error = error
+            return
+        if given.people is None:
+            msg = "Run this again: what other grants give was not given again, or not shown"
+            for person in returning:
+                person.error = WorkspaceError(msg, permanent=False)
 
     def _delete_notes(self, person: PersonEnd) -> None:
         for grant in person.over:

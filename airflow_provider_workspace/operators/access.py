@@ -6,6 +6,7 @@ import time
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
@@ -13,14 +14,14 @@ from airflow_provider_workspace.operators.arguments import Arg, arg
 from airflow_provider_workspace.operators.base import OfOrganization
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
     from airflow_provider_workspace.notes.task_state import TaskState
+    from airflow_provider_workspace.procedures.grants import GrantPlan, OrganizationPeople
 
 # Key in the task state: the grant was noted, and a retry after its end gives nothing again.
 NOTED = "airflow_provider_workspace_granted"
-# Outcomes of changes that were made.
-MADE = ("done", "invited", "already_invited")
 
 
 class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
@@ -34,7 +35,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     An approval covers the level, how long, what comes then, and the reason. A retry continues its grant, whose end
     stays; one that begins after the end gives nothing again. If the service certainly refused, nothing
-    stays noted. People are known by their address.
+    stays noted. People are known by their user as soon as a list shows it, and by their invite before. A retry gives
+    nothing again that somebody took back meanwhile: it fails.
 
     The result is the grant: ``user_email``, ``level``, ``then`` (the level after it; without it the person is removed),
     ``since``, ``until``, ``reason``, ``requested_by``, ``approved_by``, where it is, and ``before``, the level before.
@@ -58,7 +60,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     reason: Arg[str] = arg(kinds.NAME)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry, raise_if_unsupported
+        from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry, person_of, raise_if_unsupported
         from airflow_provider_workspace.notes.note import utc_now
         from airflow_provider_workspace.procedures.grants import plan_grant
 
@@ -69,6 +71,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         noted = registry.of_person(draft)
         own = next((grant for grant in noted if grant.key == draft.key), None)
         self._raise_if_over(draft, own, now)
+        if own and not self.is_dry_run:
+            own = registry.take(own, str(draft.writer))
 
         def given() -> dict[int | None, int | None]:
             """Return what other grants gave; one may end, or begin, while the members are read."""
@@ -76,17 +80,21 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             return {grant.level: grant.then for grant in grants if grant.key != draft.key}
 
         row = {"target_email": draft.user_email, "level": draft.level}
-        planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms())
+        person = person_of([own or draft])
+        planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms(), person)
         if not planned.plan.changes:
             self.log.info("Nothing is to be given: %s has level %s.", draft.user_email, planned.before)
+            if own and not self.is_dry_run:
+                own = self._confirm(registry, own, planned.people)
             return {**(own or draft).to_dict(), "granted": own is not None, "before": planned.before}
+        self._raise_if_taken_back(own, planned)
         self.log.info("%s", planned.plan.table())
         place = describe_organization(hook.client.settings, draft.organization_id)
         self.await_approval(f"Give {draft.user_email} access for a while to {place}?", planned.plan)
         if self.is_dry_run:
             return planned.plan.to_dict()
-        grant = own or self._note(hook, registry, planned.then)
-        self._give(hook, registry, grant, is_new=own is None)
+        grant = self._note(hook, registry, planned, own)
+        grant = self._give(hook, registry, grant, is_new=own is None)
         return {**grant.to_dict(), "granted": True, "before": planned.before}
 
     @property
@@ -115,38 +123,83 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             return {"length": str(timedelta(seconds=self.length)), "reason": self.reason}
         return {"until": self.until, "reason": self.reason}
 
-    def _note(self, hook: WorkspaceHook, registry: GrantRegistry, then: int | None) -> Grant:
-        """Note the grant, before anything is sent."""
+    def _raise_if_taken_back(self, own: Grant | None, planned: GrantPlan) -> None:
+        """Refuse to give again what somebody took back after it was given."""
+        from airflow_provider_workspace.errors import WorkspaceInputError
+
+        if own is None or own.given_at is None or (planned.before is not None and planned.before >= own.level):
+            return
+        now = "is no member" if planned.before is None else f"has level {planned.before}"
+        raise WorkspaceInputError(
+            f"Start a new run to give access again: {own.user_email} got level {own.level} by this grant, and {now} "
+            "now. Somebody took it back"
+        )
+
+    def _note(self, hook: WorkspaceHook, registry: GrantRegistry, planned: GrantPlan, own: Grant | None) -> Grant:
+        """Note the grant, and the user whom it is for, before anything is sent."""
+        from airflow_provider_workspace.procedures.grants import user_of_change
+
+        user_uuid = user_of_change(planned.plan) or planned.people.user_uuid_at(self.user_email)
+        if own:
+            return own if own.user_uuid == user_uuid else registry.change(own, user_uuid=user_uuid)
         approval = self._approval()
-        changes = {"then": then, "approved_by": approval.by if approval else ""}
+        approved_by = approval.by if approval else ""
+        changes = {"then": planned.then, "approved_by": approved_by, "user_uuid": user_uuid}
         grant = self.draft(hook).model_copy(update=changes)
         registry.add(grant)
         self._noted.begin(NOTED)
         return grant
 
-    def _give(self, hook: WorkspaceHook, registry: GrantRegistry, grant: Grant, *, is_new: bool) -> None:
+    def _give(self, hook: WorkspaceHook, registry: GrantRegistry, grant: Grant, *, is_new: bool) -> Grant:
         """Give what is noted now; after a certain refusal, a new note is taken back."""
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
-        from airflow_provider_workspace.notes.grants import rows_of
+        from airflow_provider_workspace.notes.grants import person_of, rows_of
         from airflow_provider_workspace.notes.note import utc_now
-        from airflow_provider_workspace.procedures.grants import give, is_refused
+        from airflow_provider_workspace.procedures.grants import Giving, give, is_refused
 
-        organization_id = grant.organization_id
-        invite = partial(self.invite_people, hook=hook, organization_id=organization_id)
+        invite = partial(self.invite_people, hook=hook, organization_id=grant.organization_id)
+        check_try = hook.client.before_write
+        others: list[Grant] = []
+
+        def read_giving() -> Giving:
+            """Read the notes: another grant may have ended, and who ends one reads the notes afterwards."""
+            nonlocal others
+            active = registry.active(grant)
+            others = [other for other in active if other.key != grant.key]
+            return Giving(rows_of(active), [person_of([grant])])
+
+        def before_write(operation: Operation[Any], why: str) -> None:
+            check_try(operation, why)
+            registry.check(grant, is_over=False)
+            for other in others:
+                registry.check(other, is_over=False, is_own=False)
+
+        hook.client.before_write = before_write
         try:
-            # Read after the note: another grant may have ended meanwhile, and who ends one reads the notes afterwards.
-            rows = rows_of(registry.active(grant))
-            sent = give(hook.client, organization_id, rows, utc_now(), invite)
+            given = give(hook.client, grant.organization_id, read_giving, utc_now, invite)
         except WorkspaceError as error:
             if is_new and is_refused(error):
                 registry.end(grant)
                 self._noted.forget()
             raise
-        for change in sent.changes:
-            status, _ = sent.outcomes.get(change, ("", ""))
-            if status not in MADE:
-                msg = f"Try again: {grant.user_email} has joined or left meanwhile"
-                raise WorkspaceRequestError(msg, operation="UpdateMember")
+        finally:
+            hook.client.before_write = check_try
+        if not given.is_made or given.people is None:
+            msg = f"Try again: {grant.user_email} has joined or left meanwhile"
+            raise WorkspaceRequestError(msg, operation="UpdateMember")
+        return self._confirm(registry, grant, given.people)
+
+    def _confirm(self, registry: GrantRegistry, grant: Grant, people: OrganizationPeople) -> Grant:
+        """
+        Note that the service shows what was given, and whom it shows.
+
+        :raises WorkspaceError: if the note was ended or taken over while the last request was under way
+        """
+        noted = registry.check(grant, is_over=False)
+        user_uuid = noted.user_uuid or people.user_uuid_at(noted.user_email)
+        invite_id = noted.invite_id or people.invite_id_at(noted.user_email)
+        given_at = noted.given_at or time.time()
+        return registry.change(noted, user_uuid=user_uuid, invite_id=invite_id, given_at=given_at)
 
     def draft(self, hook: WorkspaceHook) -> Grant:
         """Return the grant as it would be noted now."""
@@ -178,4 +231,6 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             until=float(int(until)),
             reason=self.reason,
             requested_by=str(requested_by),
+            # Airflow gives each try its own id.
+            writer=str(getattr(ti, "id", None) or uuid4()),
         )

@@ -84,7 +84,9 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
             identity, try_number = self.try_identity()
             due.append(AbandonedWindows(lease_registry(), f"{identity}#{try_number}"))
         if "grants" in self.kinds:
-            due.append(OverdueGrants(GrantRegistry(VARIABLES), self.protected))
+            ti_id = getattr(self._context.get("ti"), "id", None)
+            writer = str(ti_id) if ti_id else ""
+            due.append(OverdueGrants(GrantRegistry(VARIABLES), self.protected, writer=writer))
         return due
 
     def log_end(self, ended: Ended) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.operations.members import ListMembers
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
+from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.procedures.ends import REMOVED
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
@@ -16,11 +18,64 @@ from airflow_provider_workspace.procedures.people import People, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, apply
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Member
+    from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
 
 Rows = Collection[Mapping[str, Any]]
 NO_GUARDS = Guards(frozenset(), None)
+# Outcomes of changes that were made.
+MADE = ("done", "invited", "already_invited")
+# How often what is given is planned again, because other grants of the person begin or end meanwhile.
+MAX_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Person:
+    """
+    A person as notes know them.
+
+    :param email: the address in the notes, which may be another one by now
+    :param since: when the first of the notes was written, in seconds since 1970
+    :param user_uuid: the user; ``None`` as long as no list has shown it
+    :param invite_ids: the invites
+    """
+
+    email: str
+    since: float
+    user_uuid: str | None = None
+    invite_ids: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Giving:
+    """
+    What active grants give, as their notes are now.
+
+    :param rows: the grants as rows
+    :param people: their people
+    """
+
+    rows: Rows
+    people: Sequence[Person] = ()
+
+
+@dataclass
+class Given:
+    """
+    What was sent to give access.
+
+    :param plan: the changes, with their outcomes
+    :param people: the lists that showed that nothing is left to give; ``None`` if something is
+    """
+
+    plan: Plan = field(default_factory=Plan)
+    people: OrganizationPeople | None = None
+
+    @property
+    def is_made(self) -> bool:
+        """Whether each change was made."""
+        outcomes = [self.plan.outcomes.get(change) for change in self.plan.changes]
+        return all(outcome is not None and outcome.status in MADE for outcome in outcomes)
 
 
 @dataclass(frozen=True)
@@ -31,11 +86,13 @@ class GrantPlan:
     :param plan: the plan; empty if the person has the level already without an end
     :param before: the level before; ``None`` if the person is no member
     :param then: the level after the end; ``None`` if the person is removed
+    :param people: the lists it was planned from
     """
 
     plan: Plan
     before: int | None
     then: int | None
+    people: OrganizationPeople
 
 
 @dataclass(frozen=True)
@@ -55,6 +112,82 @@ class OrganizationPeople:
     def members(self) -> list[Member]:
         """The members."""
         return self.people.members
+
+    def having(self, email: str) -> list[Member]:
+        """Return the members who have an address."""
+        key = address_key(email)
+        return [member for member in self.members if address_key(_email(member)) == key]
+
+    def user_of(self, person: Person) -> Member | None:
+        """Return the member who is the user of a person; ``None`` if that user is no member, or not known."""
+        if person.user_uuid is None:
+            return None
+        users = [member for member in self.members if _user_uuid(member) == person.user_uuid]
+        return users[0] if users else None
+
+    def user_uuid_at(self, email: str) -> str | None:
+        """Return the user who has an address; ``None`` if it is none, more than one, or not shown."""
+        members = self.having(email)
+        return _user_uuid(members[0]) if len(members) == 1 else None
+
+    def invite_id_at(self, email: str) -> str | None:
+        """Return the open invite of an address; ``None`` if there is none, or more than one."""
+        key = address_key(email)
+        invites = [invite for invite in self.people.invites if address_key(invite.target_email or "") == key]
+        return invites[0].id if len(invites) == 1 else None
+
+    def holds(self, person: Person) -> bool:
+        """Return whether a person is a member, or has an open invite."""
+        seen = self.as_noted([person])
+        return bool(seen.having(person.email) or seen.invite_id_at(person.email))
+
+    def as_noted(self, people: Iterable[Person]) -> OrganizationPeople:
+        """Return the lists with the addresses of the notes: each person is their user or invite, and nobody else is."""
+        members = self.people.members
+        invites = self.people.invites
+        for person in people:
+            members = [_member_as_noted(member, person) for member in members]
+            invites = [_invite_as_noted(invite, person) for invite in invites]
+        return replace(self, people=replace(self.people, members=members, invites=invites))
+
+    def raise_if_ambiguous(self, email: str) -> None:
+        """
+        Refuse an address that several accounts have: nobody can tell who is meant.
+
+        :raises WorkspaceInputError: naming their users
+        """
+        members = self.having(email)
+        if len(members) < 2:
+            return
+        users = ", ".join(f"user {_user_uuid(member)}" for member in members)
+        msg = f"Give each account its own address first: {len(members)} members have the address {email}: {users}"
+        raise WorkspaceInputError(msg, problem="access-not-proven")
+
+    def raise_unless_gone(self, person: Person, known: Collection[str]) -> None:
+        """
+        Require proof that somebody whom no list shows is no member.
+
+        :param known: the users of other notes
+        :raises WorkspaceError: if they may be one: a list hides who is in it, or somebody joined since
+        """
+        hidden = [member for member in self.members if not _user_uuid(member)]
+        if person.user_uuid is None:
+            hidden += [member for member in self.members if not _email(member)]
+        cure = f"Find out who {person.email} is now, and take the access away by hand"
+        if hidden or not self.members:
+            why = "the list of members is empty"
+            if hidden:
+                why = f"the service does not show the address or user of {len(hidden)} members"
+            raise WorkspaceError(f"{cure}: {why}", problem="access-not-proven")
+        if person.user_uuid is not None:
+            return
+        joined = [member for member in self.members if _may_have_joined_since(member, person.since)]
+        candidates = [member for member in joined if _user_uuid(member) not in known]
+        if not candidates:
+            return
+        names = ", ".join(f"{_email(member)} (user {_user_uuid(member)})" for member in candidates)
+        why = f"their invite is gone, and {len(candidates)} members may have accepted it"
+        raise WorkspaceError(f"{cure}: {why}: {names}", problem="access-not-proven")
 
     def plan(self, rows: Rows, guards: Guards, now: datetime) -> Plan:
         """Plan what rows say about their people, and about nobody else."""
@@ -76,6 +209,7 @@ def plan_grant(
     now: datetime,
     given: Callable[[], Mapping[int | None, int | None]],
     terms: Mapping[str, Any],
+    person: Person,
 ) -> GrantPlan:
     """
     Plan temporary access.
@@ -83,11 +217,17 @@ def plan_grant(
     :param row: the person and the level
     :param given: returns levels that other grants gave the person, and what they have after those
     :param terms: what an approval covers besides the levels: how long, and why
-    :raises WorkspaceInputError: if their level cannot be known, or they hold an open invite with a lower one
+    :param person: who it is, as far as it is known
+    :raises WorkspaceInputError: if their level cannot be known, several accounts have the address, or they hold an
+        open invite with a lower level
     """
     email, level = row["target_email"], row["level"]
     # Who has a higher level is held like an owner.
-    plan = OrganizationPeople.read(client, organization_id).plan([row], Guards(frozenset(), level), now)
+    people = OrganizationPeople.read(client, organization_id)
+    if people.user_of(person):
+        people = people.as_noted([person])
+    people.raise_if_ambiguous(email)
+    plan = people.plan([row], Guards(frozenset(), level), now)
     change = next(iter(plan.changes), None)
     plan.changes = []
     before = change.before.get("level") if change else level
@@ -96,7 +236,7 @@ def plan_grant(
     # What another grant gave ends as that grant says.
     then = given().get(before, before)
     if then is not None and then >= level:
-        return GrantPlan(plan, before, then)
+        return GrantPlan(plan, before, then, people)
     if change is None or not change.sends:  # another grant gave it: it is noted, and nothing is sent
         read = ListMembers(organization_id=organization_id)
         change = Change("change", "members", f"member {email}", operation=read)
@@ -104,23 +244,34 @@ def plan_grant(
     end = [f"{name} {after[name]}" for name in ("until", "then") if name in after]
     level_before = {} if before is None else {"level": before}
     plan.changes = [replace(change, before=level_before, after=after, why=", ".join(end))]
-    return GrantPlan(plan, before, then)
+    return GrantPlan(plan, before, then, people)
 
 
-def plan_give(people: OrganizationPeople, rows: Rows, now: datetime) -> Plan:
+def plan_give(people: OrganizationPeople, giving: Giving, now: datetime) -> Plan:
     """Plan what active grants give: invites and higher levels; nothing is taken."""
-    plan = people.plan(rows, NO_GUARDS, now)
+    if not giving.rows:
+        return Plan()
+    plan = people.as_noted(giving.people).plan(giving.rows, NO_GUARDS, now)
     plan.changes = [change for change in plan.changes if _gives(change)]
     return plan
 
 
-def plan_end(people: OrganizationPeople, rows: Rows, guards: Guards, now: datetime) -> Plan:
+def plan_end(people: OrganizationPeople, person: Person, rows: Rows, guards: Guards, now: datetime) -> Plan:
     """
-    Plan what the end of grants takes; nothing is given.
+    Plan what the end of grants of a person takes; nothing is given.
 
     :param guards: whom it leaves alone
+    :raises WorkspaceError: if it is not known who the person is, or whether they are protected
     """
-    plan = people.plan(rows, guards, now)
+    user = people.user_of(person)
+    if user and not _email(user) and guards.protected:
+        msg = f"Take the access away by hand: the service hides the address of user {person.user_uuid}, who may be "
+        raise WorkspaceError(f"{msg}protected", problem="access-not-proven")
+    if user and address_key(_email(user)) in guards.protected:
+        guards = replace(guards, protected=guards.protected | {address_key(person.email)})
+    seen = people.as_noted([person])
+    seen.raise_if_ambiguous(person.email)
+    plan = seen.plan(rows, guards, now)
     plan.changes = [change for change in plan.changes if not _gives(change)]
     return plan
 
@@ -132,23 +283,44 @@ def _gives(change: Change) -> bool:
 def give(
     client: WorkspaceClient,
     organization_id: str,
-    rows: Rows,
-    now: datetime,
+    read_giving: Callable[[], Giving],
+    clock: Callable[[], datetime],
     invite: Callable[[list[dict[str, Any]]], InvitesReport],
-) -> Plan:
+) -> Given:
     """
-    Give what active grants say; nothing is taken. Return what was sent, with its outcomes.
+    Give what active grants say, until the lists show the highest of their levels; nothing is taken.
 
-    :param rows: the grants as rows
+    :param read_giving: reads the notes, each time: other grants of the person may begin or end meanwhile
     :param invite: invites the people of these rows
     """
+    given = Given()
+    for _ in range(MAX_ROUNDS):
+        # The notes are read before the lists: who ends a grant changes the person first, and then the note.
+        giving = read_giving()
+        people = OrganizationPeople.read(client, organization_id)
+        plan = plan_give(people, giving, clock())
+        if given.plan.changes:  # who was invited may not be listed yet
+            plan.changes = [change for change in plan.changes if not change.invites]
+        if not plan.changes:
+            given.people = people
+            break
 
-    def plan() -> Plan:
-        return plan_give(OrganizationPeople.read(client, organization_id), rows, now)
+        def plan_again(giving: Giving = giving) -> Plan:
+            return plan_give(OrganizationPeople.read(client, organization_id), giving, clock())
 
-    sent = plan()
-    apply(client, sent, invite, plan)
-    return sent
+        apply(client, plan, invite, plan_again)
+        given.plan.changes += plan.changes
+        given.plan.outcomes |= plan.outcomes
+        if not given.is_made:
+            break
+    return given
+
+
+def user_of_change(plan: Plan) -> str | None:
+    """Return the user whom a plan for one person changes; ``None`` if it invites, or changes nobody."""
+    operations = [change.operation for change in plan.changes]
+    users = [operation.user_uuid for operation in operations if isinstance(operation, UpdateMember)]
+    return users[0] if users else None
 
 
 def is_refused(error: WorkspaceError) -> bool:
@@ -161,3 +333,36 @@ def is_refused(error: WorkspaceError) -> bool:
         if operation != "UpdateMember" or outcome not in ("rejected", "not_sent"):
             return False
     return True
+
+
+def _email(member: Member) -> str:
+    return (member.user.email or "") if member.user else ""
+
+
+def _user_uuid(member: Member) -> str | None:
+    return member.user.uuid if member.user else None
+
+
+def _may_have_joined_since(member: Member, since: float) -> bool:
+    joined_at = parse_timestamp(member.joined_at)
+    return joined_at is None or joined_at >= since
+
+
+def _member_as_noted(member: Member, person: Person) -> Member:
+    """Return a member with the address in the notes of a person; without it if somebody else has it now."""
+    user_uuid = _user_uuid(member)
+    if member.user is None or person.user_uuid is None or user_uuid is None:
+        return member
+    has_address = address_key(_email(member)) == address_key(person.email)
+    is_person = user_uuid == person.user_uuid
+    if is_person == has_address:
+        return member
+    email = person.email if is_person else None
+    return member.model_copy(update={"user": member.user.model_copy(update={"email": email})})
+
+
+def _invite_as_noted(invite: Invite, person: Person) -> Invite:
+    """Return an invite with the address in the notes of a person."""
+    if invite.id not in person.invite_ids:
+        return invite
+    return invite.model_copy(update={"target_email": person.email})

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import time
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
+from itertools import permutations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -303,13 +306,13 @@ def note_over(service: str, notes: Variables, email: str, **fields: Any) -> None
     notes.values[key] = text
 
 
-def test_ends_of_an_organization_read_its_lists_twice(sandbox: SandboxServer, notes: Variables) -> None:
+def test_ends_of_an_organization_read_its_lists_together(sandbox: SandboxServer, notes: Variables) -> None:
     emails = [f"guest-{number}@example.com" for number in range(20)]
     invite_and_note(sandbox, notes, emails)
     before = len(sandbox.requests())
     assert sorted(row["user_email"] for row in end()["ended"]) == sorted(emails)
     sent = [request["method"] for request in sandbox.requests()[before:]]
-    assert (sent.count("DELETE"), sent.count("GET")) == (20, 4)
+    assert (sent.count("DELETE"), sent.count("GET")) == (20, 8)
     assert keys(notes) == []
 
 
@@ -550,3 +553,314 @@ def test_an_approval_covers_how_long_and_why(
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
     task.ti.run_id = "longer"
     task.ask(operator(require_approval=True, length=3 * HOUR))
+
+
+def set_address(sandbox: SandboxServer, user_uuid: str, email: str) -> None:
+    """Let somebody change their own address, which no key can do."""
+
+    async def change() -> None:
+        execute = sandbox.listener.service.state.db.execute
+        fields = "email = ?, record = json_set(record, '$.user.email', ?)"
+        execute(f"UPDATE members SET {fields} WHERE user_uuid = ?", (email, email, user_uuid))  # noqa: S608
+
+    asyncio.run_coroutine_threadsafe(change(), sandbox.listener.loop).result(10)
+
+
+def listed_members() -> list[dict[str, Any]]:
+    with WorkspaceHook() as hook:
+        return [member.model_dump(mode="json") for member in hook.list_members()]
+
+
+def user_at(email: str) -> str:
+    users = [row["user"] for row in listed_members()]
+    return next(str(user["uuid"]) for user in users if user["email"] == email)
+
+
+def accept(sandbox: SandboxServer, email: str = ADA) -> None:
+    with WorkspaceHook() as hook:
+        sandbox.accept_invite(next(str(one.id) for one in hook.list_invites() if one.target_email == email))
+
+
+def test_who_changes_their_address_is_lowered(sandbox: SandboxServer, notes: Variables, clock: Clock) -> None:
+    give()
+    set_address(sandbox, SEED.member_uuid, "mina.married@example.com")
+    clock.advance(HOUR + 1)
+    assert len(end()["ended"]) == 1
+    assert (level_of("mina.married@example.com"), keys(notes)) == (1, [])
+
+
+def test_whoever_has_the_address_now_is_somebody_else(sandbox: SandboxServer, notes: Variables, clock: Clock) -> None:
+    give()
+    set_address(sandbox, SEED.member_uuid, "mina.married@example.com")
+    olive = user_at(OLIVE)
+    set_address(sandbox, olive, MINA)
+    clock.advance(HOUR + 1)
+    assert len(end()["ended"]) == 1
+    assert (level_of("mina.married@example.com"), level_of(MINA), keys(notes)) == (1, 15, [])
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_who_accepts_and_changes_their_address_is_removed_or_named(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, *, noted: bool
+) -> None:
+    give(ADA)
+    accept(sandbox)
+    if noted:
+        assert end()["active"] == 1
+    user_uuid = user_at(ADA)
+    assert [json.loads(notes.values[key]).get("user_uuid") for key in keys(notes)] == [user_uuid if noted else None]
+    set_address(sandbox, user_uuid, "ada.lovelace@example.com")
+    clock.advance(HOUR + 1)
+    if noted:
+        assert len(end()["ended"]) == 1
+        assert (level_of("ada.lovelace@example.com"), keys(notes)) == (None, [])
+        return
+    for _ in range(2):
+        named = rf"{ADA} is now, .*1 members may have accepted it: ada.lovelace@example.com \(user {user_uuid}\)"
+        with pytest.raises(AirflowFailException, match=named):
+            end()
+    assert len(keys(notes)) == 1
+
+
+@pytest.mark.parametrize("email", [MINA, ADA])
+@pytest.mark.parametrize("hides", ["all members", "addresses", "users"])
+def test_a_list_that_hides_people_proves_nothing(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, email: str, hides: str
+) -> None:
+    give(email)
+    if email == ADA:
+        with WorkspaceHook() as hook:
+            hook.delete_invite(invite_id=next(str(one.id) for one in hook.list_invites() if one.target_email == ADA))
+    rows = listed_members()
+    for row in rows:
+        row["user"]["email" if hides == "addresses" else "uuid"] = None
+    clock.advance(HOUR + 1)
+    say(sandbox, "list_members", *([] if hides == "all members" else rows))
+    if (email, hides) == (MINA, "addresses"):  # she is known by her user
+        with pytest.raises(Exception, match="could not be ended"):
+            end()  # the list goes on to show level 8
+        assert effects(sandbox)[-1] == "update_member"
+    else:
+        with pytest.raises(AirflowFailException, match=r"could not be ended"):
+            end()
+    assert len(keys(notes)) == 1
+    sandbox.clear_faults()
+    assert len(end()["ended"]) == 1
+
+
+def test_an_invite_that_is_accepted_while_it_is_withdrawn_leaves_no_member(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(ADA)
+    clock.advance(HOUR + 1)
+    Interruptions(monkeypatch).before("DELETE", lambda: accept(sandbox))
+    (ended,) = end()["ended"]
+    assert "member ada" in ended["done"]
+    assert (level_of(ADA), keys(notes), effects(sandbox)[-1]) == (None, [], "delete_member")
+
+
+def test_lists_that_lag_hide_nobody_who_has_accepted(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, connect: Connect
+) -> None:
+    connect(consistency_time=10)
+    give(ADA)
+    clock.advance(HOUR - 1)
+    accept(sandbox)
+    clock.advance(2)
+    sandbox.inject("late_rows", "list_members", seconds=6, times=None)
+    assert len(end()["ended"]) == 1
+    assert keys(notes) == []
+    sandbox.clear_faults()
+    assert level_of(ADA) is None
+
+
+def test_one_address_of_two_accounts_is_refused(sandbox: SandboxServer, notes: Variables) -> None:
+    grace = user_at("grace.analyst@example.com")
+    set_address(sandbox, grace, MINA)
+    with pytest.raises(AirflowFailException, match=rf"2 members have the address {MINA}: user .*, user ") as red:
+        give()
+    assert grace in str(red.value)
+    assert (writes(sandbox), keys(notes)) == ([], [])
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_request_that_waits_past_the_end_is_not_sent(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(consistency_time=1)
+    sandbox.inject("rate_limit", "update_member", seconds=40)
+    with pytest.raises(AirflowFailException, match=r"\[grant-changed\] .*the grant is over since"):
+        give(length=30)
+    assert (level_of(MINA), effects(sandbox)) == (1, [])
+    assert end()["active"] == 0
+
+
+@pytest.mark.parametrize("change", ["prolonged", "deleted", "ended by another"])
+def test_an_end_that_waits_takes_nothing_that_was_changed_meanwhile(
+    sandbox: SandboxServer,
+    notes: Variables,
+    clock: Clock,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    change: str,
+) -> None:
+    connect(consistency_time=1)
+    give()
+    clock.advance(HOUR + 1)
+    (key,) = keys(notes)
+    sandbox.inject("rate_limit", "update_member", seconds=1)
+
+    def meddle() -> None:
+        if change == "prolonged":
+            note = json.loads(notes.values[key])
+            notes.values[key] = json.dumps({**note, "until": "2999-01-01T00:00:00.000Z"})
+        elif change == "deleted":
+            notes.values.pop(key)
+        else:
+            end()
+            set_level(8)
+
+    Interruptions(monkeypatch).after("PATCH", meddle)
+    said = {"prolonged": "now says level 8 until 2999", "deleted": "was deleted", "ended by another": "was deleted"}
+    with pytest.raises(Exception, match=rf"access-not-ended.*the grant .*{said[change]}"):
+        end()
+    assert (level_of(MINA), len(keys(notes))) == (8, 1 if change == "prolonged" else 0)
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_grant_that_waits_gives_nothing_that_another_try_gives(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(consistency_time=1)
+    sandbox.inject("rate_limit", "update_member", seconds=1)
+    Interruptions(monkeypatch).after("PATCH", lambda: give(try_number=2))
+    with pytest.raises(AirflowFailException, match="the grant was taken over by another try"):
+        give()
+    assert (level_of(MINA), effects(sandbox)) == (8, ["update_member"])
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_retry_does_not_give_what_somebody_took_back(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, *, leaves: bool
+) -> None:
+    assert give()["given_at"]
+    if leaves:
+        with WorkspaceHook() as hook:
+            hook.delete_member(user_uuid=SEED.member_uuid)
+    else:
+        set_level(1)
+    sent = len(writes(sandbox))
+    with pytest.raises(AirflowFailException, match=r"Start a new run .*Somebody took it back"):
+        give(try_number=2)
+    assert len(writes(sandbox)) == sent
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), keys(notes)) == (1, [])
+
+
+# Level and hours of three grants of one person.
+ORDERS = [*permutations([(8, 1), (15, 2), (8, 3)])]
+
+
+def give_one(grant: tuple[int, int]) -> None:
+    level, hours = grant
+    give(MINA, level, run_id=f"{level} for {hours}", length=hours * HOUR)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("request_of_second", ["PATCH", "/members/"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_of_grants_that_begin_together_the_highest_level_stays(
+    notes: Variables,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    request_of_second: str,
+    order: list[tuple[int, int]],
+) -> None:
+    first, second, third = order
+    interrupt = Interruptions(monkeypatch)
+    plan = getattr(interrupt, moment)
+
+    def give_second() -> None:
+        plan("/members/", lambda: give_one(third))
+        give_one(second)
+
+    plan(request_of_second, give_second)
+    give_one(first)
+    assert (level_of(MINA), len(keys(notes))) == (15, 3)
+    for level in (15, 8, 1):
+        clock.advance(HOUR + 1)
+        assert (len(end()["ended"]), level_of(MINA)) == (1, level)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_grant_that_begins_while_another_ends_counts(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, moment: str, order: list[tuple[int, int]]
+) -> None:
+    _, *others = order
+    give(MINA, 15, run_id="first", length=600)
+    clock.advance(601)
+
+    def give_others() -> None:
+        for grant in others:
+            give_one(grant)
+
+    getattr(Interruptions(monkeypatch), moment)("PATCH", give_others)
+    assert len(end()["ended"]) == 1
+    for hour in range(4):
+        active = [level for level, hours in others if hours > hour]
+        assert level_of(MINA) == max(active, default=1)
+        clock.advance(HOUR + 1)
+        end()
+
+
+def test_of_grants_that_end_together_none_leaves_a_level(notes: Variables, clock: Clock) -> None:
+    for grant in ORDERS[0]:
+        give_one(grant)
+    clock.advance(4 * HOUR)
+    assert (len(end()["ended"]), level_of(MINA), keys(notes)) == (3, 1, [])
+
+
+@pytest.mark.parametrize("email", [MINA, ADA])
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("number", range(8))
+def test_a_grant_that_is_killed_at_any_request_is_continued_and_ended(
+    notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch, email: str, moment: str, number: int
+) -> None:
+    before = level_of(email)
+    kill_at(Interruptions(monkeypatch), moment, number)
+    store = TaskStore()
+    with suppress(Killed):
+        give(email, store=store)
+    assert give(email, store=store, try_number=2)["granted"] is True
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), level_of(email), keys(notes)) == (1, before, [])
+
+
+@pytest.mark.parametrize("is_end", [False, True])
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("number", range(3))
+def test_a_task_that_is_killed_at_any_variable_is_continued(
+    notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch, moment: str, number: int, *, is_end: bool
+) -> None:
+    keep = notes.set
+    written: list[str] = []
+    if is_end:
+        give()
+        give(ADA, run_id="ada")
+        clock.advance(HOUR + 1)
+
+    def set_variable(key: str, value: str, description: str | None = None) -> None:
+        written.append(key)
+        if moment == "after" or len(written) <= number:
+            keep(key, value, description)
+        if len(written) > number:
+            raise Killed
+
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(notes, "set", set_variable)
+        (end if is_end else give)()
+    if not is_end:
+        assert give(try_number=2)["granted"] is True
+        clock.advance(HOUR + 1)
+    end()
+    assert (level_of(MINA), level_of(ADA), keys(notes)) == (1, None, [])

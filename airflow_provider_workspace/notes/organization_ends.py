@@ -208,8 +208,8 @@ class OrganizationEnds:
                 if not dry_run and not person.is_settled:
                     self._send(person)
         if not dry_run:
-            self._check()
             self._follow_invites()
+            self._check()
         for person in self.unsettled():
             with person.guarded():
                 person.raise_if_kept()
@@ -292,7 +292,6 @@ class OrganizationEnds:
             for person in joined:
                 with person.guarded():
                     self._send(person)
-            self._check()
 
     def _may_appear(self, person: PersonEnd) -> bool:
         """Return whether lists may lag behind somebody whom they do not show."""

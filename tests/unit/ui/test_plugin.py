@@ -106,7 +106,8 @@ def test_the_page_uses_the_keys_that_the_package_writes() -> None:
     (required,) = re.findall(r"OF_GRANT = (\[[^\]]*\])", model)
     fields = {name for name, field in Grant.model_fields.items() if field.is_required()}
     assert {*json.loads(required), "since", "until", "level"} == fields
-    assert {*Grant.model_fields} == {*grant(), "until"}
+    learned = {"user_uuid", "invite_id", "given_at", "writer"}
+    assert {*Grant.model_fields} == {*grant(), "until", *learned}
 
 
 def test_the_page_names_existing_sensors_and_operators() -> None:

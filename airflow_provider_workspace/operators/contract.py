@@ -71,7 +71,6 @@ def check_contract(
     for name in operations:
         compared[name] = load_operation(argument, name)
     settings = hook.client.settings
-    is_web = str(schema).lower().startswith(("http://", "https://"))
-    text = read_document(str(schema), settings) if is_web else file_at(schema).read()
-    paths = settings.paths or {}
-    return Contract(text).compare(compared, paths)
+    is_web = isinstance(schema, str) and schema.lower().startswith(("http://", "https://"))
+    text = read_document(schema, settings) if is_web else file_at(schema).read()
+    return Contract(text).compare(compared, settings.paths or {})

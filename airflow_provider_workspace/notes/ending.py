@@ -124,6 +124,7 @@ def end_grants(
         _run_side_by_side(list(organizations.values()), dry_run=dry_run)
     ended: list[GrantEnd] = []
     left: list[GrantEnd] = []
+    people = [person for person in people if person.over]  # two may have turned out to be one
     for person in people:
         if person.error is None:
             log.info("%s: %s", person.last.user_email, person.done)
@@ -147,15 +148,11 @@ def _warned(what: str) -> Iterator[None]:
 
 
 def _people_of(grants: list[Grant]) -> list[PersonEnd]:
-    """Return the people of grants that are over; two users who had one address are two people."""
-    users: dict[str, str] = {}
+    """Return the people of grants that are over, as far as their notes know them."""
+    people: dict[tuple[str, str, str], PersonEnd] = {}
     for grant in grants:
-        if grant.user_uuid:
-            users.setdefault(grant.person, grant.user_uuid)
-    people: dict[tuple[str, str | None], PersonEnd] = {}
-    for grant in grants:
-        user_uuid = grant.user_uuid or users.get(grant.person)
-        people.setdefault((grant.person, user_uuid), PersonEnd()).over.append(grant)
+        person = people.setdefault(grant.identity, PersonEnd())
+        person.over.append(grant)
     return list(people.values())
 
 

@@ -42,6 +42,7 @@ class PersonEnd:
     The end of the grants of one person.
 
     :param over: the grants that are over, the one that ended last last
+    :param user_uuid: the user, from the notes or from the lists
     :param noted: all grants of the person, as they were when it was planned
     :param plan: what the end takes now
     :param sent: what it took before, such as an invite that was accepted meanwhile
@@ -51,6 +52,7 @@ class PersonEnd:
     """
 
     over: list[Grant] = field(default_factory=list["Grant"])
+    user_uuid: str | None = None
     noted: list[Grant] = field(default_factory=list["Grant"])
     plan: Plan = field(default_factory=Plan)
     sent: list[Change] = field(default_factory=list["Change"])
@@ -66,7 +68,7 @@ class PersonEnd:
     @property
     def person(self) -> Person:
         """Who it is, from all that the notes have learned."""
-        return person_of([*self.over, *self.noted])
+        return person_of([*self.over, *self.noted], self.user_uuid)
 
     @property
     def withdraws_invite(self) -> bool:
@@ -93,6 +95,12 @@ class PersonEnd:
         """What is done, for people."""
         changes = [*self.sent, *self.taken]
         return "; ".join(f"{change.name}: {change.notes}" for change in changes) or "they did not have it any more"
+
+    def take_over(self, other: PersonEnd) -> None:
+        """End the grants of another too, who is the same user."""
+        together = [*self.over, *other.over]
+        self.over = sorted(together, key=lambda grant: (grant.until, grant.key))
+        other.over = []
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -144,6 +152,7 @@ class OrganizationEnds:
     :param people: the people whose grants are over
     :param unknown: the grants that are not over, and whose user is not known
     :param interruption: what stopped it, such as the end of its process; raised again by the caller
+    :param people_now: the lists as they were read last
     :param check_notes: reads the notes again for which the next write is sent
     """
 
@@ -154,6 +163,7 @@ class OrganizationEnds:
     unknown: list[Grant] = field(default_factory=list["Grant"])
     interruption: BaseException | None = None
     stopped: Event | None = None
+    people_now: OrganizationPeople | None = None
     check_notes: Callable[[], None] = lambda: None
 
     @property
@@ -202,6 +212,7 @@ class OrganizationEnds:
         self.stopped = stopped
         people = self._read()
         self._learn(people)
+        self._identify(people)
         for person in self.people:
             with person.guarded():
                 self._plan(person, people, dry_run=dry_run)
@@ -223,7 +234,9 @@ class OrganizationEnds:
                 person.done = person.description
 
     def _read(self) -> OrganizationPeople:
-        return OrganizationPeople.read(self.client, self.organization_id)
+        people = OrganizationPeople.read(self.client, self.organization_id)
+        self.people_now = people
+        return people
 
     def _learn(self, people: OrganizationPeople) -> None:
         """Note the users of grants that are not over; those who were invited may have joined."""
@@ -236,41 +249,82 @@ class OrganizationEnds:
             except WorkspaceError as error:
                 log.warning("%s: the user is noted by the next run: %s", grant.user_email, error)
 
+    def _identify(self, people: OrganizationPeople) -> None:
+        """Find the users of people whose notes do not know them; grants of one user end together."""
+        by_user: dict[str, PersonEnd] = {}
+        for person in self.people:
+            with person.guarded():
+                person.user_uuid = person.person.user_uuid or self._find_user(person, people)
+            first = by_user.setdefault(person.user_uuid or person.last.person, person)
+            if first is not person:
+                first.take_over(person)
+        self.people = [person for person in self.people if person.over]
+
+    def _find_user(self, person: PersonEnd, people: OrganizationPeople) -> str | None:
+        """Return the user of grants whose notes lack it: who has the address, or the user of their other notes."""
+        user_uuid = people.user_uuid_at(person.last.user_email)
+        if user_uuid is not None:
+            return user_uuid
+        invite_ids = person.person.invite_ids
+        others = self.registry.of_person(*person.over)
+        if invite_ids:  # another user may have had the address before
+            others = [other for other in others if other.invite_id in invite_ids]
+        users = {other.user_uuid for other in others if other.user_uuid}
+        return users.pop() if len(users) == 1 else None
+
     def _invite(self, rows: list[dict[str, Any]]) -> InvitesReport:
         clocks: dict[str, Any] = {"clock": time.time, "monotonic": time.monotonic}
         return invite_all(self.client, rows, organization_id=self.organization_id, **clocks)
 
     def _plan(self, person: PersonEnd, people: OrganizationPeople, *, dry_run: bool) -> None:
         """Plan the end of a person from the notes as they are now, and note that this run ends them."""
-        run = self.run_of_sweep
-        noted = {grant.key: grant for grant in self.registry.of_person(person.last)}
-        read_before = {grant.key: grant.terms for grant in person.over}
-        over = [grant for key, grant in noted.items() if read_before.get(key) == grant.terms]
-        if person.last.key not in [grant.key for grant in over]:
+        over = self._still_over(person)
+        if not over:
             person.done = "it was ended or changed meanwhile"
             return
         if not dry_run:
-            for grant in over:
-                noted[grant.key] = self.registry.take(grant, run.writer)
-        person.over = [noted[grant.key] for grant in person.over if grant.key in noted]
-        user_uuid = person_of(person.over).user_uuid
-        person.noted = [grant for grant in noted.values() if user_uuid in (None, grant.user_uuid or user_uuid)]
+            over = [self._take(grant, person) for grant in over]
+        person.over = over
+        person.noted = self._notes_of(person, people)
         person.plan = self._plan_from(person, people)
         person.is_absent = not people.holds(person.person)
         if person.is_absent:
             people.raise_unless_gone(person.person, self._known_users())
 
+    def _still_over(self, person: PersonEnd) -> list[Grant]:
+        """Return the grants of a person that are over, as their notes are now; what changed waits for the next run."""
+        noted = {grant.key: grant for grant in self.registry.of_person(*person.over)}
+        over = [noted[grant.key] for grant in person.over if grant.key in noted]
+        terms = {grant.key: grant.terms for grant in person.over}
+        return [grant for grant in over if grant.terms == terms[grant.key]]
+
+    def _take(self, grant: Grant, person: PersonEnd) -> Grant:
+        """Note that this run ends a grant, and who its user is."""
+        return self.registry.change(grant, writer=self.run_of_sweep.writer, user_uuid=person.user_uuid)
+
+    def _notes_of(self, person: PersonEnd, people: OrganizationPeople) -> list[Grant]:
+        """Return all grants of a person as they are now."""
+        noted = self.registry.of_person(*person.over)
+        return [grant for grant in noted if _is_of(grant, person.person, people)]
+
+    def _active_of(self, person: PersonEnd, people: OrganizationPeople) -> list[Grant]:
+        """Return the grants of a person that are not over now."""
+        now = utc_now()
+        return [grant for grant in self._notes_of(person, people) if not grant.is_over(now)]
+
     def _plan_from(self, person: PersonEnd, people: OrganizationPeople) -> Plan:
         run = self.run_of_sweep
-        plan = plan_end(people, person.person, rows_of(person.noted), run.guards, run.now)
+        rows = rows_of(person.noted, person.person)
+        plan = plan_end(people, person.person, rows, run.guards, run.now)
         # The lists still show the people before as they were.
         made = [change for other in self.people for change in other.taken if not _is_refused(other.plan, change)]
         check_owner_stays(people.members, [*made, *plan.changes])
         return plan
 
     def _known_users(self) -> set[str]:
-        """Return the users of all notes."""
-        return {grant.user_uuid for grant in self.run_of_sweep.noted if grant.user_uuid}
+        """Return the users of notes who came by an invite of their own."""
+        noted = self.run_of_sweep.noted
+        return {grant.user_uuid for grant in noted if grant.user_uuid and grant.then is None}
 
     def _send(self, person: PersonEnd) -> None:
         """Send what the end takes, while the notes say the same."""
@@ -338,7 +392,8 @@ class OrganizationEnds:
             again = Plan()
             for person in sent:
                 # A grant that began meanwhile may have raised them again.
-                rows = rows_of([*person.over, *self.registry.active(person.last)])
+                noted = [*person.over, *self._active_of(person, people)]
+                rows = rows_of(noted, person.person)
                 again.changes += plan_end(people, person.person, rows, run.guards, run.now).changes
             return again
 
@@ -350,23 +405,36 @@ class OrganizationEnds:
 
     def _give_back(self) -> None:
         """Give again what was noted meanwhile, which may have been taken with the rest."""
+        people = self.people_now
+        if people is None:
+            return
         returning: list[PersonEnd] = []
         for person in self.unsettled():
             with person.guarded():
-                active = self.registry.active(person.last)
+                active = self._active_of(person, people)
                 is_new = any(grant not in person.noted for grant in active)
                 if active and (person.sent or person.taken or is_new):
                     returning.append(person)
-        if not returning:
-            return
+        for batch in _batches(returning):
+            self._give_back_to(batch, people)
+
+    def _give_back_to(self, returning: list[PersonEnd], people: OrganizationPeople) -> None:
+        """Give again what is noted of people who have different addresses in their notes."""
         noted: list[Grant] = []
 
         def read_giving() -> Giving:
-            nonlocal noted
-            active = [self.registry.active(person.last) for person in returning]
-            noted = [grant for grants in active for grant in grants]
-            rows = [row for grants in active for row in rows_of(grants)]
-            return Giving(rows, [person_of(grants) for grants in active if grants])
+            noted.clear()
+            rows: list[dict[str, Any]] = []
+            returning_now: list[Person] = []
+            for person in returning:
+                active = self._active_of(person, people)
+                if not active:
+                    continue
+                noted.extend(active)
+                who = person_of(active, person.user_uuid)
+                rows += rows_of(active, who)
+                returning_now.append(who)
+            return Giving(rows, returning_now)
 
         def check_notes() -> None:
             for grant in noted:
@@ -389,6 +457,32 @@ class OrganizationEnds:
             if not self.registry.end(grant):
                 msg = f"The Variable '{grant.key}' was changed while its access was ended. The next run reads it again"
                 raise WorkspaceError(msg, permanent=False)
+
+
+def _is_of(grant: Grant, person: Person, people: OrganizationPeople) -> bool:
+    """Return whether a note at an address of a person is theirs, as far as notes and lists know."""
+    if person.user_uuid is None or grant.user_uuid is not None:
+        return grant.user_uuid == person.user_uuid
+    if grant.invite_id is None or grant.invite_id in person.invite_ids:
+        return True
+    # Somebody else was invited to an address that the user has left.
+    return not people.has_left(person, grant.user_email)
+
+
+def _batches(people: list[PersonEnd]) -> list[list[PersonEnd]]:
+    """Return people in batches, in each of which all addresses are different: one may have had that of another."""
+    batches: list[list[PersonEnd]] = []
+    addresses: list[set[str]] = []
+    for person in people:
+        own = {grant.person for grant in [*person.over, *person.noted]}
+        free = [number for number, taken in enumerate(addresses) if not own & taken]
+        if free:
+            batches[free[0]].append(person)
+            addresses[free[0]] |= own
+        else:
+            batches.append([person])
+            addresses.append(own)
+    return batches
 
 
 def _checked_later() -> Plan:

@@ -68,15 +68,17 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         now = utc_now()
         draft = self.draft(hook)
         registry = GrantRegistry(VARIABLES)
-        noted = registry.of_person(draft)
+        noted = registry.of_organization(draft)
         own = next((grant for grant in noted if grant.key == draft.key), None)
         self._raise_if_over(draft, own, now)
         if own and not self.is_dry_run:
             own = registry.take(own, str(draft.writer))
 
-        def given() -> dict[int | None, int | None]:
-            """Return what other grants gave; one may end, or begin, while the members are read."""
-            grants = [*noted, *registry.of_person(draft)]
+        def given(user_uuid: str | None) -> dict[int | None, int | None]:
+            """Return what other grants gave a user; one may end, or begin, while the members are read."""
+            asked = draft.model_copy(update={"user_uuid": user_uuid})
+            before = [grant for grant in noted if grant.may_be_for_person_of(asked)]
+            grants = [*before, *registry.of_person(asked)]
             return {grant.level: grant.then for grant in grants if grant.key != draft.key}
 
         row = {"target_email": draft.user_email, "level": draft.level}
@@ -165,8 +167,11 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             """Read the notes: another grant may have ended, and who ends one reads the notes afterwards."""
             nonlocal others
             active = registry.active(grant)
+            if grant.user_uuid is None:  # who had the address before is somebody else
+                active = [other for other in active if other.user_uuid is None]
             others = [other for other in active if other.key != grant.key]
-            return Giving(rows_of(active), [person_of([grant])])
+            person = person_of([grant, *others])
+            return Giving(rows_of(active, person), [person])
 
         def before_write(operation: Operation[Any], why: str) -> None:
             check_try(operation, why)
@@ -196,10 +201,13 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         :raises WorkspaceError: if the note was ended or taken over while the last request was under way
         """
         noted = registry.check(grant, is_over=False)
-        user_uuid = noted.user_uuid or people.user_uuid_at(noted.user_email)
-        invite_id = noted.invite_id or people.invite_id_at(noted.user_email)
-        given_at = noted.given_at or time.time()
-        return registry.change(noted, user_uuid=user_uuid, invite_id=invite_id, given_at=given_at)
+        email = noted.user_email
+        learned = {
+            "user_uuid": noted.user_uuid or people.user_uuid_at(email),
+            "invite_id": noted.invite_id or people.invite_id_at(email),
+            "given_at": noted.given_at or time.time(),
+        }
+        return registry.change(noted, **learned)
 
     def draft(self, hook: WorkspaceHook) -> Grant:
         """Return the grant as it would be noted now."""

@@ -25,6 +25,9 @@ Rows = Collection[Mapping[str, Any]]
 NO_GUARDS = Guards(frozenset(), None)
 # Outcomes of changes that were made.
 MADE = ("done", "invited", "already_invited")
+# How far the clocks of Airflow and of the service may be apart, in seconds: who joined so long before a grant was noted
+# may have joined after it.
+CLOCK_SLACK = 300.0
 # How often what is given is planned again, because other grants of the person begin or end meanwhile.
 MAX_ROUNDS = 5
 
@@ -34,16 +37,18 @@ class Person:
     """
     A person as notes know them.
 
-    :param email: the address in the notes, which may be another one by now
+    :param email: the address in the newest note, which may be another one by now
     :param since: when the first of the notes was written, in seconds since 1970
     :param user_uuid: the user; ``None`` as long as no list has shown it
     :param invite_ids: the invites
+    :param emails: all addresses in the notes
     """
 
     email: str
     since: float
     user_uuid: str | None = None
     invite_ids: frozenset[str] = frozenset()
+    emails: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -141,11 +146,18 @@ class OrganizationPeople:
         seen = self.as_noted([person])
         return bool(seen.having(person.email) or seen.invite_id_at(person.email))
 
+    def has_left(self, person: Person, email: str) -> bool:
+        """Return whether the user of a person is a member who has another address than this one."""
+        user = self.user_of(person)
+        return user is not None and address_key(_email(user)) != address_key(email)
+
     def as_noted(self, people: Iterable[Person]) -> OrganizationPeople:
         """Return the lists with the addresses of the notes: each person is their user or invite, and nobody else is."""
         members = self.people.members
         invites = self.people.invites
         for person in people:
+            if self.has_left(person, person.email):
+                invites = [invite for invite in invites if not _is_of_somebody_else(invite, person)]
             members = [_member_as_noted(member, person) for member in members]
             invites = [_invite_as_noted(invite, person) for invite in invites]
         return replace(self, people=replace(self.people, members=members, invites=invites))
@@ -207,7 +219,7 @@ def plan_grant(
     organization_id: str,
     row: Mapping[str, Any],
     now: datetime,
-    given: Callable[[], Mapping[int | None, int | None]],
+    given: Callable[[str | None], Mapping[int | None, int | None]],
     terms: Mapping[str, Any],
     person: Person,
 ) -> GrantPlan:
@@ -215,7 +227,7 @@ def plan_grant(
     Plan temporary access.
 
     :param row: the person and the level
-    :param given: returns levels that other grants gave the person, and what they have after those
+    :param given: returns levels that other grants gave a user, and what they have after those
     :param terms: what an approval covers besides the levels: how long, and why
     :param person: who it is, as far as it is known
     :raises WorkspaceInputError: if their level cannot be known, several accounts have the address, or they hold an
@@ -234,7 +246,7 @@ def plan_grant(
     if change and not change.sends and (before is None or before < level):
         raise WorkspaceInputError(f"Correct this by hand first, such as the open invite: {change.name}: {change.notes}")
     # What another grant gave ends as that grant says.
-    then = given().get(before, before)
+    then = given(people.user_uuid_at(email)).get(before, before)
     if then is not None and then >= level:
         return GrantPlan(plan, before, then, people)
     if change is None or not change.sends:  # another grant gave it: it is noted, and nothing is sent
@@ -267,7 +279,10 @@ def plan_end(people: OrganizationPeople, person: Person, rows: Rows, guards: Gua
     if user and not _email(user) and guards.protected:
         msg = f"Take the access away by hand: the service hides the address of user {person.user_uuid}, who may be "
         raise WorkspaceError(f"{msg}protected", problem="access-not-proven")
-    if user and address_key(_email(user)) in guards.protected:
+    addresses = {address_key(email) for email in person.emails}
+    if user:
+        addresses.add(address_key(_email(user)))
+    if addresses & guards.protected:
         guards = replace(guards, protected=guards.protected | {address_key(person.email)})
     seen = people.as_noted([person])
     seen.raise_if_ambiguous(person.email)
@@ -345,7 +360,7 @@ def _user_uuid(member: Member) -> str | None:
 
 def _may_have_joined_since(member: Member, since: float) -> bool:
     joined_at = parse_timestamp(member.joined_at)
-    return joined_at is None or joined_at >= since
+    return joined_at is None or joined_at >= since - CLOCK_SLACK
 
 
 def _member_as_noted(member: Member, person: Person) -> Member:
@@ -359,6 +374,12 @@ def _member_as_noted(member: Member, person: Person) -> Member:
         return member
     email = person.email if is_person else None
     return member.model_copy(update={"user": member.user.model_copy(update={"email": email})})
+
+
+def _is_of_somebody_else(invite: Invite, person: Person) -> bool:
+    """Return whether an invite to the address that a person had is not theirs."""
+    has_address = address_key(invite.target_email or "") == address_key(person.email)
+    return has_address and invite.id not in person.invite_ids
 
 
 def _invite_as_noted(invite: Invite, person: Person) -> Invite:

@@ -235,17 +235,14 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> Person:
     :param user_uuid: the user, if it is known otherwise
     """
     noted = sorted(grants, key=attrgetter("since"))
-    user_uuids = [grant.user_uuid for grant in noted if grant.user_uuid]
-    invite_ids = [grant.invite_id for grant in noted if grant.invite_id]
-    if user_uuids and user_uuid is None:
-        user_uuid = user_uuids[-1]
-    return Person(
-        email=noted[-1].user_email,
-        since=noted[0].since,
-        user_uuid=user_uuid,
-        invite_ids=frozenset(invite_ids),
-        emails=frozenset(grant.user_email for grant in noted),
-    )
+    users = [grant.user_uuid for grant in noted if grant.user_uuid]
+    if user_uuid is None and users:
+        user_uuid = users[-1]
+    emails = frozenset(grant.user_email for grant in noted)
+    invite_ids = frozenset(grant.invite_id for grant in noted if grant.invite_id)
+    newest = noted[-1]
+    since = noted[0].since
+    return Person(newest.user_email, since, user_uuid, invite_ids, emails)
 
 
 def raise_if_unsupported() -> None:

@@ -18,7 +18,7 @@ from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look
 from airflow_provider_workspace.procedures.grants import Giving, OrganizationPeople, give, plan_end
 from airflow_provider_workspace.procedures.invites import invite_all
 from airflow_provider_workspace.procedures.members import check_owner_stays
-from airflow_provider_workspace.procedures.plan import Plan, apply, check_applied
+from airflow_provider_workspace.procedures.plan import ChangeResult, Plan, apply, check_applied
 
 if TYPE_CHECKING:
     from threading import Event
@@ -46,6 +46,7 @@ class PersonEnd:
     :param noted: all grants of the person, as they were when it was planned
     :param plan: what the end takes now
     :param sent: what it took before, such as an invite that was accepted meanwhile
+    :param users_before: the members when it was planned
     :param is_absent: whether the lists that were read first showed neither a member nor an invite
     :param done: what was done; empty before the notes are deleted
     :param error: why the grants are left
@@ -56,6 +57,7 @@ class PersonEnd:
     noted: list[Grant] = field(default_factory=list["Grant"])
     plan: Plan = field(default_factory=Plan)
     sent: list[Change] = field(default_factory=list["Change"])
+    users_before: frozenset[str] = frozenset()
     is_absent: bool = False
     done: str = ""
     error: Exception | None = None
@@ -76,6 +78,15 @@ class PersonEnd:
         return any(isinstance(change.operation, DeleteInvite) for change in self.taken)
 
     @property
+    def no_candidates(self) -> frozenset[str]:
+        """The users who cannot have accepted the invite, since they were members when the service deleted it."""
+        for change in self.taken:
+            result = self.plan.outcomes.get(change)
+            if isinstance(change.operation, DeleteInvite) and result == ChangeResult("done"):
+                return self.users_before
+        return frozenset()
+
+    @property
     def is_settled(self) -> bool:
         """Whether nothing more is done about the person in this run."""
         return bool(self.done) or self.error is not None
@@ -89,6 +100,11 @@ class PersonEnd:
     def taken(self) -> list[Change]:
         """The changes that are sent."""
         return [change for change in self.plan.changes if change.sends]
+
+    @property
+    def made(self) -> list[Change]:
+        """The changes that are sent, without those that the service refused."""
+        return [change for change in self.taken if not _is_refused(self.plan, change)]
 
     @property
     def description(self) -> str:
@@ -116,8 +132,7 @@ class PersonEnd:
 
         :raises WorkspaceError: if the person keeps something
         """
-        changes = self.plan.changes
-        kept = [change for change in changes if change.action in ("differs", "unknown") or change.mark == "kept"]
+        kept = [change for change in self.plan.changes if _is_kept(change)]
         if not kept:
             return
         named = "; ".join(f"{change.name}: {change.notes}" for change in kept)
@@ -254,21 +269,22 @@ class OrganizationEnds:
         by_user: dict[str, PersonEnd] = {}
         for person in self.people:
             with person.guarded():
-                person.user_uuid = person.person.user_uuid or self._find_user(person, people)
-            first = by_user.setdefault(person.user_uuid or person.last.person, person)
+                person.user_uuid = self._user_of(person, people)
+            key = person.user_uuid or person.last.person
+            first = by_user.setdefault(key, person)
             if first is not person:
                 first.take_over(person)
-        self.people = [person for person in self.people if person.over]
+        self.people = list(by_user.values())
 
-    def _find_user(self, person: PersonEnd, people: OrganizationPeople) -> str | None:
-        """Return the user of grants whose notes lack it: who has the address, or the user of their other notes."""
-        user_uuid = people.user_uuid_at(person.last.user_email)
+    def _user_of(self, person: PersonEnd, people: OrganizationPeople) -> str | None:
+        """Return the user of a person: from the notes, who has the address, or the user of their other notes."""
+        noted = person.person
+        user_uuid = noted.user_uuid or people.user_uuid_at(noted.email)
         if user_uuid is not None:
             return user_uuid
-        invite_ids = person.person.invite_ids
         others = self.registry.of_person(*person.over)
-        if invite_ids:  # another user may have had the address before
-            others = [other for other in others if other.invite_id in invite_ids]
+        if noted.invite_ids:  # another user may have had the address before
+            others = [other for other in others if other.invite_id in noted.invite_ids]
         users = {other.user_uuid for other in others if other.user_uuid}
         return users.pop() if len(users) == 1 else None
 
@@ -287,6 +303,7 @@ class OrganizationEnds:
         person.over = over
         person.noted = self._notes_of(person, people)
         person.plan = self._plan_from(person, people)
+        person.users_before = people.user_uuids
         person.is_absent = not people.holds(person.person)
         if person.is_absent:
             people.raise_unless_gone(person.person, self._known_users())
@@ -317,8 +334,11 @@ class OrganizationEnds:
         rows = rows_of(person.noted, person.person)
         plan = plan_end(people, person.person, rows, run.guards, run.now)
         # The lists still show the people before as they were.
-        made = [change for other in self.people for change in other.taken if not _is_refused(other.plan, change)]
-        check_owner_stays(people.members, [*made, *plan.changes])
+        changes: list[Change] = []
+        for other in self.people:
+            changes += other.made
+        changes += plan.changes
+        check_owner_stays(people.members, changes)
         return plan
 
     def _known_users(self) -> set[str]:
@@ -369,7 +389,7 @@ class OrganizationEnds:
         for person in waiting:
             with person.guarded():
                 if not people.holds(person.person):
-                    people.raise_unless_gone(person.person, self._known_users())
+                    people.raise_unless_gone(person.person, self._known_users() | person.no_candidates)
                     continue
                 taken = person.taken
                 person.plan = Plan()
@@ -488,6 +508,10 @@ def _batches(people: list[PersonEnd]) -> list[list[PersonEnd]]:
 def _checked_later() -> Plan:
     """Return an empty plan: the lists are read once for all people, after the last request."""
     return Plan()
+
+
+def _is_kept(change: Change) -> bool:
+    return change.mark == "kept" or change.action in ("differs", "unknown")
 
 
 def _is_refused(plan: Plan, change: Change) -> bool:

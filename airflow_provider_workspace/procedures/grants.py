@@ -118,6 +118,12 @@ class OrganizationPeople:
         """The members."""
         return self.people.members
 
+    @property
+    def user_uuids(self) -> frozenset[str]:
+        """The users of the members."""
+        users = [_user_uuid(member) for member in self.members]
+        return frozenset(user for user in users if user)
+
     def having(self, email: str) -> list[Member]:
         """Return the members who have an address."""
         key = address_key(email)

@@ -242,7 +242,9 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> Person:
     invite_ids = frozenset(grant.invite_id for grant in noted if grant.invite_id)
     newest = noted[-1]
     since = noted[0].since
-    return Person(newest.user_email, since, user_uuid, invite_ids, emails)
+    levels = [grant.level for grant in noted if grant.then is not None and grant.user_uuid is None]
+    level = min(levels, default=None)
+    return Person(newest.user_email, since, user_uuid, invite_ids, emails, level)
 
 
 def raise_if_unsupported() -> None:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# How many seconds old the lists may be from which an end was planned: levels may have been changed since.
+MAX_LIST_AGE = 30.0
 # How often somebody is followed from an invite that was withdrawn to the member who accepted it.
 MAX_ROUNDS = 3
 
@@ -76,6 +78,11 @@ class PersonEnd:
     def withdraws_invite(self) -> bool:
         """Whether the end takes an invite, which may be accepted at the same time."""
         return any(isinstance(change.operation, DeleteInvite) for change in self.taken)
+
+    @property
+    def may_appear(self) -> bool:
+        """Whether the lists may lag behind somebody: who accepts an invite, or whom they did not show at first."""
+        return self.withdraws_invite or (self.is_absent and not self.sent)
 
     @property
     def no_candidates(self) -> frozenset[str]:
@@ -168,6 +175,7 @@ class OrganizationEnds:
     :param unknown: the grants that are not over, and whose user is not known
     :param interruption: what stopped it, such as the end of its process; raised again by the caller
     :param people_now: the lists as they were read last
+    :param read_at: when that began, in seconds since 1970
     :param check_notes: reads the notes again for which the next write is sent
     """
 
@@ -179,6 +187,7 @@ class OrganizationEnds:
     interruption: BaseException | None = None
     stopped: Event | None = None
     people_now: OrganizationPeople | None = None
+    read_at: float = 0.0
     check_notes: Callable[[], None] = lambda: None
 
     @property
@@ -230,6 +239,8 @@ class OrganizationEnds:
         self._identify(people)
         for person in self.people:
             with person.guarded():
+                if self.lists_are_old:
+                    people = self._read()
                 self._plan(person, people, dry_run=dry_run)
                 if not dry_run and not person.is_settled:
                     self._send(person)
@@ -249,9 +260,15 @@ class OrganizationEnds:
                 person.done = person.description
 
     def _read(self) -> OrganizationPeople:
+        self.read_at = time.time()
         people = OrganizationPeople.read(self.client, self.organization_id)
         self.people_now = people
         return people
+
+    @property
+    def lists_are_old(self) -> bool:
+        """Whether the lists may show people as they were."""
+        return abs(time.time() - self.read_at) > MAX_LIST_AGE
 
     def _learn(self, people: OrganizationPeople) -> None:
         """Note the users of grants that are not over; those who were invited may have joined."""
@@ -325,9 +342,12 @@ class OrganizationEnds:
         return [grant for grant in noted if _is_of(grant, person.person, people)]
 
     def _active_of(self, person: PersonEnd, people: OrganizationPeople) -> list[Grant]:
-        """Return the grants of a person that are not over now."""
+        """Return the grants of a person that are not over now, without those that this run ends, whatever the clock."""
         now = utc_now()
-        return [grant for grant in self._notes_of(person, people) if not grant.is_over(now)]
+        ending = {grant.key: grant.terms for grant in person.over}
+        noted = self._notes_of(person, people)
+        others = [grant for grant in noted if ending.get(grant.key) != grant.terms]
+        return [grant for grant in others if not grant.is_over(now)]
 
     def _plan_from(self, person: PersonEnd, people: OrganizationPeople) -> Plan:
         run = self.run_of_sweep
@@ -350,6 +370,9 @@ class OrganizationEnds:
         """Send what the end takes, while the notes say the same."""
 
         def check_notes() -> None:
+            if self.lists_are_old:
+                msg = f"Run this again: the lists were read more than {MAX_LIST_AGE:g} s ago. Nothing more was sent"
+                raise WorkspaceError(msg, permanent=False)
             for grant in person.over:
                 self.registry.check(grant, is_over=True)
 
@@ -359,18 +382,13 @@ class OrganizationEnds:
     def _follow_invites(self) -> None:
         """Read the lists until nobody can have accepted an invite that is gone; who has is lowered or removed."""
         for _ in range(MAX_ROUNDS):
-            waiting = [person for person in self.unsettled() if person.withdraws_invite or self._may_appear(person)]
+            waiting = [person for person in self.unsettled() if person.may_appear]
             joined = self._wait_for(waiting)
             if not joined:
                 return
             for person in joined:
                 with person.guarded():
                     self._send(person)
-
-    def _may_appear(self, person: PersonEnd) -> bool:
-        """Return whether lists may lag behind somebody whom they do not show."""
-        ended = self.run_of_sweep.now.timestamp() - person.last.until
-        return person.is_absent and not person.sent and ended < self.client.settings.consistency_time
 
     def _wait_for(self, waiting: list[PersonEnd]) -> list[PersonEnd]:
         """Return those of the people who appear in the lists before these must be true."""

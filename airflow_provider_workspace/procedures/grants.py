@@ -42,6 +42,7 @@ class Person:
     :param user_uuid: the user; ``None`` as long as no list has shown it
     :param invite_ids: the invites
     :param emails: all addresses in the notes
+    :param level: the lowest level that notes without a user gave a member; ``None`` if there is none
     """
 
     email: str
@@ -49,6 +50,7 @@ class Person:
     user_uuid: str | None = None
     invite_ids: frozenset[str] = frozenset()
     emails: frozenset[str] = frozenset()
+    level: int | None = None
 
 
 @dataclass(frozen=True)
@@ -199,12 +201,14 @@ class OrganizationPeople:
             raise WorkspaceError(f"{cure}: {why}", problem="access-not-proven")
         if person.user_uuid is not None:
             return
-        joined = [member for member in self.members if _may_have_joined_since(member, person.since)]
-        candidates = [member for member in joined if _user_uuid(member) not in known]
+        others = [member for member in self.members if _user_uuid(member) not in known]
+        candidates = [member for member in others if _may_be(member, person)]
         if not candidates:
             return
         names = ", ".join(f"{_email(member)} (user {_user_uuid(member)})" for member in candidates)
         why = f"their invite is gone, and {len(candidates)} members may have accepted it"
+        if person.level is not None:
+            why = f"nobody has their address any more, and {len(candidates)} members may be them"
         raise WorkspaceError(f"{cure}: {why}: {names}", problem="access-not-proven")
 
     def plan(self, rows: Rows, guards: Guards, now: datetime) -> Plan:
@@ -364,9 +368,12 @@ def _user_uuid(member: Member) -> str | None:
     return member.user.uuid if member.user else None
 
 
-def _may_have_joined_since(member: Member, since: float) -> bool:
+def _may_be(member: Member, person: Person) -> bool:
+    """Return whether a member may be a person of whom nothing but an old address is known."""
+    if person.level is not None and (member.level is None or member.level >= person.level):
+        return True  # they were a member when it was noted, and may have changed their address
     joined_at = parse_timestamp(member.joined_at)
-    return joined_at is None or joined_at >= since - CLOCK_SLACK
+    return joined_at is None or joined_at >= person.since - CLOCK_SLACK
 
 
 def _member_as_noted(member: Member, person: Person) -> Member:

@@ -1113,3 +1113,78 @@ def test_who_joined_before_an_invite_is_withdrawn_is_no_candidate(
     accept(sandbox, "bo@example.com")
     clock.advance(HOUR + 1)
     assert (len(end()["ended"]), keys(notes), level_of("bo@example.com")) == (1, [], 1)
+
+
+def test_an_end_that_waits_lowers_nobody_who_was_promoted_meanwhile(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(consistency_time=1)
+    give()
+    clock.advance(HOUR + 1)
+    sandbox.inject("rate_limit", "update_member", seconds=40)
+    Interruptions(monkeypatch).after("PATCH", lambda: set_level(15))
+    with pytest.raises(WorkspaceError, match=r"access-not-ended.*the lists were read more than 30 s ago"):
+        end()
+    assert (level_of(MINA), len(keys(notes))) == (15, 1)
+    with pytest.raises(AirflowFailException, match=rf"{MINA}: Set level 1 by hand, or delete .*changed since"):
+        end()
+
+
+def test_ends_that_take_long_are_planned_from_new_lists(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_level(8)
+    invite_and_note(sandbox, notes, [ADA])
+    note_over(sandbox.url, notes, MINA, then=1, until="2026-09-01T13:00:00Z")
+
+    def promote() -> None:
+        clock.advance(40)
+        set_level(15)
+
+    Interruptions(monkeypatch).after("DELETE", promote)
+    with pytest.raises(AirflowFailException, match=rf"1 grant could not .* {MINA}: Set level 1 by hand"):
+        end()
+    assert (level_of(MINA), invited_level(ADA), len(keys(notes))) == (15, None, 1)
+
+
+@pytest.mark.parametrize("email", [MINA, ADA])
+def test_a_clock_that_is_set_back_while_access_ends_gives_nothing_back(
+    notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch, email: str
+) -> None:
+    give(email)
+    clock.advance(HOUR + 1)
+
+    def set_back() -> None:
+        clock.ahead -= 60
+
+    Interruptions(monkeypatch).before("PATCH" if email == MINA else "DELETE", set_back)
+    assert len(end()["ended"]) == 1
+    assert (level_of(email), invited_level(email), keys(notes)) == (1 if email == MINA else None, None, [])
+
+
+def test_lists_that_lag_hide_nobody_who_accepts_long_after_the_end(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, connect: Connect
+) -> None:
+    connect(consistency_time=10)
+    give(ADA)
+    clock.advance(24 * HOUR)
+    accept(sandbox)
+    sandbox.inject("late_rows", "list_members", seconds=6, times=None)
+    assert len(end()["ended"]) == 1
+    sandbox.clear_faults()
+    assert (level_of(ADA), keys(notes)) == (None, [])
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_who_changed_their_address_before_their_user_was_noted_is_named(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, *, other: bool
+) -> None:
+    give(MINA)
+    forget(notes, "user_uuid", MINA)  # as an earlier release noted it
+    set_address(sandbox, SEED.member_uuid, MARRIED)
+    if other:
+        give(MARRIED, 15, run_id="married", length=2 * HOUR)
+    clock.advance(HOUR + 1)
+    with pytest.raises(AirflowFailException, match=rf"nobody has their address any more, and .*{MARRIED} \(user "):
+        end()
+    assert len(keys(notes)) == 1 + other

@@ -235,16 +235,26 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> Person:
     :param user_uuid: the user, if it is known otherwise
     """
     noted = sorted(grants, key=attrgetter("since"))
-    users = [grant.user_uuid for grant in noted if grant.user_uuid]
-    if user_uuid is None and users:
-        user_uuid = users[-1]
-    emails = frozenset(grant.user_email for grant in noted)
-    invite_ids = frozenset(grant.invite_id for grant in noted if grant.invite_id)
+    first = noted[0]
     newest = noted[-1]
-    since = noted[0].since
-    levels = [grant.level for grant in noted if grant.then is not None and grant.user_uuid is None]
-    level = min(levels, default=None)
-    return Person(newest.user_email, since, user_uuid, invite_ids, emails, level)
+    noted_user: str | None = None
+    invite_ids: set[str] = set()
+    levels: list[int] = []
+    for grant in noted:
+        if grant.invite_id:
+            invite_ids.add(grant.invite_id)
+        if grant.user_uuid:
+            noted_user = grant.user_uuid
+        elif grant.then is not None:
+            levels.append(grant.level)
+    return Person(
+        email=newest.user_email,
+        since=first.since,
+        user_uuid=user_uuid or noted_user,
+        invite_ids=frozenset(invite_ids),
+        emails=frozenset(grant.user_email for grant in noted),
+        level=min(levels, default=None),
+    )
 
 
 def raise_if_unsupported() -> None:

@@ -70,6 +70,11 @@ class PersonEnd:
         return self.over[-1]
 
     @property
+    def addresses(self) -> set[str]:
+        """The addresses in the notes, as the keys of their Variables have them."""
+        return {grant.person for grant in [*self.over, *self.noted]}
+
+    @property
     def person(self) -> Person:
         """Who it is, from all that the notes have learned."""
         return person_of([*self.over, *self.noted], self.user_uuid)
@@ -345,9 +350,12 @@ class OrganizationEnds:
         """Return the grants of a person that are not over now, without those that this run ends, whatever the clock."""
         now = utc_now()
         ending = {grant.key: grant.terms for grant in person.over}
-        noted = self._notes_of(person, people)
-        others = [grant for grant in noted if ending.get(grant.key) != grant.terms]
-        return [grant for grant in others if not grant.is_over(now)]
+        active: list[Grant] = []
+        for grant in self._notes_of(person, people):
+            is_ending = ending.get(grant.key) == grant.terms
+            if not is_ending and not grant.is_over(now):
+                active.append(grant)
+        return active
 
     def _plan_from(self, person: PersonEnd, people: OrganizationPeople) -> Plan:
         run = self.run_of_sweep
@@ -501,7 +509,8 @@ def _is_of(grant: Grant, person: Person, people: OrganizationPeople) -> bool:
     """Return whether a note at an address of a person is theirs, as far as notes and lists know."""
     if person.user_uuid is None or grant.user_uuid is not None:
         return grant.user_uuid == person.user_uuid
-    if grant.invite_id is None or grant.invite_id in person.invite_ids:
+    was_invited = grant.invite_id is not None
+    if not was_invited or grant.invite_id in person.invite_ids:
         return True
     # Somebody else was invited to an address that the user has left.
     return not people.has_left(person, grant.user_email)
@@ -510,16 +519,19 @@ def _is_of(grant: Grant, person: Person, people: OrganizationPeople) -> bool:
 def _batches(people: list[PersonEnd]) -> list[list[PersonEnd]]:
     """Return people in batches, in each of which all addresses are different: one may have had that of another."""
     batches: list[list[PersonEnd]] = []
-    addresses: list[set[str]] = []
-    for person in people:
-        own = {grant.person for grant in [*person.over, *person.noted]}
-        free = [number for number, taken in enumerate(addresses) if not own & taken]
-        if free:
-            batches[free[0]].append(person)
-            addresses[free[0]] |= own
-        else:
-            batches.append([person])
-            addresses.append(own)
+    later = people
+    while later:
+        batch: list[PersonEnd] = []
+        remaining: list[PersonEnd] = []
+        addresses: set[str] = set()
+        for person in later:
+            if person.addresses & addresses:
+                remaining.append(person)
+                continue
+            batch.append(person)
+            addresses |= person.addresses
+        batches.append(batch)
+        later = remaining
     return batches
 
 

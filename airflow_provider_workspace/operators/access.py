@@ -129,13 +129,15 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         """Refuse to give again what somebody took back after it was given."""
         from airflow_provider_workspace.errors import WorkspaceInputError
 
-        if own is None or own.given_at is None or (planned.before is not None and planned.before >= own.level):
+        if own is None or own.given_at is None:
             return
-        now = "is no member" if planned.before is None else f"has level {planned.before}"
-        raise WorkspaceInputError(
-            f"Start a new run to give access again: {own.user_email} got level {own.level} by this grant, and {now} "
-            "now. Somebody took it back"
-        )
+        level = planned.before
+        if level is not None and level >= own.level:
+            return
+        now = "is no member" if level is None else f"has level {level}"
+        cure = "Start a new run to give access again"
+        why = f"{own.user_email} got level {own.level} by this grant, and {now} now"
+        raise WorkspaceInputError(f"{cure}: {why}. Somebody took it back")
 
     def _note(self, hook: WorkspaceHook, registry: GrantRegistry, planned: GrantPlan, own: Grant | None) -> Grant:
         """Note the grant, and the user whom it is for, before anything is sent."""

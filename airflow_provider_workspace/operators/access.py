@@ -204,12 +204,12 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         """
         noted = registry.check(grant, is_over=False)
         email = noted.user_email
-        learned = {
-            "user_uuid": noted.user_uuid or people.user_uuid_at(email),
-            "invite_id": noted.invite_id or people.invite_id_at(email),
-            "given_at": noted.given_at or time.time(),
-        }
-        return registry.change(noted, **learned)
+        user_uuid = noted.user_uuid or people.user_uuid_at(email)
+        invite_id = noted.invite_id
+        if invite_id is None and user_uuid not in people.user_uuids:
+            invite_id = people.invite_id_at(email)
+        given_at = noted.given_at or time.time()
+        return registry.change(noted, user_uuid=user_uuid, invite_id=invite_id, given_at=given_at)
 
     def draft(self, hook: WorkspaceHook) -> Grant:
         """Return the grant as it would be noted now."""
@@ -221,12 +221,16 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if (self.length is None) is (self.until is None):
             raise WorkspaceInputError("Give either length=… or until=…")
         now = time.time()
-        until = now + self.length if self.until is None else moment_of(self.until).replace(microsecond=0).timestamp()
+        until = now + (self.length or 0)
+        if self.until is not None:
+            until = moment_of(self.until).replace(microsecond=0).timestamp()
         if until <= now:
             raise WorkspaceInputError(f"Give a later until: {self.until} is over")
         ti = self._context.get("ti")
         dag_run = self._context.get("dag_run")
         requested_by = getattr(dag_run, "triggering_user_name", None) or ""
+        # Airflow gives each try its own id.
+        writer = getattr(ti, "id", None) or uuid4()
         return Grant(
             dag_id=str(getattr(ti, "dag_id", "-")),
             run_id=str(getattr(ti, "run_id", "-")),
@@ -241,6 +245,5 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             until=float(int(until)),
             reason=self.reason,
             requested_by=str(requested_by),
-            # Airflow gives each try its own id.
-            writer=str(getattr(ti, "id", None) or uuid4()),
+            writer=str(writer),
         )

@@ -243,29 +243,33 @@ def plan_grant(
     :raises WorkspaceInputError: if their level cannot be known, several accounts have the address, or they hold an
         open invite with a lower level
     """
-    email, level = row["target_email"], row["level"]
-    # Who has a higher level is held like an owner.
+    email = row["target_email"]
+    level = row["level"]
     people = OrganizationPeople.read(client, organization_id)
     if people.user_of(person):
         people = people.as_noted([person])
     people.raise_if_ambiguous(email)
-    plan = people.plan([row], Guards(frozenset(), level), now)
-    change = next(iter(plan.changes), None)
+    # Who has a higher level is held like an owner.
+    guards = Guards(frozenset(), level)
+    plan = people.plan([row], guards, now)
+    change = plan.changes[0] if plan.changes else None
     plan.changes = []
     before = change.before.get("level") if change else level
-    if change and not change.sends and (before is None or before < level):
+    is_lower = before is None or before < level
+    if change and not change.sends and is_lower:
         raise WorkspaceInputError(f"Correct this by hand first, such as the open invite: {change.name}: {change.notes}")
     # What another grant gave ends as that grant says.
-    then = given(people.user_uuid_at(email)).get(before, before)
+    then_by_level = given(people.user_uuid_at(email))
+    then = then_by_level.get(before, before)
     if then is not None and then >= level:
         return GrantPlan(plan, before, then, people)
     if change is None or not change.sends:  # another grant gave it: it is noted, and nothing is sent
         read = ListMembers(organization_id=organization_id)
         change = Change("change", "members", f"member {email}", operation=read)
-    after = {"level": level, **terms, "then": REMOVED if then is None else then}
-    end = [f"{name} {after[name]}" for name in ("until", "then") if name in after]
     level_before = {} if before is None else {"level": before}
-    plan.changes = [replace(change, before=level_before, after=after, why=", ".join(end))]
+    end = {**terms, "then": REMOVED if then is None else then}
+    why = ", ".join(f"{name} {end[name]}" for name in ("until", "then") if name in end)
+    plan.changes = [replace(change, before=level_before, after={"level": level, **end}, why=why)]
     return GrantPlan(plan, before, then, people)
 
 

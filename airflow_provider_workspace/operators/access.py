@@ -194,7 +194,18 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if not given.is_made or given.people is None:
             msg = f"Try again: {grant.user_email} has joined or left meanwhile"
             raise WorkspaceRequestError(msg, operation="UpdateMember")
-        return self._confirm(registry, grant, given.people)
+        try:
+            return self._confirm(registry, grant, given.people)
+        except WorkspaceError:
+            self._note_again_if_over(registry, grant)
+            raise
+
+    def _note_again_if_over(self, registry: GrantRegistry, grant: Grant) -> None:
+        """Note a grant again that a sweep ended while its last request was under way: the next sweep takes it."""
+        from airflow_provider_workspace.notes.note import utc_now
+
+        if grant.is_over(utc_now()) and registry.read(grant.key) is None:
+            registry.add(grant)
 
     def _confirm(self, registry: GrantRegistry, grant: Grant, people: OrganizationPeople) -> Grant:
         """

@@ -1188,3 +1188,19 @@ def test_who_changed_their_address_before_their_user_was_noted_is_named(
     with pytest.raises(AirflowFailException, match=rf"nobody has their address any more, and .*{MARRIED} \(user "):
         end()
     assert len(keys(notes)) == 1 + other
+
+
+@pytest.mark.parametrize("email", [MINA, ADA])
+def test_what_is_given_after_its_end_was_done_is_noted_again(
+    notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch, email: str
+) -> None:
+    def sweep() -> None:
+        clock.advance(HOUR + 1)
+        end()
+
+    before = level_of(email)
+    Interruptions(monkeypatch).before("PATCH" if email == MINA else "POST", sweep)
+    with pytest.raises(AirflowFailException, match=r"\[grant-changed\] "):
+        give(email)
+    assert (8 in (level_of(email), invited_level(email)), len(keys(notes))) == (True, 1)
+    assert (len(end()["ended"]), level_of(email), invited_level(email), keys(notes)) == (1, before, None, [])

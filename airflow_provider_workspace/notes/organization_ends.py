@@ -265,8 +265,8 @@ class OrganizationEnds:
                 person.done = person.description
 
     def _read(self) -> OrganizationPeople:
-        self.read_at = time.time()
         people = OrganizationPeople.read(self.client, self.organization_id)
+        self.read_at = time.time()
         self.people_now = people
         return people
 
@@ -329,6 +329,7 @@ class OrganizationEnds:
         person.is_absent = not people.holds(person.person)
         if person.is_absent:
             people.raise_unless_gone(person.person, self._known_users())
+            person.plan.changes += people.withdrawals_of(person.person)
 
     def _still_over(self, person: PersonEnd) -> list[Grant]:
         """Return the grants of a person that are over, as their notes are now; what changed waits for the next run."""

@@ -129,13 +129,20 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         """Refuse to give again what somebody took back after it was given."""
         from airflow_provider_workspace.errors import WorkspaceInputError
 
-        if own is None or own.given_at is None:
+        if own is None:
             return
         level = planned.before
+        has_left = own.user_uuid is not None and level is None
+        if own.given_at is None and not has_left:
+            return
         if level is not None and level >= own.level:
             return
         now = "is no member" if level is None else f"has level {level}"
         cure = "Start a new run to give access again"
+        if own.given_at is None:
+            raise WorkspaceInputError(
+                f"{cure}: {own.user_email} was a member when this run noted the grant, and {now} now"
+            )
         why = f"{own.user_email} got level {own.level} by this grant, and {now} now"
         raise WorkspaceInputError(f"{cure}: {why}. Somebody took it back")
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
@@ -210,6 +211,20 @@ class OrganizationPeople:
         if person.level is not None:
             why = f"nobody has their address any more, and {len(candidates)} members may be them"
         raise WorkspaceError(f"{cure}: {why}: {names}", problem="access-not-proven")
+
+    def withdrawals_of(self, person: Person) -> list[Change]:
+        """Return the withdrawals of invites that no list shows, because one may hide them."""
+        if person.user_uuid is not None:
+            return []
+        changes: list[Change] = []
+        for invite_id in sorted(person.invite_ids):
+            delete = DeleteInvite(organization_id=self.organization_id, invite_id=invite_id)
+            name = f"invite {person.email}"
+            why = "no list shows it"
+            changes.append(
+                Change("remove", "members", name, why=why, operation=delete, person=address_key(person.email))
+            )
+        return changes
 
     def plan(self, rows: Rows, guards: Guards, now: datetime) -> Plan:
         """Plan what rows say about their people, and about nobody else."""

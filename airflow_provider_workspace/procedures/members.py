@@ -179,7 +179,8 @@ def _holder(member: Member, *, is_judged: bool) -> Holder:
     email = member.user.email if member.user else None
     (user_uuid,) = _identity(member)
     name = f"member {email or '-'} (user {user_uuid or '-'})"
-    return Holder(name, member.level, _key(member), is_judged)
+    person = _key(member)
+    return Holder(name, member.level, person, is_judged and bool(person))
 
 
 def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str, now: datetime) -> Roster:

@@ -170,6 +170,42 @@ def test_an_invite_that_is_accepted_under_another_address_is_never_green(
         go(road, LIV, [])
 
 
+@pytest.mark.parametrize("road", ROADS)
+def test_an_invite_that_is_accepted_by_somebody_whose_address_is_hidden_is_never_green(
+    sandbox: SandboxServer, road: str
+) -> None:
+    before = members()
+    sandbox.inject("say", "delete_invite", status=204, body=None)
+    hidden = {"id": "new", "user": {"uuid": SEED.research_uuid, "email": None}, "level": 1}
+    say(sandbox, "list_invites", after=1)
+    say(sandbox, "list_members", *before, hidden, after=2)
+    said = rf"member - \(user {SEED.research_uuid}\): joined while an invite was withdrawn"
+    with pytest.raises(AirflowFailException, match=rf"^\[people-hidden\] .*{said}"):
+        go(road, LIV, [*OTHERS, NOAH])
+
+
+def test_an_approval_does_not_cover_who_accepted_an_invite_after_it(sandbox: SandboxServer) -> None:
+    approved = sync(leavers=[LIV], dry_run=True)
+    sandbox.accept_invite(liv_invite())
+    with pytest.raises(AirflowFailException, match=rf"^\[approval-stale\] (?s:.*)- member {LIV}"):
+        sync(leavers=[LIV], approved=approved)
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "name"), [("delete_invite", f"invite {LIV}"), ("delete_member", f"member {NOAH}")]
+)
+@pytest.mark.parametrize("status", [400, 409, 503])
+def test_a_refused_or_failed_removal_is_never_green(
+    sandbox: SandboxServer, operation: str, name: str, status: int
+) -> None:
+    body = {"type": "invalid_request", "code": "conflict", "detail": "Not now."}
+    sandbox.inject("say", operation, status=status, body=body, times=None)
+    said = "returned 503" if status == 503 else rf"^\[changes-refused\] .*remove {name}: Not now"
+    with pytest.raises((WorkspaceError, AirflowFailException), match=said):
+        sync(leavers=[LIV, NOAH])
+
+
 def test_who_accepts_an_invite_of_their_own_is_no_candidate(
     sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

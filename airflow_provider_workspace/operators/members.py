@@ -120,6 +120,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     planned before anything is sent, and the log shows the plan as a table. A second run changes nothing, and a retry
     continues where the earlier try ended.
 
+    Afterwards nobody may have what was taken, else the task fails. If it withdrew an invite, which may be accepted at
+    the same moment, it reads the lists once more after ``consistency_time`` of the connection.
+
     The result is the plan, as of an organization file: ``pending`` (number of changes), ``differences``, ``counts``,
     ``changes`` (``action``, ``part``, ``name``, ``before``, ``after``, ``why``, ``status``, ``reason``, ``digest``,
     ``not_shown``),

@@ -125,6 +125,8 @@ def plan_members(
         changes += [_plan_invite(organization_id, invite, guards, wanted.get(key), why) for invite in going]
     joined: set[str] = set()
     for member in people.members:
+        if _identity(member) in holders.shown:  # a list that changes may show a user twice
+            continue
         key = _key(member)
         joined.add(key)
         row = wanted.get(key)

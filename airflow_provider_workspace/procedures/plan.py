@@ -652,7 +652,7 @@ def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], 
 
     def is_done() -> bool:
         nonlocal left
-        left = _left_of(plan, sent, plan_again())
+        left = _left_of(plan, sent, _read_again(plan_again, sent))
         return not left
 
     try:
@@ -665,6 +665,24 @@ def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], 
     except errors.WorkspaceNotAppliedError as error:
         _explain(error, plan, left)
         raise
+
+
+def _read_again(plan_again: Callable[[], Plan], sent: Sequence[Change]) -> Plan:
+    """
+    Plan again; a key that may not read the lists any more proves nothing about who lost access.
+
+    :raises WorkspaceError: if it may not, and something was taken
+    """
+    try:
+        return plan_again()
+    except errors.WorkspacePermissionError as error:
+        if not any(change.takes_access for change in sent):
+            raise
+        raise errors.WorkspaceError(
+            f"Look by hand whether the changes were made, which were sent: this API key may not check it. {error}",
+            permanent=True,
+            problem="effect-not-shown",
+        ) from None
 
 
 def _watch_withdrawn_invites(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
@@ -731,11 +749,14 @@ def _left_of(plan: Plan, sent: Sequence[Change], again: Plan) -> list[_Left]:
             left.append(_Left(change, reason))
     people = {one.change.person for one in left if one.change.person}
     others = [change for change in new if change.takes_access and change.person not in people]
-    left += [_Left(change, _meanwhile(change)) for change in others]
+    for change in others:
+        reason = "raised meanwhile" if change.lowers else _meanwhile(change)
+        left.append(_Left(change, reason))
     return left
 
 
 def _meanwhile(change: Change) -> str:
+    """Return how somebody got what a change would take."""
     kind = change.name.partition(" ")[0]
     return MEANWHILE.get(kind, "new meanwhile")
 
@@ -774,7 +795,9 @@ def _what_holder_has(sent: Change, before: Holders, now: Holders) -> str:
 
 
 def _explain(error: errors.WorkspaceNotAppliedError, plan: Plan, left: Sequence[_Left]) -> None:
-    """Say in an error and in the plan what is left."""
+    """Say in an error and in the plan what is left, if a plan could be made again."""
+    if not left:
+        return
     names: list[str] = []
     for one in left:
         change = one.change

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +99,35 @@ def test_an_invite_that_is_accepted_though_its_withdrawal_succeeded_is_never_gre
     say(sandbox, "list_members", *before, joined, after=2 if are_late else 1)
     with pytest.raises(WorkspaceNotAppliedError, match=rf"\[joined-meanwhile\] .*joined meanwhile: member {LIV}"):
         go(road, LIV, [*OTHERS, NOAH])
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_an_invite_may_be_accepted_at_any_request(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, road: str, side: str
+) -> None:
+    """The run fails, or the person is no member."""
+    failures = 0
+    for number in range(8):
+        sandbox.reset()
+        invite_id = liv_invite()
+
+        def accept(invite_id: str = invite_id) -> None:
+            with suppress(Exception):  # it is withdrawn
+                sandbox.accept_invite(invite_id)
+
+        with monkeypatch.context() as patch:
+            interruptions = Interruptions(patch)
+            for _ in range(number):
+                getattr(interruptions, side)("", lambda: None)
+            getattr(interruptions, side)("", accept)
+            try:
+                go(road, LIV, [*OTHERS, NOAH])
+            except WorkspaceNotAppliedError:
+                failures += 1
+                go(road, LIV, [*OTHERS, NOAH])
+        assert LIV not in [row["user"]["email"] for row in members()], number
+    assert failures > 0
 
 
 @pytest.mark.parametrize("road", ROADS)
@@ -233,6 +264,40 @@ def test_who_joins_meanwhile_and_is_on_no_roster_fails_and_is_removed_by_a_retry
     assert not failed.value.permanent
     assert sync(roster=OTHERS)["counts"]["remove"] == 1
     assert EVE not in [row["user"]["email"] for row in members()]
+
+
+def test_who_is_raised_meanwhile_fails_a_roster_that_took_something(
+    sandbox: SandboxServer,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    promote = partial(WorkspaceHook().update_member, user_uuid=SEED.member_uuid, level=8)
+    Interruptions(monkeypatch).after("DELETE", promote)
+    roster = [OTHERS[0], LIV, {"email": OTHERS[1], "level": 1}, OTHERS[2]]
+    with pytest.raises(WorkspaceNotAppliedError, match=rf"change member {OTHERS[1]} \(raised meanwhile\)"):
+        sync(roster=roster)
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_a_member_who_is_listed_twice_is_removed_once(sandbox: SandboxServer, road: str) -> None:
+    rows = members()
+    (noah,) = [row for row in rows if row["user"]["uuid"] == SEED.absent_uuid]
+    say(sandbox, "list_members", *rows, {**noah, "id": "again"}, times=1)
+    assert go(road, NOAH, [*OTHERS, LIV])["counts"]["remove"] == 1
+    assert effects(sandbox) == ["delete_member"]
+
+
+@pytest.mark.parametrize("who", [LIV, NOAH])
+def test_a_key_that_may_not_read_the_lists_afterwards_proves_nothing(sandbox: SandboxServer, who: str) -> None:
+    body = {"type": "authentication_error", "code": "permission_denied", "detail": "No."}
+    sandbox.inject("say", "list_members", status=403, body=body, times=None, after=1)
+    with pytest.raises(AirflowFailException, match=r"^\[effect-not-shown\] .*this API key may not check it"):
+        sync(leavers=[who])
+
+
+def test_a_check_of_a_short_list_says_so(sandbox: SandboxServer) -> None:
+    say(sandbox, "list_members", *members()[:2], count=5, after=1)
+    with pytest.raises(WorkspaceNotAppliedError, match=r"^\[effect-not-shown\] Check it .* The list is too short"):
+        sync(leavers=[NOAH])
 
 
 def test_a_retry_after_a_kill_waits_for_who_accepted_an_invite(

@@ -18,7 +18,7 @@ from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look
 from airflow_provider_workspace.procedures.grants import Giving, OrganizationPeople, give, plan_end
 from airflow_provider_workspace.procedures.invites import invite_all
 from airflow_provider_workspace.procedures.members import check_owner_stays
-from airflow_provider_workspace.procedures.plan import ChangeResult, Plan, apply, check_applied
+from airflow_provider_workspace.procedures.plan import ChangeResult, Plan, check_applied, send_changes
 
 if TYPE_CHECKING:
     from threading import Event
@@ -386,7 +386,7 @@ class OrganizationEnds:
                 self.registry.check(grant, is_over=True)
 
         self.check_notes = check_notes
-        apply(self.client, person.plan, self._invite, _checked_later)
+        send_changes(self.client, person.plan, self._invite)
 
     def _follow_invites(self) -> None:
         """Read the lists until nobody can have accepted an invite that is gone; who has is lowered or removed."""
@@ -534,11 +534,6 @@ def _batches(people: list[PersonEnd]) -> list[list[PersonEnd]]:
         batches.append(batch)
         later = remaining
     return batches
-
-
-def _checked_later() -> Plan:
-    """Return an empty plan: the lists are read once for all people, after the last request."""
-    return Plan()
 
 
 def _is_kept(change: Change) -> bool:

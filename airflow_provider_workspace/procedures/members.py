@@ -7,7 +7,7 @@ Everybody on the roster must be a member with its level, or have an open invite;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,9 @@ from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.procedures.holders import Holder, Holders, users_by_address
 from airflow_provider_workspace.procedures.invites_report import name_entries
-from airflow_provider_workspace.procedures.people import People, read_people
+from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
 from airflow_provider_workspace.procedures.plan import Action, Change, Mark, Plan
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
 from airflow_provider_workspace.procedures.roster_files import addresses_of
@@ -24,6 +25,8 @@ from airflow_provider_workspace.procedures.roster_files import addresses_of
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.ends import End
+    from airflow_provider_workspace.procedures.holders import Identity
 
 # In the order in which they are applied: removals first, because a plan may limit the number of members.
 ORDER = ("remove", "change", "create")
@@ -94,6 +97,7 @@ def plan_members(
     :param read_members: returns the members
     :param people: who is there, if somebody has read it
     :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
+    :raises WorkspaceError: if the list of members is empty
     """
     roster = _check_rows(rows, guards.on_invalid, "leavers" if leaving else "the roster", now)
     named = {row.key: row for row in (*roster.rows, *roster.ended)}
@@ -101,6 +105,7 @@ def plan_members(
     later = {row.key: row for row in roster.rows if leaving and row.end.until}
     if people is None:
         people = read_people(client, organization_id, read_members)
+        check_not_empty(people.members)
     why = LEAVING if leaving else NOT_ON_ROSTER
 
     def goes(key: str, invite: Invite | None = None) -> bool:
@@ -112,20 +117,23 @@ def plan_members(
     invited: dict[str, list[Invite]] = {}
     for invite in people.invites:
         invited.setdefault(address_key(invite.target_email or ""), []).append(invite)
-    accounts = _accounts(people.members)
-    changes: list[Change | None] = [
-        _plan_invite(organization_id, invite, guards, wanted.get(key), why)
-        for key, of_person in invited.items()
-        for invite in of_person
-        if goes(key, invite)
-    ]
+    users = users_by_address(people.members)
+    holders = Holders(invited=frozenset(invited))
+    changes: list[Change | None] = []
+    for key, of_person in invited.items():
+        going = [invite for invite in of_person if goes(key, invite)]
+        changes += [_plan_invite(organization_id, invite, guards, wanted.get(key), why) for invite in going]
     joined: set[str] = set()
     for member in people.members:
-        key = address_key((member.user and member.user.email) or "")
+        if _identity(member) in holders.shown:  # a list that changes may show a user twice
+            continue
+        key = _key(member)
         joined.add(key)
         row = wanted.get(key)
-        if row or goes(key):
-            changes.append(_plan_member(organization_id, member, row, guards, why, accounts.get(key, [])))
+        is_judged = row is not None or goes(key)
+        holders.add(_identity(member), _holder(member, is_judged=is_judged))
+        if is_judged:
+            changes.append(_plan_member(organization_id, member, row, guards, why, users.get(key, [])))
     new = [row for row in roster.rows if row.key not in joined and row.key not in later]
     ended = [row for row in roster.ended if row.key not in joined]
     hidden = _count_hidden(people)
@@ -138,16 +146,43 @@ def plan_members(
         for row in new:
             staying = [invite for invite in invited.get(row.key, []) if not goes(row.key, invite)]
             changes.append(_plan_row(organization_id, row, staying, guards.owner_level))
-    changes += [
-        _person("skip", one.email, f"row {one.row}: {one.reason}", mark="duplicate") for one in roster.duplicates
-    ]
-    for one in roster.invalid:
-        name = f"row {one.row} {one.email}".rstrip()
-        changes.append(Change("differs", "members", name, why=f"left out: {one.reason}"))
+    changes += _left_out(roster)
     planned = [change for change in changes if change is not None]
     planned.sort(key=lambda change: ORDER.index(change.action) if change.sends else len(ORDER))
     check_owner_stays(people.members, planned)
-    return Plan(client.settings.organization_at_service(organization_id), planned, members=len(people.members))
+    where = client.settings.organization_at_service(organization_id)
+    return Plan(where, planned, members=len(people.members), holders=holders)
+
+
+def _left_out(roster: Roster) -> list[Change]:
+    """Return the rows that say what another one says, and the invalid ones."""
+    changes = [
+        _person("skip", entry.email, f"row {entry.row}: {entry.reason}", mark="duplicate")
+        for entry in roster.duplicates
+    ]
+    for entry in roster.invalid:
+        name = f"row {entry.row} {entry.email}".rstrip()
+        changes.append(Change("differs", "members", name, why=f"left out: {entry.reason}"))
+    return changes
+
+
+def _key(member: Member) -> str:
+    """Return the key of the address of a member; empty if it is not shown."""
+    email = member.user.email if member.user else None
+    return address_key(email or "")
+
+
+def _identity(member: Member) -> Identity:
+    user_uuid = member.user.uuid if member.user else None
+    return (user_uuid or "",)
+
+
+def _holder(member: Member, *, is_judged: bool) -> Holder:
+    email = member.user.email if member.user else None
+    (user_uuid,) = _identity(member)
+    name = f"member {email or '-'} (user {user_uuid or '-'})"
+    person = _key(member)
+    return Holder(name, member.level, person, is_judged and bool(person))
 
 
 def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str, now: datetime) -> Roster:
@@ -181,12 +216,23 @@ def _person(
     return Change(action, "members", name, _level(after), _level(before), why, mark=mark, person=person)
 
 
-def _hold(email: str, why: str, hold: str, before: int | None, after: int | None) -> Change:
-    """Leave a person alone, because of ``hold``; another level, and an owner who should go, are left to people."""
-    action: Action = "unknown" if hold.startswith(HIDDEN) else "skip" if hold == PROTECTED else "differs"
+def _hold(
+    email: str, why: str, hold: str, before: int | None, after: int | None, *, should_lose: bool = False
+) -> Change:
+    """
+    Leave a person alone, because of ``hold``; another level, and an owner who should go, are left to people.
+
+    :param should_lose: whether they should lose a part of their level, though ``after`` is a level
+    """
+    action: Action = "differs"
+    if hold.startswith(HIDDEN):
+        action = "unknown"
+    elif hold == PROTECTED:
+        action = "skip"
     if None not in (before, after) and before != after:
         action = "differs"
-    return _person(action, email, f"{why}, but {hold}", before, after, "kept" if action == "skip" else "")
+    change = _person(action, email, f"{why}, but {hold}", before, after, "kept" if action == "skip" else "")
+    return replace(change, should_lose=should_lose or after is None)
 
 
 def _count_hidden(people: People) -> int:
@@ -199,17 +245,9 @@ def _absent(row: Row, why: str, hidden: int) -> Change:
     """Say that somebody who should go is in no list, which proves nothing while a list hides addresses."""
     email = row.invite.target_email
     if hidden:
-        return _person("unknown", email, f"{why}, but {HIDDEN}the address of {hidden} members or invites")
+        change = _person("unknown", email, f"{why}, but {HIDDEN}the address of {hidden} members or invites")
+        return replace(change, should_lose=True)
     return _person("skip", email, "is neither a member nor invited")
-
-
-def _accounts(members: Iterable[Member]) -> dict[str, list[str]]:
-    """Return the users that have the same address, by its key; without addresses that only one user has."""
-    users: dict[str, list[str]] = {}
-    for member in members:
-        if member.user and member.user.email:
-            users.setdefault(address_key(member.user.email), []).append(member.user.uuid or "-")
-    return {key: uuids for key, uuids in users.items() if len(uuids) > 1}
 
 
 def _later(row: Row, what: str = "") -> Change | None:
@@ -255,47 +293,70 @@ def _plan_row(organization_id: str, row: Row, invites: list[Invite], owner_level
 
 
 def _plan_member(
-    organization_id: str, member: Member, row: Row | None, guards: Guards, why: str, accounts: list[str]
+    organization_id: str, member: Member, row: Row | None, guards: Guards, why: str, users: list[str]
 ) -> Change | None:
     """
     Plan the change to a member; ``None`` if there is none.
 
     :param why: the reason to remove one without a row
-    :param accounts: all users with the address, if there are several
+    :param users: all users who have the address
     """
-    email, user_uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
-    old, level = member.level, row.level if row else None
-    # The end of the period that gave them what they have.
-    end = row.ended[-1].end if row and (row.is_over or row.had(old)) else None
+    email = (member.user.email or "") if member.user else ""
+    user_uuid = member.user.uuid if member.user else None
+    old = member.level
+    level = row.level if row else None
+    end = _end_of(row, old)
     if row and end:
         level = end.then_level if row.is_over or level is None else level
         why = end.over if level is None else f"{end.over}, back to {level}"
+        is_reached = level is not None and level == old
     elif row:
         why = "another level on the roster"
-    if row and (level in (None, old) if end is None else level is not None and level == old):
+        is_reached = level in (None, old)
+    else:
+        is_reached = False
+    if row and is_reached:
         return _later(row)
-    hold = guards.why_kept(member)
-    if not hold and (not email or not user_uuid):
-        hold = HIDDEN + "their address or user"
-    elif not hold and row and old is None and not (row.is_over and row.level is None):
-        hold = HIDDEN + "their level"
-    elif not hold and row and row.is_over and row.level is not None and not row.had(old):
-        hold = f"it was changed since: it was {row.level}"
-    elif not hold and row and not row.is_over and level is None:
-        hold = "another row keeps them, and names no level"
-    elif not hold and accounts and old is not None and level is not None and level > old:
-        hold = f"{len(accounts)} users have this address ({', '.join(accounts)}): raise the right one by hand"
-    who = f"{email} (user {user_uuid})" if accounts else email
+    who = f"{email} (user {user_uuid})" if len(users) > 1 else email
+    hold = guards.why_kept(member) or _why_held(member, row, level, users)
     if hold:
-        return _hold(who, why, hold, old, level)
+        return _hold(who, why, hold, old, level, should_lose=end is not None)
     where = dict[str, Any](organization_id=organization_id, user_uuid=user_uuid)
     if level is None:
         return _removal(DeleteMember(**where), who, old, why)
     update = UpdateMember(**where, level=level)
-    fields, until = (row.end.fields, str(row.end)) if row and not row.is_over else ({}, "")
-    notes = ", ".join(filter(None, [why if end else "", until]))
-    after, person = _level(level) | fields, address_key(email)
-    return Change("change", "members", f"member {who}", after, _level(old), notes, update, person=person)
+    notes = [why] if end else []
+    after = _level(level)
+    if row and not row.is_over:
+        after |= row.end.fields
+        notes.append(str(row.end))
+    text = ", ".join(filter(None, notes))
+    return Change("change", "members", f"member {who}", after, _level(old), text, update, person=address_key(email))
+
+
+def _end_of(row: Row | None, level: int | None) -> End | None:
+    """Return the end of the period that gave a person what they have; ``None`` if it is none that is over."""
+    if row is None or not (row.is_over or row.had(level)):
+        return None
+    return row.ended[-1].end
+
+
+def _why_held(member: Member, row: Row | None, level: int | None, users: list[str]) -> str:
+    """Return why nothing is sent about a member who is not kept, though they should get another level or go."""
+    old = member.level
+    if not member.user or not member.user.email or not member.user.uuid:
+        return HIDDEN + "their address or user"
+    if row and old is None and not (row.is_over and row.level is None):
+        return HIDDEN + "their level"
+    if row and row.is_over and row.level is not None and not row.had(old):
+        return f"it was changed since: it was {row.level}"
+    if row and not row.is_over and level is None:
+        return "another row keeps them, and names no level"
+    is_raised = old is not None and level is not None and level > old
+    if is_raised and len(users) > 1:
+        named = ", ".join(user_uuid or "-" for user_uuid in users)
+        return f"{len(users)} users have this address ({named}): raise the right one by hand"
+    return ""
 
 
 def _removal(delete: DeleteMember, who: str, level: int | None, why: str) -> Change:

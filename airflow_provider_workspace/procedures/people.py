@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.api.operations.members import ListMembers
+from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.procedures.find import read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -28,6 +29,20 @@ class People:
     invites: list[Invite]
     expired: list[Invite]
     members: list[Member]
+
+
+def check_not_empty(members: Collection[object]) -> None:
+    """
+    Refuse a list of members without anybody, which proves nothing: the owner of the API key is a member.
+
+    :raises WorkspaceError: if it is empty
+    """
+    if not members:
+        raise WorkspaceError(
+            "Run this again, or check the service: it lists no member at all, though the owner of the API key is one",
+            permanent=False,
+            problem="list-too-short",
+        )
 
 
 def read_people(

@@ -19,7 +19,7 @@ from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest
 from airflow_provider_workspace.notes.registry import NoteRegistry
 from airflow_provider_workspace.notes.store import NoteStore, VariableStore
 from airflow_provider_workspace.procedures.ends import REMOVED
-from airflow_provider_workspace.procedures.grants import Person
+from airflow_provider_workspace.procedures.people import Person
 from airflow_provider_workspace.version_compat import COMMAND, lists_variables, variable_keys
 
 log = logging.getLogger(__name__)

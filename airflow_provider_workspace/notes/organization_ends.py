@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
-    from airflow_provider_workspace.procedures.grants import Person
+    from airflow_provider_workspace.procedures.people import Person
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.members import Guards
     from airflow_provider_workspace.procedures.plan import Change

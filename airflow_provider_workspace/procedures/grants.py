@@ -14,7 +14,7 @@ from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputErro
 from airflow_provider_workspace.procedures.ends import REMOVED
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.members import Guards, plan_members
-from airflow_provider_workspace.procedures.people import People, read_people
+from airflow_provider_workspace.procedures.people import People, Person, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, apply
 
 if TYPE_CHECKING:
@@ -27,23 +27,6 @@ NO_GUARDS = Guards(frozenset(), None)
 MADE = ("done", "invited", "already_invited")
 # How often what is given is planned again, because other grants of the person begin or end meanwhile.
 MAX_ROUNDS = 5
-
-
-@dataclass(frozen=True)
-class Person:
-    """
-    A person as notes know them.
-
-    :param email: the address in the notes, which may be another one by now
-    :param since: when the first of the notes was written, in seconds since 1970
-    :param user_uuid: the user; ``None`` as long as no list has shown it
-    :param invite_ids: the invites
-    """
-
-    email: str
-    since: float
-    user_uuid: str | None = None
-    invite_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,26 @@ Everybody on the roster must be a member with its level, or have an open invite;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
+from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.procedures.entitlements import (
+    NOTHING_NOTED,
+    Claims,
+    Entitlement,
+    NotedAccess,
+    ReviewDecision,
+    Saying,
+    TemporaryAccess,
+    entitlement_of,
+)
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, read_people
 from airflow_provider_workspace.procedures.plan import Action, Change, Mark, Plan
@@ -31,6 +43,9 @@ ORDER = ("remove", "change", "create")
 PROTECTED = "protected"
 HIDDEN, ADDRESS = "the service does not show ", "their address"
 LEAVING, NOT_ON_ROSTER = "is leaving", "not on the roster"
+OTHER_LEVEL = "another level on the roster"
+# What begins a plan that could not read notes.
+NOT_KNOWN = "Temporary access and decisions of reviews are not known here."
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +98,8 @@ def plan_members(
     complete: bool = True,
     read_members: Callable[[], list[Member]] | None = None,
     people: People | None = None,
+    noted: NotedAccess = NOTHING_NOTED,
+    overrules: bool = False,
 ) -> Plan:
     """
     Compare a roster with an organization, or plan the removal of its people and of their open invites.
@@ -93,61 +110,346 @@ def plan_members(
     :param complete: whether people who are not on the roster are removed
     :param read_members: returns the members
     :param people: who is there, if somebody has read it
+    :param noted: temporary access and decisions of reviews, which have a say too
+    :param overrules: whether somebody approves the plan, and may overrule the decisions of reviews
     :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
     """
     roster = _check_rows(rows, guards.on_invalid, "leavers" if leaving else "the roster", now)
-    named = {row.key: row for row in (*roster.rows, *roster.ended)}
-    wanted = {} if leaving else named
-    later = {row.key: row for row in roster.rows if leaving and row.end.until}
     if people is None:
         people = read_people(client, organization_id, read_members)
-    why = LEAVING if leaving else NOT_ON_ROSTER
+    planner = _Planner(
+        organization_id=organization_id,
+        guards=guards,
+        roster=roster,
+        people=people,
+        noted=noted,
+        now=now,
+        is_leaving=leaving,
+        is_complete=complete,
+        overrules=overrules,
+    )
+    changes = planner.changes()
+    changes.sort(key=_order)
+    check_owner_stays(people.members, changes)
+    organization = client.settings.organization_at_service(organization_id)
+    return Plan(organization, changes, members=len(people.members), remark="" if noted.are_known else NOT_KNOWN)
 
-    def goes(key: str, invite: Invite | None = None) -> bool:
-        if leaving:
-            return key in named and key not in later
-        row = named.get(key)
-        return complete if row is None else row.is_over or (invite is not None and row.had(invite.level))
 
-    invited: dict[str, list[Invite]] = {}
-    for invite in people.invites:
-        invited.setdefault(address_key(invite.target_email or ""), []).append(invite)
-    accounts = _accounts(people.members)
-    changes: list[Change | None] = [
-        _plan_invite(organization_id, invite, guards, wanted.get(key), why)
-        for key, of_person in invited.items()
-        for invite in of_person
-        if goes(key, invite)
-    ]
-    joined: set[str] = set()
-    for member in people.members:
-        key = address_key((member.user and member.user.email) or "")
-        joined.add(key)
-        row = wanted.get(key)
-        if row or goes(key):
-            changes.append(_plan_member(organization_id, member, row, guards, why, accounts.get(key, [])))
-    new = [row for row in roster.rows if row.key not in joined and row.key not in later]
-    ended = [row for row in roster.ended if row.key not in joined]
-    hidden = _count_hidden(people)
-    changes += [_later(row, "leaves later: ") for row in later.values()]
-    if leaving:
-        changes += [_absent(row, LEAVING, hidden) for row in [*new, *ended] if row.key not in invited]
-    else:
-        if hidden:
-            changes += [_absent(row, row.ended[-1].end.over, hidden) for row in ended if row.key not in invited]
-        for row in new:
-            staying = [invite for invite in invited.get(row.key, []) if not goes(row.key, invite)]
-            changes.append(_plan_row(organization_id, row, staying, guards.owner_level))
-    changes += [
-        _person("skip", one.email, f"row {one.row}: {one.reason}", mark="duplicate") for one in roster.duplicates
-    ]
-    for one in roster.invalid:
-        name = f"row {one.row} {one.email}".rstrip()
-        changes.append(Change("differs", "members", name, why=f"left out: {one.reason}"))
-    planned = [change for change in changes if change is not None]
-    planned.sort(key=lambda change: ORDER.index(change.action) if change.sends else len(ORDER))
-    check_owner_stays(people.members, planned)
-    return Plan(client.settings.organization_at_service(organization_id), planned, members=len(people.members))
+def _order(change: Change) -> tuple[int, int]:
+    """
+    Return where a change is sent: removals first, because a plan may limit the number of members.
+
+    Administrators are removed last: one of them may own the API key, which then stops working.
+    """
+    if not change.sends:
+        return len(ORDER) + 1, 0
+    level: int = change.before.get("level") or 0
+    if isinstance(change.operation, DeleteMember) and level >= LEVELS["admin"]:
+        return len(ORDER), level
+    return ORDER.index(change.action), 0
+
+
+@dataclass(frozen=True)
+class _Planner:
+    """
+    Compares the rows of a roster with the people of an organization; see :func:`plan_members`.
+
+    :param is_leaving: whether the people of the rows are removed, and nobody else is changed
+    :param is_complete: whether people whom no row names are removed
+    """
+
+    organization_id: str
+    guards: Guards
+    roster: Roster
+    people: People
+    noted: NotedAccess
+    now: datetime
+    is_leaving: bool
+    is_complete: bool
+    overrules: bool
+
+    @cached_property
+    def _rows(self) -> dict[str, Row]:
+        """The row of each person that counts, by the key of their address."""
+        return {row.key: row for row in (*self.roster.rows, *self.roster.ended)}
+
+    @cached_property
+    def _invites(self) -> dict[str, list[Invite]]:
+        """The open invites, by the key of their address."""
+        invites: dict[str, list[Invite]] = {}
+        for invite in self.people.invites:
+            invites.setdefault(address_key(invite.target_email or ""), []).append(invite)
+        return invites
+
+    @cached_property
+    def _joined(self) -> set[str]:
+        """The keys of the addresses of members."""
+        return {address_key(_email_of(member)) for member in self.people.members}
+
+    @cached_property
+    def _accounts(self) -> dict[str, list[str]]:
+        """The users of each address that several members have."""
+        return _accounts(self.people.members)
+
+    def changes(self) -> list[Change]:
+        """Return the changes, and what is not sent."""
+        changes: list[Change | None] = []
+        staying: dict[str, list[Invite]] = {}
+        for key, invites in self._invites.items():
+            for invite in invites:
+                change = self._of_invite(key, invite)
+                changes.append(change)
+                if change is None or change.action == "wait":
+                    staying.setdefault(key, []).append(invite)
+        changes += [self._of_member(member) for member in self.people.members]
+        changes += self._of_leavers() if self.is_leaving else self._of_newcomers(staying)
+        changes += self._of_protected()
+        for one in self.roster.duplicates:
+            changes.append(_person("skip", one.email, f"row {one.row}: {one.reason}", mark="duplicate"))
+        for one in self.roster.invalid:
+            name = f"row {one.row} {one.email}".rstrip()
+            changes.append(Change("differs", "members", name, why=f"left out: {one.reason}"))
+        return [change for change in changes if change is not None]
+
+    def _saying(self, key: str, held: int | None) -> Saying | None:
+        """
+        Return what the rows say about somebody who has access; ``None`` if they say nothing.
+
+        :param held: their level; ``None`` if it is not shown
+        """
+        row = self._rows.get(key)
+        if self.is_leaving:
+            return Saying(has_access=False, why=LEAVING, leaves=True) if row and _leaves_now(row) else None
+        if row:
+            return _saying_of(row, held)
+        if self.is_complete:
+            return Saying(has_access=False, why=NOT_ON_ROSTER, is_named=False)
+        return None
+
+    def _entitlement(self, saying: Saying, claims: Claims) -> tuple[Entitlement, ReviewDecision | None]:
+        """Return what somebody should have, and the decision of a review that it overrules."""
+        now = self.now.timestamp()
+        entitled = entitlement_of(saying, claims, now)
+        if not (self.overrules and entitled.decision):
+            return entitled, None
+        return entitlement_of(saying, claims, now, overrules=True), entitled.decision
+
+    # Open invites
+
+    def _of_invite(self, key: str, invite: Invite) -> Change | None:
+        """Withdraw an open invite; ``None`` if it stays."""
+        saying = self._saying(key, invite.level)
+        if saying is None:
+            return None
+        entitled, _ = self._entitlement(saying, self.noted.of_invite(key, invite.id))
+        email = invite.target_email or ""
+        if not _is_withdrawn(saying, entitled, invite.level):
+            # What else is to be done, the row of the person says.
+            is_held = entitled.temporary is not None and not saying.has_access
+            return _person("wait", email, entitled.why, invite.level) if is_held else None
+        why = f"invited and {entitled.why}"
+        hold = "" if email and invite.id else HIDDEN + "its address or id"
+        if key in self.guards.protected:
+            hold = PROTECTED
+        if hold:
+            return _hold(email, why, hold, invite.level, None, saying, entitled)
+        delete = DeleteInvite(organization_id=self.organization_id, invite_id=str(invite.id))
+        before = _level(invite.level)
+        name = f"invite {email}"
+        return Change("remove", "members", name, {}, before, why, delete, person=key, ends=entitled.ended)
+
+    # Members
+
+    def _of_member(self, member: Member) -> Change | None:
+        """Plan the change to a member; ``None`` if there is none."""
+        key = address_key(_email_of(member))
+        user_uuid = member.user.uuid if member.user else None
+        held = member.level
+        saying = self._saying(key, held)
+        if saying is None:
+            return None
+        entitled, overruled = self._entitlement(saying, self.noted.of_member(key, user_uuid))
+        row = self._rows.get(key)
+        if entitled.takes(held):
+            level = entitled.most
+        elif entitled.gives(held) and not entitled.decision:
+            level = entitled.level
+        elif held is None and entitled.most is not None:
+            level = entitled.most
+        else:
+            return self._unchanged(row, saying, entitled, _email_of(member), held)
+        email = _email_of(member)
+        accounts = self._accounts.get(key, [])
+        who = f"{email} (user {user_uuid})" if accounts else email
+        hold = self._why_held(member, row, saying, entitled, level)
+        if hold:
+            return _hold(who, entitled.why, hold, held, level, saying, entitled)
+        where = dict[str, Any](organization_id=self.organization_id, user_uuid=user_uuid)
+        if level is None:
+            return _removal(DeleteMember(**where), who, held, entitled.why, ends=entitled.ended)
+        update = UpdateMember(**where, level=level)
+        after = _level(level)
+        notes = [entitled.why]
+        if row and not row.is_over:
+            after |= row.end.fields
+            notes.append(str(row.end))
+        if overruled:
+            after["overrules"] = str(overruled)
+        why = ", ".join(filter(None, notes))
+        return Change(
+            "change",
+            "members",
+            f"member {who}",
+            after,
+            _level(held),
+            why,
+            update,
+            person=key,
+            overrules=overruled,
+            ends=entitled.ended,
+        )
+
+    def _why_held(
+        self, member: Member, row: Row | None, saying: Saying, entitled: Entitlement, level: int | None
+    ) -> str:
+        """
+        Return why a member is left as they are; an empty string if they may be changed.
+
+        :param level: the level that they should have; ``None`` if they should be removed
+        """
+        hold = self.guards.why_kept(member)
+        if hold:
+            return hold
+        email = _email_of(member)
+        held = member.level
+        if not (email and member.user and member.user.uuid):
+            return HIDDEN + "their address or user"
+        if row is None or saying.leaves:
+            return ""
+        if held is None and not (row.is_over and row.level is None):
+            return HIDDEN + "their level"
+        granted = [grant.level for grant in entitled.ended]
+        if row.is_over and row.level is not None and not row.had(held) and held not in granted:
+            return f"it was changed since: it was {row.level}"
+        if saying.level is None and not row.is_over:
+            return f"row {row.number} keeps them, and names no level"
+        accounts = self._accounts.get(row.key, [])
+        if accounts and held is not None and level is not None and level > held:
+            return f"{len(accounts)} users have this address ({', '.join(accounts)}): raise the right one by hand"
+        return ""
+
+    def _unchanged(
+        self, row: Row | None, saying: Saying, entitled: Entitlement, who: str, held: int | None
+    ) -> Change | None:
+        """Say what else there is to say about somebody whose level stays; ``None`` if there is nothing."""
+        if row and entitled.decision and saying.level is not None and (held is None or held < saying.level):
+            return _refused_by_review(row, entitled.decision, who, held)
+        if entitled.temporary:
+            return _person("wait", who, entitled.why, held)
+        return _later(row) if row else None
+
+    # People without access
+
+    def _of_leavers(self) -> list[Change | None]:
+        """Say who leaves later, whom another row keeps, and who has no access any more."""
+        changes: list[Change | None] = []
+        hidden = _count_hidden(self.people)
+        for row in self._rows.values():
+            email = row.invite.target_email
+            if not _leaves_now(row):
+                if row.end.until:
+                    changes.append(_later(row, "leaves later: "))
+                else:
+                    changes.append(_person("skip", email, f"row {row.number} has no end, and keeps them", mark="kept"))
+            elif row.key not in self._joined and row.key not in self._invites:
+                changes.append(_absent(row, LEAVING, hidden))
+        return changes
+
+    def _of_newcomers(self, staying: Mapping[str, list[Invite]]) -> list[Change | None]:
+        """
+        Invite the people of rows who are no members.
+
+        :param staying: the invites that are not withdrawn, by the key of their address
+        """
+        changes: list[Change | None] = []
+        hidden = _count_hidden(self.people)
+        for row in self.roster.ended:
+            if hidden and row.key not in self._joined and row.key not in self._invites:
+                changes.append(_absent(row, row.ended[-1].end.over, hidden))
+        for row in self.roster.rows:
+            if row.key not in self._joined:
+                changes.append(self._of_newcomer(row, staying.get(row.key, [])))
+        return changes
+
+    def _of_newcomer(self, row: Row, invites: list[Invite]) -> Change | None:
+        """Invite somebody who is no member; nothing is sent if their open invites have the same level."""
+        email = row.invite.target_email
+        saying = _saying_of(row, None)
+        claims = self.noted.of_invite(row.key, invites[0].id) if invites else self.noted.of_address(row.key)
+        entitled, overruled = self._entitlement(saying, claims)
+        levels = {invite.level for invite in invites}
+        highest = max((level for level in levels if level is not None), default=None)
+        if entitled.decision and (highest is None or saying.level is None or highest < saying.level):
+            return _refused_by_review(row, entitled.decision, email, highest)
+        if not invites:
+            return _invitation(self.organization_id, row, overruled)
+        if entitled.temporary and None not in levels and highest == entitled.temporary.level:
+            return _person("wait", email, entitled.why, highest)
+        return _open_invites(row, invites, self.guards.owner_level)
+
+    def _of_protected(self) -> list[Change]:
+        """Say which protected people there are none of: a misspelt address protects nobody."""
+        changes: list[Change] = []
+        for key in sorted(self.guards.protected):
+            if key not in self._joined and key not in self._invites:
+                why = "protected, but neither a member nor invited: check the address"
+                changes.append(_person("skip", key, why))
+        return changes
+
+
+def _leaves_now(row: Row) -> bool:
+    """Return whether the person of a row of leavers leaves: it has no end, or that is over, and no other row says else."""
+    if row.is_over:
+        return True
+    return row.end.until is None and not row.ended
+
+
+def _saying_of(row: Row, held: int | None) -> Saying:
+    """
+    Return what a row of a roster says about its person.
+
+    :param held: their level; ``None`` if it is not shown, or they are no member
+    """
+    if not row.is_over and not row.had(held):
+        return Saying(has_access=True, level=row.level)
+    end = row.ended[-1].end
+    level = row.level
+    if row.is_over or level is None:
+        level = end.then_level
+    why = end.over if level is None else f"{end.over}, back to {level}"
+    if not row.is_over:
+        return Saying(has_access=True, level=level, why=why)
+    return Saying(has_access=level is not None, level=level, why=why, ended_at=end.moment.timestamp())
+
+
+def _is_withdrawn(saying: Saying, entitled: Entitlement, held: int | None) -> bool:
+    """
+    Return whether an open invite is withdrawn: it cannot be changed.
+
+    :param held: its level; ``None`` if it is not shown
+    """
+    if entitled.takes(held):
+        return True
+    if entitled.temporary or not saying.why:
+        return False
+    # A row gave it until its end.
+    return held is None or held != entitled.level
+
+
+def _refused_by_review(row: Row, decision: ReviewDecision, who: str, held: int | None) -> Change:
+    """Leave a row undone that gives more than a review decided."""
+    why = f"{decision}, and row {row.number} gives more: correct the row, or have this plan approved"
+    return _person("differs", who, why, held, row.level)
 
 
 def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str, now: datetime) -> Roster:
@@ -181,12 +483,25 @@ def _person(
     return Change(action, "members", name, _level(after), _level(before), why, mark=mark, person=person)
 
 
-def _hold(email: str, why: str, hold: str, before: int | None, after: int | None) -> Change:
-    """Leave a person alone, because of ``hold``; another level, and an owner who should go, are left to people."""
-    action: Action = "unknown" if hold.startswith(HIDDEN) else "skip" if hold == PROTECTED else "differs"
-    if None not in (before, after) and before != after:
-        action = "differs"
-    return _person(action, email, f"{why}, but {hold}", before, after, "kept" if action == "skip" else "")
+def _hold(
+    email: str, why: str, hold: str, before: int | None, after: int | None, saying: Saying, entitled: Entitlement
+) -> Change:
+    """
+    Leave a person alone, because of ``hold``; what a source says about them is left to people.
+
+    :param after: the level that they should have; ``None`` if they should be removed
+    """
+    takes = after is None or (before is not None and after < before)
+    is_due = takes and (saying.leaves or saying.ended_at is not None or entitled.decision is not None)
+    action: Action = "differs"
+    if hold.startswith(HIDDEN):
+        action = "unknown"
+    elif takes and not entitled.is_named:
+        action = "skip"
+    reason = f"{why or OTHER_LEVEL}, but {hold}"
+    mark: Mark = "kept" if action == "skip" else ""
+    change = _person(action, email, reason, before, after, mark)
+    return replace(change, is_due=is_due)
 
 
 def _count_hidden(people: People) -> int:
@@ -218,33 +533,27 @@ def _later(row: Row, what: str = "") -> Change | None:
     return _person("wait", row.invite.target_email, f"{what}{row.end}") if ends else None
 
 
-def _plan_invite(organization_id: str, invite: Invite, guards: Guards, row: Row | None, why: str) -> Change | None:
-    """Withdraw an open invite; ``None`` if it has the level of a row after its end."""
-    email = invite.target_email or ""
-    if row and invite.level is not None and invite.level == row.end.then_level:
-        return None
-    why = f"invited and {row.ended[-1].end.over if row else why}"
-    hold = "" if email and invite.id else HIDDEN + "its address or id"
-    hold = PROTECTED if address_key(email) in guards.protected else hold
-    if hold:
-        return _hold(email, why, hold, invite.level, None)
-    delete = DeleteInvite(organization_id=organization_id, invite_id=str(invite.id))
-    person = address_key(email)
-    return Change("remove", "members", f"invite {email}", {}, _level(invite.level), why, delete, person=person)
+def _invitation(organization_id: str, row: Row, overruled: ReviewDecision | None) -> Change:
+    """Invite the person of a row."""
+    email = row.invite.target_email
+    fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"}) | row.end.fields
+    if overruled:
+        fields["overrules"] = str(overruled)
+    create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
+    why = str(row.end)
+    name = f"invite {email}"
+    return Change("create", "members", name, fields, why=why, operation=create, person=row.key, overrules=overruled)
 
 
-def _plan_row(organization_id: str, row: Row, invites: list[Invite], owner_level: int | None) -> Change | None:
-    """Invite somebody who is not a member; nothing is sent if their open invites have the same level."""
-    email, level = row.invite.target_email, row.level
-    if not invites:
-        create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
-        fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"}) | row.end.fields
-        name = f"invite {email}"
-        return Change("create", "members", name, fields, why=str(row.end), operation=create, person=row.key)
+def _open_invites(row: Row, invites: list[Invite], owner_level: int | None) -> Change | None:
+    """Compare a row with the open invites of its person, which the interface cannot change."""
+    email = row.invite.target_email
+    level = row.level
     others = {invite.level for invite in invites} - {level}
     if not others or (level is None and len(others) == 1):
         return _later(row)
-    why, highest = "holds an open invite", max(filter(None, others), default=0)
+    why = "holds an open invite"
+    highest = max((other for other in others if other is not None), default=0)
     if None in others:
         return _person("unknown", email, f"{why}, but {HIDDEN}its level", after=level)
     if len(invites) > 1:
@@ -254,53 +563,15 @@ def _plan_row(organization_id: str, row: Row, invites: list[Invite], owner_level
     return _person("differs", email, why, highest, level)
 
 
-def _plan_member(
-    organization_id: str, member: Member, row: Row | None, guards: Guards, why: str, accounts: list[str]
-) -> Change | None:
-    """
-    Plan the change to a member; ``None`` if there is none.
-
-    :param why: the reason to remove one without a row
-    :param accounts: all users with the address, if there are several
-    """
-    email, user_uuid = (member.user.email or "", member.user.uuid) if member.user else ("", None)
-    old, level = member.level, row.level if row else None
-    # The end of the period that gave them what they have.
-    end = row.ended[-1].end if row and (row.is_over or row.had(old)) else None
-    if row and end:
-        level = end.then_level if row.is_over or level is None else level
-        why = end.over if level is None else f"{end.over}, back to {level}"
-    elif row:
-        why = "another level on the roster"
-    if row and (level in (None, old) if end is None else level is not None and level == old):
-        return _later(row)
-    hold = guards.why_kept(member)
-    if not hold and (not email or not user_uuid):
-        hold = HIDDEN + "their address or user"
-    elif not hold and row and old is None and not (row.is_over and row.level is None):
-        hold = HIDDEN + "their level"
-    elif not hold and row and row.is_over and row.level is not None and not row.had(old):
-        hold = f"it was changed since: it was {row.level}"
-    elif not hold and row and not row.is_over and level is None:
-        hold = "another row keeps them, and names no level"
-    elif not hold and accounts and old is not None and level is not None and level > old:
-        hold = f"{len(accounts)} users have this address ({', '.join(accounts)}): raise the right one by hand"
-    who = f"{email} (user {user_uuid})" if accounts else email
-    if hold:
-        return _hold(who, why, hold, old, level)
-    where = dict[str, Any](organization_id=organization_id, user_uuid=user_uuid)
-    if level is None:
-        return _removal(DeleteMember(**where), who, old, why)
-    update = UpdateMember(**where, level=level)
-    fields, until = (row.end.fields, str(row.end)) if row and not row.is_over else ({}, "")
-    notes = ", ".join(filter(None, [why if end else "", until]))
-    after, person = _level(level) | fields, address_key(email)
-    return Change("change", "members", f"member {who}", after, _level(old), notes, update, person=person)
-
-
-def _removal(delete: DeleteMember, who: str, level: int | None, why: str) -> Change:
+def _removal(
+    delete: DeleteMember, who: str, level: int | None, why: str, ends: tuple[TemporaryAccess, ...] = ()
+) -> Change:
     person = address_key(who.partition(" ")[0])
-    return Change("remove", "members", f"member {who}", {}, _level(level), why, delete, person=person)
+    return Change("remove", "members", f"member {who}", {}, _level(level), why, delete, person=person, ends=ends)
+
+
+def _email_of(member: Member) -> str:
+    return (member.user.email or "") if member.user else ""
 
 
 def plan_removal(

@@ -26,6 +26,7 @@ from airflow_provider_workspace.procedures.invites_report import InvitesReport, 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.entitlements import ReviewDecision, TemporaryAccess
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +87,9 @@ class Change:
     :param mark: a word for people, where that of the action does not say enough
     :param not_shown: the fields among ``after`` that the service does not show
     :param person: key of the address of the person whom it is about, in the part ``members``; else empty
+    :param is_due: whether access should be taken away here, and is not
+    :param overrules: the decision of a review that an approval of it overrules; ``None`` if there is none
+    :param ends: temporary access that ends with it
     """
 
     action: Action
@@ -100,6 +104,9 @@ class Change:
     mark: Mark = ""
     not_shown: Sequence[str] = ()
     person: str = ""
+    is_due: bool = False
+    overrules: ReviewDecision | None = None
+    ends: tuple[TemporaryAccess, ...] = ()
 
     @property
     def sends(self) -> bool:
@@ -315,12 +322,14 @@ class Plan:
     :param outcomes: status and reason of changes that were sent
     :param not_shown: the fields that were sent and that the answer did not show, of changes that were sent
     :param members: number of members of the organization; 0 if no people are planned
+    :param remark: what people must know first; empty if there is nothing
     """
 
     planned_for: str = ""
     changes: list[Change] = field(default_factory=list[Change])
     outcomes: dict[Change, ChangeResult] = field(default_factory=dict[Change, ChangeResult])
     members: int = 0
+    remark: str = ""
     not_shown: dict[Change, Sequence[str]] = field(default_factory=dict[Change, Sequence[str]])
 
     @property
@@ -400,6 +409,8 @@ class Plan:
         :param limit: maximum number of lines of one part
         """
         lines = [self.summary(applied=applied)]
+        if self.remark:
+            lines.insert(0, self.remark)
         for part, changes in groupby(self.changes, lambda change: change.part):
             part_lines = [change.line() for change in changes]
             lines += part_lines[:limit]

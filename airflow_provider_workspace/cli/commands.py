@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.database_store import LeaseDatabase
     from airflow_provider_workspace.notes.leases import LeaseRegistry
+    from airflow_provider_workspace.notes.noted_access import AccessNotes
 
 
 # Options of `plan` for rosters, and where an organization file says the same.
@@ -133,6 +134,7 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
     from airflow_provider_workspace.notes.note import utc_now
     from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
     from airflow_provider_workspace.procedures.ends import parse_until
+    from airflow_provider_workspace.procedures.entitlements import NotedAccess
     from airflow_provider_workspace.procedures.members import plan_members
     from airflow_provider_workspace.procedures.organization import plan_organization
     from airflow_provider_workspace.procedures.organization_file import load_organizations
@@ -155,12 +157,15 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         raise WorkspaceInputError(f"Leave out --organization-id: {file} describes {len(organizations)} organizations")
     for name, wanted in organizations.items():
         organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
+        store = _readable_store()
+        access = _access_notes(hook, organization_id) if store else None
         if is_roster and args.leavers and wanted.members:
             rows = read_roster(None, file_at(file))
-            planned = plan_members(hook.client, organization_id, rows, wanted.members.guards, now=now, leaving=True)
+            noted = access.read() if access else NotedAccess(are_known=False)
+            guards = wanted.members.guards
+            planned = plan_members(hook.client, organization_id, rows, guards, now=now, leaving=True, noted=noted)
         else:
-            store = None if is_roster else _readable_store()
-            reader = AirflowOrganizationReader(hook.client, organization_id, store)
+            reader = AirflowOrganizationReader(hook.client, organization_id, store, access)
             reader.now = now
             planned = plan_organization(wanted, reader)
         yield Planned(file, name or organization_id, wanted, planned)
@@ -195,6 +200,21 @@ def _readable_store() -> LeaseDatabase | None:
         print(f"What only Airflow knows is left out: its database cannot be read ({found}).", file=sys.stderr)  # noqa: T201
         return None
     return store
+
+
+def _access_notes(hook: WorkspaceHook, organization_id: str) -> AccessNotes:
+    """Return the notes about the people of an organization in Airflow's database."""
+    from airflow_provider_workspace.notes.database_store import DatabaseStore
+    from airflow_provider_workspace.notes.decisions import DECISIONS_PREFIX, ReviewRegistry
+    from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.notes.noted_access import AccessNotes
+
+    return AccessNotes(
+        service=hook.client.settings.base_url,
+        organization_id=organization_id,
+        grants=GrantRegistry(DatabaseStore(GRANT_PREFIX)),
+        reviews=ReviewRegistry(DatabaseStore(DECISIONS_PREFIX)),
+    )
 
 
 def _note_template(text: str) -> str:

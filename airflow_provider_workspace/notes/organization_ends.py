@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
-    from airflow_provider_workspace.procedures.people import Person
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.members import Guards
+    from airflow_provider_workspace.procedures.people import Person
     from airflow_provider_workspace.procedures.plan import Change
 
 log = logging.getLogger(__name__)

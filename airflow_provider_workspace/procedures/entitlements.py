@@ -10,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import describe_level
-from airflow_provider_workspace.procedures.people import Person
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.procedures.people import Person
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
-from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.entitlements import (
     NOTHING_NOTED,
@@ -29,7 +29,7 @@ from airflow_provider_workspace.procedures.entitlements import (
 )
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, read_people
-from airflow_provider_workspace.procedures.plan import Action, Change, Mark, Plan
+from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change, Mark, Plan
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
 from airflow_provider_workspace.procedures.roster_files import addresses_of
 
@@ -191,6 +191,10 @@ class _Planner:
         """The users of each address that several members have."""
         return _accounts(self.people.members)
 
+    def _has_access(self, key: str) -> bool:
+        """Return whether somebody is a member or invited."""
+        return key in self._joined or key in self._invites
+
     def changes(self) -> list[Change]:
         """Return the changes, and what is not sent."""
         changes: list[Change | None] = []
@@ -294,7 +298,7 @@ class _Planner:
             after |= row.end.fields
             notes.append(str(row.end))
         if overruled:
-            after["overrules"] = str(overruled)
+            after[OVERRULES] = str(overruled)
         why = ", ".join(filter(None, notes))
         return Change(
             "change",
@@ -361,7 +365,7 @@ class _Planner:
                     changes.append(_later(row, "leaves later: "))
                 else:
                     changes.append(_person("skip", email, f"row {row.number} has no end, and keeps them", mark="kept"))
-            elif row.key not in self._joined and row.key not in self._invites:
+            elif not self._has_access(row.key):
                 changes.append(_absent(row, LEAVING, hidden))
         return changes
 
@@ -373,12 +377,11 @@ class _Planner:
         """
         changes: list[Change | None] = []
         hidden = _count_hidden(self.people)
-        for row in self.roster.ended:
-            if hidden and row.key not in self._joined and row.key not in self._invites:
-                changes.append(_absent(row, row.ended[-1].end.over, hidden))
-        for row in self.roster.rows:
-            if row.key not in self._joined:
-                changes.append(self._of_newcomer(row, staying.get(row.key, [])))
+        if hidden:
+            unseen = [row for row in self.roster.ended if not self._has_access(row.key)]
+            changes += [_absent(row, row.ended[-1].end.over, hidden) for row in unseen]
+        new = [row for row in self.roster.rows if row.key not in self._joined]
+        changes += [self._of_newcomer(row, staying.get(row.key, [])) for row in new]
         return changes
 
     def _of_newcomer(self, row: Row, invites: list[Invite]) -> Change | None:
@@ -401,14 +404,14 @@ class _Planner:
         """Say which protected people there are none of: a misspelt address protects nobody."""
         changes: list[Change] = []
         for key in sorted(self.guards.protected):
-            if key not in self._joined and key not in self._invites:
+            if not self._has_access(key):
                 why = "protected, but neither a member nor invited: check the address"
                 changes.append(_person("skip", key, why))
         return changes
 
 
 def _leaves_now(row: Row) -> bool:
-    """Return whether the person of a row of leavers leaves: it has no end, or that is over, and no other row says else."""
+    """Return whether the person of a row of leavers leaves now; one without an end keeps whom an earlier one ended."""
     if row.is_over:
         return True
     return row.end.until is None and not row.ended
@@ -538,7 +541,7 @@ def _invitation(organization_id: str, row: Row, overruled: ReviewDecision | None
     email = row.invite.target_email
     fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"}) | row.end.fields
     if overruled:
-        fields["overrules"] = str(overruled)
+        fields[OVERRULES] = str(overruled)
     create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
     why = str(row.end)
     name = f"invite {email}"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, Domain, Member, ProjectItem
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.entitlements import NotedAccess
     from airflow_provider_workspace.procedures.organization_file import (
         DashboardEntry,
         DomainEntry,
@@ -51,6 +52,11 @@ class OrganizationReader(Protocol):
     """Decides which ends of access are over."""
     knows_dashboards: bool
     """Whether what Airflow remembers of dashboards can be read."""
+
+    @property
+    def noted(self) -> NotedAccess:
+        """What is noted about the people."""
+        ...
 
     @property
     def projects(self) -> list[ProjectItem]: ...
@@ -91,11 +97,14 @@ class PlannedOrganization:
     plan: Plan
 
 
-def plan_organization(wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS) -> Plan:
+def plan_organization(
+    wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS, *, overrules: bool = False
+) -> Plan:
     """
     Compare an organization with its file.
 
     :param parts: which of :data:`PARTS` to plan
+    :param overrules: whether somebody approves the plan, and may overrule the decisions of reviews
     :raises WorkspaceInputError: if the roster is invalid, or the file contradicts itself
     """
     changes: list[Change] = []
@@ -103,7 +112,7 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
         changes += _plan_projects(wanted, reader)
     if wanted.domains and ("domains" in parts or "verification" in parts):
         changes += _plan_domains(wanted, reader)
-    people = _plan_members(wanted, reader) if "members" in parts else Plan()
+    people = _plan_members(wanted, reader, overrules=overrules) if "members" in parts else Plan()
     changes += people.changes
     hidden = 0
     for project in wanted.projects:
@@ -119,7 +128,8 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
     if hidden:
         why = "known only to Airflow, as are their collaborators"
         planned.append(Change("skip", "dashboards", f"dashboards of existing projects: {hidden}", why=why))
-    return Plan(reader.client.settings.organization_at_service(reader.organization_id), planned, members=people.members)
+    organization = reader.client.settings.organization_at_service(reader.organization_id)
+    return Plan(organization, planned, members=people.members, remark=people.remark)
 
 
 def _project_id(reader: OrganizationReader, entry: ProjectEntry) -> str | None:
@@ -203,7 +213,7 @@ def _verify(client: WorkspaceClient, verify: Any) -> str:
     return f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of {domain.domain}"
 
 
-def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
+def _plan_members(wanted: Organization, reader: OrganizationReader, *, overrules: bool) -> Plan:
     """Compare the people; nobody is removed unless the list is complete, or whom the file names as collaborator."""
     members = wanted.members
     if members is None or members.people == []:
@@ -220,6 +230,8 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
         now=reader.now,
         complete="members" in wanted.complete,
         read_members=lambda: reader.members,
+        noted=reader.noted,
+        overrules=overrules,
     )
     # An end may come when the file is correct.
     going = {one.person for one in plan.changes if one.action == "remove" and NOT_ON_ROSTER in one.why}

@@ -49,6 +49,8 @@ MARKS: dict[Action, str] = {
 # The fields of a change in a result or report, and the statuses that need attention.
 REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "reason", "digest", "not_shown")
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
+# What the values after a change name, where it overrules the decision of a review.
+OVERRULES = "overrules"
 # Statuses of changes with which nothing is left to do.
 FINISHED = ("done", "invited", "skipped")
 # Why a removal is done that found nothing: an invite may also be gone because it was accepted.
@@ -263,10 +265,12 @@ class ApprovedPlan:
 
     :param planned_for: the service and the organization
     :param digests: the digests of its changes, without those that are never sent
+    :param overrules: whether one of them overrules the decision of a review
     """
 
     planned_for: str
     digests: frozenset[str]
+    overrules: bool = False
 
     @classmethod
     def read(cls, value: object, task: str) -> ApprovedPlan | None:
@@ -292,7 +296,8 @@ class ApprovedPlan:
         if not all(_has_digest(row) for row in rows):
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these")
         digests = {row["digest"] for row in rows}
-        return cls(planned_for, frozenset(digests - {None}))
+        overrules = any(OVERRULES in (row.get("after") or {}) for row in rows)
+        return cls(planned_for, frozenset(digests - {None}), overrules)
 
 
 def _has_digest(row: object) -> bool:
@@ -460,6 +465,22 @@ class Plan:
         raise errors.WorkspaceError(
             f"Look by hand whether these people are gone ({len(unknown)}); all other changes were made: {named}",
             problem="people-hidden",
+        )
+
+    def check_taken(self) -> None:
+        """
+        Refuse to end well while somebody keeps access that a source says is over.
+
+        :raises WorkspaceError: naming them
+        """
+        left = [change for change in self.changes if change.is_due]
+        if not left:
+            return
+        named = "; ".join(f"{change.name}: {change.notes}" for change in left[:MAX_LINES])
+        raise errors.WorkspaceError(
+            f"Take the access of {len(left)} people away by hand, or correct their rows; all other changes were made: "
+            f"{named}",
+            problem="access-left",
         )
 
     def check_approved(self, approved: Collection[str], cure: str) -> None:

@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
@@ -29,6 +29,8 @@ MAX_LABEL_LENGTH = 63
 # The fields of a row in a report.
 ENTRY_FIELDS = ("row", "email", "status", "reason", "invite_id")
 NO_END = End()
+# Within this time, two ends of a person may come before the next run.
+MISSED_RUNS = timedelta(days=30)
 _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
 
 
@@ -59,8 +61,17 @@ class Row:
         return bool(self.ended) and self.ended[-1].number == self.number
 
     def had(self, level: int | None) -> bool:
-        """Return whether a row of the same person gave a level until an end that is over, and this one does not."""
-        return level in {row.level for row in self.ended} - {None} and (self.is_over or level != self.level)
+        """
+        Return whether a row of the same person gave a level until an end that is over, and this one does not.
+
+        Rows follow each other: what one gave that ended long before the last one, somebody gave again by hand.
+        """
+        if level is None or not self.ended:
+            return False
+        if not self.is_over and level == self.level:
+            return False
+        recent = self.ended[-1].end.moment - MISSED_RUNS
+        return any(row.level == level and row.end.moment >= recent for row in self.ended)
 
     @property
     def fields(self) -> dict[str, Any]:

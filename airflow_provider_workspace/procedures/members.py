@@ -139,13 +139,13 @@ def _order(change: Change) -> tuple[int, int]:
     """
     Return where a change is sent: removals first, because a plan may limit the number of members.
 
-    Administrators are removed last: one of them may own the API key, which then stops working.
+    Administrators are removed after the changes: one of them may own the API key, which then stops working.
     """
     if not change.sends:
-        return len(ORDER) + 1, 0
+        return len(ORDER), 0
     level: int = change.before.get("level") or 0
     if isinstance(change.operation, DeleteMember) and level >= LEVELS["admin"]:
-        return len(ORDER), level
+        return ORDER.index("change"), level
     return ORDER.index(change.action), 0
 
 
@@ -280,6 +280,8 @@ class _Planner:
             level = entitled.level
         elif held is None and entitled.most is not None:
             level = entitled.most
+        elif saying.why and saying.has_access and saying.level is None:
+            level = None
         else:
             return self._unchanged(row, saying, entitled, _email_of(member), held)
         email = _email_of(member)
@@ -336,7 +338,7 @@ class _Planner:
         if row.is_over and row.level is not None and not row.had(held) and held not in granted:
             return f"it was changed since: it was {row.level}"
         if saying.level is None and not row.is_over:
-            return f"row {row.number} keeps them, and names no level"
+            return "another row keeps them, and names no level"
         accounts = self._accounts.get(row.key, [])
         if accounts and held is not None and level is not None and level > held:
             return f"{len(accounts)} users have this address ({', '.join(accounts)}): raise the right one by hand"
@@ -441,12 +443,14 @@ def _is_withdrawn(saying: Saying, entitled: Entitlement, held: int | None) -> bo
 
     :param held: its level; ``None`` if it is not shown
     """
-    if entitled.takes(held):
-        return True
-    if entitled.temporary or not saying.why:
+    if entitled.temporary:
         return False
+    if not entitled.has_access:
+        return True
+    if entitled.decision:
+        return entitled.takes(held)
     # A row gave it until its end.
-    return held is None or held != entitled.level
+    return bool(saying.why) and (held is None or held != entitled.level)
 
 
 def _refused_by_review(row: Row, decision: ReviewDecision, who: str, held: int | None) -> Change:

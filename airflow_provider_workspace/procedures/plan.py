@@ -704,7 +704,8 @@ def _left_of(plan: Plan, sent: Sequence[Change], again: Plan) -> dict[Change, st
             continue
         for other in new:
             is_unknown = other.action == "unknown" and _may_be_accepted(plan, change)
-            has_access = other.takes_from_person or other.action == "differs" or is_unknown
+            is_left = other.action == "differs" or other.mark == "kept"
+            has_access = other.takes_from_person or is_left or is_unknown
             if has_access and other.person == change.person:
                 left[change] = _what_now(other)
     return left

@@ -115,26 +115,37 @@ def end_grants(
         for person in people:
             with person.guarded():
                 organization_of(person.last).people.append(person)
-        unknown = [grant for grant in grants if not grant.is_over(now) and grant.user_uuid is None]
-        if not dry_run:
-            for grant in unknown:
-                with _warned(f"{grant.user_email}: the user is not looked up"):
-                    organization_of(grant).unknown.append(grant)
+        for grant in grants:
+            if dry_run or grant.user_uuid or grant.is_over(now):
+                continue
+            with _warned(f"{grant.user_email}: the user is not looked up"):
+                organization_of(grant).unknown.append(grant)
         _check_before_writes(list(organizations.values()))
         _run_side_by_side(list(organizations.values()), dry_run=dry_run)
+    return _result_of(registry, people, active=len(grants) - len(over))
+
+
+def _result_of(registry: GrantRegistry, people: list[PersonEnd], *, active: int) -> GrantsEnded:
+    """Return what became of people, and log it."""
     ended: list[GrantEnd] = []
     left: list[GrantEnd] = []
     for person in people:
+        if not person.over:  # it turned out to be another of them
+            continue
+        email = person.last.user_email
         if person.error is None:
-            log.info("%s: %s", person.last.user_email, person.done)
+            log.info("%s: %s", email, person.done)
             ended += [GrantEnd(grant, grant.key, done=person.done) for grant in person.over]
         else:
-            log.error("%s: %s", person.last.user_email, person.error)
+            log.error("%s: %s", email, person.error)
             left += [GrantEnd(grant, grant.key, why=str(person.error)) for grant in person.over]
     for key, why in registry.unreadable.items():
         left.append(GrantEnd(None, key, why=registry.describe_unreadable(key, why)))
-    error = _error_of(left, permanent=all(person.is_permanent for person in people)) if left else None
-    return GrantsEnded(tuple(ended), tuple(left), len(grants) - len(over), error)
+    error: WorkspaceError | None = None
+    if left:
+        is_permanent = all(person.is_permanent for person in people)
+        error = _error_of(left, permanent=is_permanent)
+    return GrantsEnded(tuple(ended), tuple(left), active, error)
 
 
 @contextmanager
@@ -147,15 +158,11 @@ def _warned(what: str) -> Iterator[None]:
 
 
 def _people_of(grants: list[Grant]) -> list[PersonEnd]:
-    """Return the people of grants that are over; two users who had one address are two people."""
-    users: dict[str, str] = {}
+    """Return the people of grants that are over, as far as their notes know them."""
+    people: dict[tuple[str, str, str], PersonEnd] = {}
     for grant in grants:
-        if grant.user_uuid:
-            users.setdefault(grant.person, grant.user_uuid)
-    people: dict[tuple[str, str | None], PersonEnd] = {}
-    for grant in grants:
-        user_uuid = grant.user_uuid or users.get(grant.person)
-        people.setdefault((grant.person, user_uuid), PersonEnd()).over.append(grant)
+        person = people.setdefault(grant.identity, PersonEnd())
+        person.over.append(grant)
     return list(people.values())
 
 

@@ -8,7 +8,7 @@ its run or its Dag is gone. Its key names the person and the task; its value is 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -72,6 +72,17 @@ class Grant(EndingNote):
         return self.person + digest(self.dag_id, self.run_id, self.task_id, str(self.map_index))
 
     @property
+    def identity(self) -> tuple[str, str, str]:
+        """Who has it, as far as the note knows: the same for all notes of a user, whatever their addresses."""
+        return self.service, self.organization_id, self.user_uuid or self.person
+
+    def may_be_for_person_of(self, other: Grant) -> bool:
+        """Return whether two notes may be for one person: by their user, and by their address if one lacks it."""
+        if self.user_uuid and other.user_uuid:
+            return self.identity == other.identity
+        return self.person == other.person
+
+    @property
     def terms(self) -> dict[str, object]:
         """What was agreed, without what the note has learned."""
         return self.model_dump(mode="json", exclude=LEARNED)
@@ -89,6 +100,10 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
 
     model = Grant
 
+    def __init__(self, store: NoteStore) -> None:
+        super().__init__(store)
+        self._noted: dict[str, Grant] = {}
+
     @staticmethod
     def describe_unreadable(key: str, why: str) -> str:
         msg = f"Correct the Variable of a grant, or take the access away by hand and delete it: '{key}', {why}"
@@ -98,22 +113,74 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
         """Return all grants, the one that ends first first; see :attr:`unreadable` for the others."""
         return sorted(self.find(GRANT_PREFIX, skip_failed=True), key=lambda grant: (grant.until, grant.key))
 
-    def of_person(self, grant: Grant) -> list[Grant]:
-        """
-        Return all grants of the person of a grant.
+    def read(self, key: str) -> Grant | None:
+        """Return the grant of a key; ``None`` if there is none."""
+        grant = super().read(key)
+        if grant is not None:
+            self._noted[key] = grant
+        return grant
 
-        :raises WorkspaceError: if one of them is unreadable
+    def change(self, note: Grant, /, **changes: Any) -> Grant:
         """
-        grants = self.find(grant.person)
-        for key, why in dict(self.unreadable).items():
-            if key.startswith(grant.person):
-                raise WorkspaceError(self.describe_unreadable(key, why), problem="grant-unreadable")
-        return grants
+        Change a grant, and return it.
 
-    def active(self, grant: Grant) -> list[Grant]:
-        """Return the grants of the person of a grant that are not over now."""
+        :raises WorkspaceError: if it is not what was read any more
+        """
+        changed = super().change(note, **changes)
+        self._noted[changed.key] = changed
+        return changed
+
+    def of_organization(self, grant: Grant) -> list[Grant]:
+        """
+        Return all grants in the organization of a grant.
+
+        :raises WorkspaceError: if one of its person is unreadable
+        """
+        return self._find([grant], lambda noted: noted.identity[:2] == grant.identity[:2])
+
+    def of_person(self, *grants: Grant) -> list[Grant]:
+        """
+        Return all grants that may be for the person of some grants: of their user, and of their addresses.
+
+        :raises WorkspaceError: if one of their addresses is unreadable
+        """
+        return self._find(grants, lambda noted: any(map(noted.may_be_for_person_of, grants)))
+
+    def active(self, *grants: Grant) -> list[Grant]:
+        """Return the grants that may be for the person of some grants and are not over now."""
         now = utc_now()
-        return [other for other in self.of_person(grant) if not other.is_over(now)]
+        return [other for other in self.of_person(*grants) if not other.is_over(now)]
+
+    def _find(self, grants: Sequence[Grant], concerns: Callable[[Grant], bool]) -> list[Grant]:
+        """Return the grants of interest; the others are read once, since nobody changes whom they are for."""
+        addresses = tuple({grant.person for grant in grants})
+        found: list[Grant] = []
+        for key in self.keys(GRANT_PREFIX):
+            known = self._noted.get(key)
+            if known is not None and not concerns(known):
+                continue
+            noted = self._read_again(key, is_needed=key.startswith(addresses))
+            if noted is not None and concerns(noted):
+                found.append(noted)
+        return found
+
+    def _read_again(self, key: str, *, is_needed: bool) -> Grant | None:
+        """
+        Return the grant of a key; ``None`` if there is none.
+
+        :raises WorkspaceError: if it is unreadable, and needed
+        """
+        try:
+            grant = self.read(key)
+        except WorkspaceError as error:
+            if is_needed:
+                raise
+            log.warning("%s", error)
+            return None
+        if is_needed and key in self.unreadable:
+            msg = self.describe_unreadable(key, self.unreadable[key])
+            raise WorkspaceError(msg, problem="grant-unreadable")
+        return grant
 
     def take(self, grant: Grant, writer: str) -> Grant:
         """
@@ -149,24 +216,44 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
         raise WorkspaceError(msg, permanent=is_own and not is_over, problem="grant-changed")
 
 
-def rows_of(grants: Iterable[Grant]) -> list[dict[str, Any]]:
-    """Return grants of one person as rows of a roster; of those that end together, the one with the highest level."""
+def rows_of(grants: Iterable[Grant], person: Person) -> list[dict[str, Any]]:
+    """
+    Return grants of a person as rows of a roster; of those that end together, the one with the highest level.
+
+    :param person: whose address the rows have; the notes may have several
+    """
     highest_by_end: dict[int, Grant] = {}
     for grant in sorted(grants, key=attrgetter("level")):
         highest_by_end[int(grant.until)] = grant
-    return [grant.row for grant in highest_by_end.values()]
+    return [{**grant.row, "target_email": person.email} for grant in highest_by_end.values()]
 
 
-def person_of(grants: Iterable[Grant]) -> Person:
-    """Return the person of some grants of one person, from all that their notes have learned."""
-    noted = list(grants)
-    user_uuids = [grant.user_uuid for grant in noted if grant.user_uuid]
-    invite_ids = [grant.invite_id for grant in noted if grant.invite_id]
+def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> Person:
+    """
+    Return the person of some grants of one person, from all that their notes have learned.
+
+    :param user_uuid: the user, if it is known otherwise
+    """
+    noted = sorted(grants, key=attrgetter("since"))
+    first = noted[0]
+    newest = noted[-1]
+    noted_user: str | None = None
+    invite_ids: set[str] = set()
+    levels: list[int] = []
+    for grant in noted:
+        if grant.invite_id:
+            invite_ids.add(grant.invite_id)
+        if grant.user_uuid:
+            noted_user = grant.user_uuid
+        elif grant.then is not None:
+            levels.append(grant.level)
     return Person(
-        email=noted[0].user_email,
-        since=min(grant.since for grant in noted),
-        user_uuid=user_uuids[-1] if user_uuids else None,
+        email=newest.user_email,
+        since=first.since,
+        user_uuid=user_uuid or noted_user,
         invite_ids=frozenset(invite_ids),
+        emails=frozenset(grant.user_email for grant in noted),
+        level=min(levels, default=None),
     )
 
 

@@ -18,7 +18,7 @@ from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look
 from airflow_provider_workspace.procedures.grants import Giving, OrganizationPeople, give, plan_end
 from airflow_provider_workspace.procedures.invites import invite_all
 from airflow_provider_workspace.procedures.members import check_owner_stays
-from airflow_provider_workspace.procedures.plan import Plan, apply, check_applied
+from airflow_provider_workspace.procedures.plan import ChangeResult, Plan, check_applied, send_changes
 
 if TYPE_CHECKING:
     from threading import Event
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# How many seconds old the lists may be from which an end was planned: levels may have been changed since.
+MAX_LIST_AGE = 30.0
 # How often somebody is followed from an invite that was withdrawn to the member who accepted it.
 MAX_ROUNDS = 3
 
@@ -42,18 +44,22 @@ class PersonEnd:
     The end of the grants of one person.
 
     :param over: the grants that are over, the one that ended last last
+    :param user_uuid: the user, from the notes or from the lists
     :param noted: all grants of the person, as they were when it was planned
     :param plan: what the end takes now
     :param sent: what it took before, such as an invite that was accepted meanwhile
+    :param users_before: the members when it was planned
     :param is_absent: whether the lists that were read first showed neither a member nor an invite
     :param done: what was done; empty before the notes are deleted
     :param error: why the grants are left
     """
 
     over: list[Grant] = field(default_factory=list["Grant"])
+    user_uuid: str | None = None
     noted: list[Grant] = field(default_factory=list["Grant"])
     plan: Plan = field(default_factory=Plan)
     sent: list[Change] = field(default_factory=list["Change"])
+    users_before: frozenset[str] = frozenset()
     is_absent: bool = False
     done: str = ""
     error: Exception | None = None
@@ -64,14 +70,33 @@ class PersonEnd:
         return self.over[-1]
 
     @property
+    def addresses(self) -> set[str]:
+        """The addresses in the notes, as the keys of their Variables have them."""
+        return {grant.person for grant in [*self.over, *self.noted]}
+
+    @property
     def person(self) -> Person:
         """Who it is, from all that the notes have learned."""
-        return person_of([*self.over, *self.noted])
+        return person_of([*self.over, *self.noted], self.user_uuid)
 
     @property
     def withdraws_invite(self) -> bool:
         """Whether the end takes an invite, which may be accepted at the same time."""
         return any(isinstance(change.operation, DeleteInvite) for change in self.taken)
+
+    @property
+    def may_appear(self) -> bool:
+        """Whether the lists may lag behind somebody: who accepts an invite, or whom they did not show at first."""
+        return self.withdraws_invite or (self.is_absent and not self.sent)
+
+    @property
+    def no_candidates(self) -> frozenset[str]:
+        """The users who cannot have accepted the invite, since they were members when the service deleted it."""
+        for change in self.taken:
+            result = self.plan.outcomes.get(change)
+            if isinstance(change.operation, DeleteInvite) and result == ChangeResult("done"):
+                return self.users_before
+        return frozenset()
 
     @property
     def is_settled(self) -> bool:
@@ -89,10 +114,21 @@ class PersonEnd:
         return [change for change in self.plan.changes if change.sends]
 
     @property
+    def made(self) -> list[Change]:
+        """The changes that are sent, without those that the service refused."""
+        return [change for change in self.taken if not _is_refused(self.plan, change)]
+
+    @property
     def description(self) -> str:
         """What is done, for people."""
         changes = [*self.sent, *self.taken]
         return "; ".join(f"{change.name}: {change.notes}" for change in changes) or "they did not have it any more"
+
+    def take_over(self, other: PersonEnd) -> None:
+        """End the grants of another too, who is the same user."""
+        together = [*self.over, *other.over]
+        self.over = sorted(together, key=lambda grant: (grant.until, grant.key))
+        other.over = []
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
@@ -108,8 +144,7 @@ class PersonEnd:
 
         :raises WorkspaceError: if the person keeps something
         """
-        changes = self.plan.changes
-        kept = [change for change in changes if change.action in ("differs", "unknown") or change.mark == "kept"]
+        kept = [change for change in self.plan.changes if _is_kept(change)]
         if not kept:
             return
         named = "; ".join(f"{change.name}: {change.notes}" for change in kept)
@@ -144,6 +179,8 @@ class OrganizationEnds:
     :param people: the people whose grants are over
     :param unknown: the grants that are not over, and whose user is not known
     :param interruption: what stopped it, such as the end of its process; raised again by the caller
+    :param people_now: the lists as they were read last
+    :param read_at: when that began, in seconds since 1970
     :param check_notes: reads the notes again for which the next write is sent
     """
 
@@ -154,6 +191,8 @@ class OrganizationEnds:
     unknown: list[Grant] = field(default_factory=list["Grant"])
     interruption: BaseException | None = None
     stopped: Event | None = None
+    people_now: OrganizationPeople | None = None
+    read_at: float = 0.0
     check_notes: Callable[[], None] = lambda: None
 
     @property
@@ -202,8 +241,11 @@ class OrganizationEnds:
         self.stopped = stopped
         people = self._read()
         self._learn(people)
+        self._identify(people)
         for person in self.people:
             with person.guarded():
+                if self.lists_are_old:
+                    people = self._read()
                 self._plan(person, people, dry_run=dry_run)
                 if not dry_run and not person.is_settled:
                     self._send(person)
@@ -223,7 +265,15 @@ class OrganizationEnds:
                 person.done = person.description
 
     def _read(self) -> OrganizationPeople:
-        return OrganizationPeople.read(self.client, self.organization_id)
+        people = OrganizationPeople.read(self.client, self.organization_id)
+        self.read_at = time.time()
+        self.people_now = people
+        return people
+
+    @property
+    def lists_are_old(self) -> bool:
+        """Whether the lists may show people as they were."""
+        return abs(time.time() - self.read_at) > MAX_LIST_AGE
 
     def _learn(self, people: OrganizationPeople) -> None:
         """Note the users of grants that are not over; those who were invited may have joined."""
@@ -236,67 +286,118 @@ class OrganizationEnds:
             except WorkspaceError as error:
                 log.warning("%s: the user is noted by the next run: %s", grant.user_email, error)
 
+    def _identify(self, people: OrganizationPeople) -> None:
+        """Find the users of people whose notes do not know them; grants of one user end together."""
+        by_user: dict[str, PersonEnd] = {}
+        for person in self.people:
+            with person.guarded():
+                person.user_uuid = self._user_of(person, people)
+            key = person.user_uuid or person.last.person
+            first = by_user.setdefault(key, person)
+            if first is not person:
+                first.take_over(person)
+        self.people = list(by_user.values())
+
+    def _user_of(self, person: PersonEnd, people: OrganizationPeople) -> str | None:
+        """Return the user of a person: from the notes, who has the address, or the user of their other notes."""
+        noted = person.person
+        user_uuid = noted.user_uuid or people.user_uuid_at(noted.email)
+        if user_uuid is not None:
+            return user_uuid
+        others = self.registry.of_person(*person.over)
+        if noted.invite_ids:  # another user may have had the address before
+            others = [other for other in others if other.invite_id in noted.invite_ids]
+        users = {other.user_uuid for other in others if other.user_uuid}
+        return users.pop() if len(users) == 1 else None
+
     def _invite(self, rows: list[dict[str, Any]]) -> InvitesReport:
         clocks: dict[str, Any] = {"clock": time.time, "monotonic": time.monotonic}
         return invite_all(self.client, rows, organization_id=self.organization_id, **clocks)
 
     def _plan(self, person: PersonEnd, people: OrganizationPeople, *, dry_run: bool) -> None:
         """Plan the end of a person from the notes as they are now, and note that this run ends them."""
-        run = self.run_of_sweep
-        noted = {grant.key: grant for grant in self.registry.of_person(person.last)}
-        read_before = {grant.key: grant.terms for grant in person.over}
-        over = [grant for key, grant in noted.items() if read_before.get(key) == grant.terms]
-        if person.last.key not in [grant.key for grant in over]:
+        over = self._still_over(person)
+        if not over:
             person.done = "it was ended or changed meanwhile"
             return
         if not dry_run:
-            for grant in over:
-                noted[grant.key] = self.registry.take(grant, run.writer)
-        person.over = [noted[grant.key] for grant in person.over if grant.key in noted]
-        user_uuid = person_of(person.over).user_uuid
-        person.noted = [grant for grant in noted.values() if user_uuid in (None, grant.user_uuid or user_uuid)]
+            over = [self._take(grant, person) for grant in over]
+        person.over = over
+        person.noted = self._notes_of(person, people)
         person.plan = self._plan_from(person, people)
+        person.users_before = people.user_uuids
         person.is_absent = not people.holds(person.person)
         if person.is_absent:
             people.raise_unless_gone(person.person, self._known_users())
+            person.plan.changes += people.withdrawals_of(person.person)
+
+    def _still_over(self, person: PersonEnd) -> list[Grant]:
+        """Return the grants of a person that are over, as their notes are now; what changed waits for the next run."""
+        noted = {grant.key: grant for grant in self.registry.of_person(*person.over)}
+        over = [noted[grant.key] for grant in person.over if grant.key in noted]
+        terms = {grant.key: grant.terms for grant in person.over}
+        return [grant for grant in over if grant.terms == terms[grant.key]]
+
+    def _take(self, grant: Grant, person: PersonEnd) -> Grant:
+        """Note that this run ends a grant, and who its user is."""
+        return self.registry.change(grant, writer=self.run_of_sweep.writer, user_uuid=person.user_uuid)
+
+    def _notes_of(self, person: PersonEnd, people: OrganizationPeople) -> list[Grant]:
+        """Return all grants of a person as they are now."""
+        noted = self.registry.of_person(*person.over)
+        return [grant for grant in noted if _is_of(grant, person.person, people)]
+
+    def _active_of(self, person: PersonEnd, people: OrganizationPeople) -> list[Grant]:
+        """Return the grants of a person that are not over now, without those that this run ends, whatever the clock."""
+        now = utc_now()
+        ending = {grant.key: grant.terms for grant in person.over}
+        active: list[Grant] = []
+        for grant in self._notes_of(person, people):
+            is_ending = ending.get(grant.key) == grant.terms
+            if not is_ending and not grant.is_over(now):
+                active.append(grant)
+        return active
 
     def _plan_from(self, person: PersonEnd, people: OrganizationPeople) -> Plan:
         run = self.run_of_sweep
-        plan = plan_end(people, person.person, rows_of(person.noted), run.guards, run.now)
+        rows = rows_of(person.noted, person.person)
+        plan = plan_end(people, person.person, rows, run.guards, run.now)
         # The lists still show the people before as they were.
-        made = [change for other in self.people for change in other.taken if not _is_refused(other.plan, change)]
-        check_owner_stays(people.members, [*made, *plan.changes])
+        changes: list[Change] = []
+        for other in self.people:
+            changes += other.made
+        changes += plan.changes
+        check_owner_stays(people.members, changes)
         return plan
 
     def _known_users(self) -> set[str]:
-        """Return the users of all notes."""
-        return {grant.user_uuid for grant in self.run_of_sweep.noted if grant.user_uuid}
+        """Return the users of notes who came by an invite of their own."""
+        noted = self.run_of_sweep.noted
+        return {grant.user_uuid for grant in noted if grant.user_uuid and grant.then is None}
 
     def _send(self, person: PersonEnd) -> None:
         """Send what the end takes, while the notes say the same."""
 
         def check_notes() -> None:
+            if self.lists_are_old:
+                msg = f"Run this again: the lists were read more than {MAX_LIST_AGE:g} s ago. Nothing more was sent"
+                raise WorkspaceError(msg, permanent=False)
             for grant in person.over:
                 self.registry.check(grant, is_over=True)
 
         self.check_notes = check_notes
-        apply(self.client, person.plan, self._invite, _checked_later)
+        send_changes(self.client, person.plan, self._invite)
 
     def _follow_invites(self) -> None:
         """Read the lists until nobody can have accepted an invite that is gone; who has is lowered or removed."""
         for _ in range(MAX_ROUNDS):
-            waiting = [person for person in self.unsettled() if person.withdraws_invite or self._may_appear(person)]
+            waiting = [person for person in self.unsettled() if person.may_appear]
             joined = self._wait_for(waiting)
             if not joined:
                 return
             for person in joined:
                 with person.guarded():
                     self._send(person)
-
-    def _may_appear(self, person: PersonEnd) -> bool:
-        """Return whether lists may lag behind somebody whom they do not show."""
-        ended = self.run_of_sweep.now.timestamp() - person.last.until
-        return person.is_absent and not person.sent and ended < self.client.settings.consistency_time
 
     def _wait_for(self, waiting: list[PersonEnd]) -> list[PersonEnd]:
         """Return those of the people who appear in the lists before these must be true."""
@@ -315,7 +416,7 @@ class OrganizationEnds:
         for person in waiting:
             with person.guarded():
                 if not people.holds(person.person):
-                    people.raise_unless_gone(person.person, self._known_users())
+                    people.raise_unless_gone(person.person, self._known_users() | person.no_candidates)
                     continue
                 taken = person.taken
                 person.plan = Plan()
@@ -338,7 +439,8 @@ class OrganizationEnds:
             again = Plan()
             for person in sent:
                 # A grant that began meanwhile may have raised them again.
-                rows = rows_of([*person.over, *self.registry.active(person.last)])
+                noted = [*person.over, *self._active_of(person, people)]
+                rows = rows_of(noted, person.person)
                 again.changes += plan_end(people, person.person, rows, run.guards, run.now).changes
             return again
 
@@ -350,23 +452,36 @@ class OrganizationEnds:
 
     def _give_back(self) -> None:
         """Give again what was noted meanwhile, which may have been taken with the rest."""
+        people = self.people_now
+        if people is None:
+            return
         returning: list[PersonEnd] = []
         for person in self.unsettled():
             with person.guarded():
-                active = self.registry.active(person.last)
+                active = self._active_of(person, people)
                 is_new = any(grant not in person.noted for grant in active)
                 if active and (person.sent or person.taken or is_new):
                     returning.append(person)
-        if not returning:
-            return
+        for batch in _batches(returning):
+            self._give_back_to(batch, people)
+
+    def _give_back_to(self, returning: list[PersonEnd], people: OrganizationPeople) -> None:
+        """Give again what is noted of people who have different addresses in their notes."""
         noted: list[Grant] = []
 
         def read_giving() -> Giving:
-            nonlocal noted
-            active = [self.registry.active(person.last) for person in returning]
-            noted = [grant for grants in active for grant in grants]
-            rows = [row for grants in active for row in rows_of(grants)]
-            return Giving(rows, [person_of(grants) for grants in active if grants])
+            noted.clear()
+            rows: list[dict[str, Any]] = []
+            returning_now: list[Person] = []
+            for person in returning:
+                active = self._active_of(person, people)
+                if not active:
+                    continue
+                noted.extend(active)
+                who = person_of(active, person.user_uuid)
+                rows += rows_of(active, who)
+                returning_now.append(who)
+            return Giving(rows, returning_now)
 
         def check_notes() -> None:
             for grant in noted:
@@ -391,9 +506,38 @@ class OrganizationEnds:
                 raise WorkspaceError(msg, permanent=False)
 
 
-def _checked_later() -> Plan:
-    """Return an empty plan: the lists are read once for all people, after the last request."""
-    return Plan()
+def _is_of(grant: Grant, person: Person, people: OrganizationPeople) -> bool:
+    """Return whether a note at an address of a person is theirs, as far as notes and lists know."""
+    if person.user_uuid is None or grant.user_uuid is not None:
+        return grant.user_uuid == person.user_uuid
+    was_invited = grant.invite_id is not None
+    if not was_invited or grant.invite_id in person.invite_ids:
+        return True
+    # Somebody else was invited to an address that the user has left.
+    return not people.has_left(person, grant.user_email)
+
+
+def _batches(people: list[PersonEnd]) -> list[list[PersonEnd]]:
+    """Return people in batches, in each of which all addresses are different: one may have had that of another."""
+    batches: list[list[PersonEnd]] = []
+    later = people
+    while later:
+        batch: list[PersonEnd] = []
+        remaining: list[PersonEnd] = []
+        addresses: set[str] = set()
+        for person in later:
+            if person.addresses & addresses:
+                remaining.append(person)
+                continue
+            batch.append(person)
+            addresses |= person.addresses
+        batches.append(batch)
+        later = remaining
+    return batches
+
+
+def _is_kept(change: Change) -> bool:
+    return change.mark == "kept" or change.action in ("differs", "unknown")
 
 
 def _is_refused(plan: Plan, change: Change) -> bool:

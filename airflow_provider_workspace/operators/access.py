@@ -68,15 +68,17 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         now = utc_now()
         draft = self.draft(hook)
         registry = GrantRegistry(VARIABLES)
-        noted = registry.of_person(draft)
+        noted = registry.of_organization(draft)
         own = next((grant for grant in noted if grant.key == draft.key), None)
         self._raise_if_over(draft, own, now)
         if own and not self.is_dry_run:
             own = registry.take(own, str(draft.writer))
 
-        def given() -> dict[int | None, int | None]:
-            """Return what other grants gave; one may end, or begin, while the members are read."""
-            grants = [*noted, *registry.of_person(draft)]
+        def given(user_uuid: str | None) -> dict[int | None, int | None]:
+            """Return what other grants gave a user; one may end, or begin, while the members are read."""
+            asked = draft.model_copy(update={"user_uuid": user_uuid})
+            before = [grant for grant in noted if grant.may_be_for_person_of(asked)]
+            grants = [*before, *registry.of_person(asked)]
             return {grant.level: grant.then for grant in grants if grant.key != draft.key}
 
         row = {"target_email": draft.user_email, "level": draft.level}
@@ -127,13 +129,22 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         """Refuse to give again what somebody took back after it was given."""
         from airflow_provider_workspace.errors import WorkspaceInputError
 
-        if own is None or own.given_at is None or (planned.before is not None and planned.before >= own.level):
+        if own is None:
             return
-        now = "is no member" if planned.before is None else f"has level {planned.before}"
-        raise WorkspaceInputError(
-            f"Start a new run to give access again: {own.user_email} got level {own.level} by this grant, and {now} "
-            "now. Somebody took it back"
-        )
+        level = planned.before
+        has_left = own.user_uuid is not None and level is None
+        if own.given_at is None and not has_left:
+            return
+        if level is not None and level >= own.level:
+            return
+        now = "is no member" if level is None else f"has level {level}"
+        cure = "Start a new run to give access again"
+        if own.given_at is None:
+            raise WorkspaceInputError(
+                f"{cure}: {own.user_email} was a member when this run noted the grant, and {now} now"
+            )
+        why = f"{own.user_email} got level {own.level} by this grant, and {now} now"
+        raise WorkspaceInputError(f"{cure}: {why}. Somebody took it back")
 
     def _note(self, hook: WorkspaceHook, registry: GrantRegistry, planned: GrantPlan, own: Grant | None) -> Grant:
         """Note the grant, and the user whom it is for, before anything is sent."""
@@ -165,8 +176,11 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             """Read the notes: another grant may have ended, and who ends one reads the notes afterwards."""
             nonlocal others
             active = registry.active(grant)
+            if grant.user_uuid is None:  # who had the address before is somebody else
+                active = [other for other in active if other.user_uuid is None]
             others = [other for other in active if other.key != grant.key]
-            return Giving(rows_of(active), [person_of([grant])])
+            person = person_of([grant, *others])
+            return Giving(rows_of(active, person), [person])
 
         def before_write(operation: Operation[Any], why: str) -> None:
             check_try(operation, why)
@@ -187,7 +201,18 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if not given.is_made or given.people is None:
             msg = f"Try again: {grant.user_email} has joined or left meanwhile"
             raise WorkspaceRequestError(msg, operation="UpdateMember")
-        return self._confirm(registry, grant, given.people)
+        try:
+            return self._confirm(registry, grant, given.people)
+        except WorkspaceError:
+            self._note_again_if_over(registry, grant)
+            raise
+
+    def _note_again_if_over(self, registry: GrantRegistry, grant: Grant) -> None:
+        """Note a grant again that a sweep ended while its last request was under way: the next sweep takes it."""
+        from airflow_provider_workspace.notes.note import utc_now
+
+        if grant.is_over(utc_now()) and registry.read(grant.key) is None:
+            registry.add(grant)
 
     def _confirm(self, registry: GrantRegistry, grant: Grant, people: OrganizationPeople) -> Grant:
         """
@@ -196,8 +221,11 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         :raises WorkspaceError: if the note was ended or taken over while the last request was under way
         """
         noted = registry.check(grant, is_over=False)
-        user_uuid = noted.user_uuid or people.user_uuid_at(noted.user_email)
-        invite_id = noted.invite_id or people.invite_id_at(noted.user_email)
+        email = noted.user_email
+        user_uuid = noted.user_uuid or people.user_uuid_at(email)
+        invite_id = noted.invite_id
+        if invite_id is None and user_uuid not in people.user_uuids:
+            invite_id = people.invite_id_at(email)
         given_at = noted.given_at or time.time()
         return registry.change(noted, user_uuid=user_uuid, invite_id=invite_id, given_at=given_at)
 
@@ -211,12 +239,16 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if (self.length is None) is (self.until is None):
             raise WorkspaceInputError("Give either length=… or until=…")
         now = time.time()
-        until = now + self.length if self.until is None else moment_of(self.until).replace(microsecond=0).timestamp()
+        until = now + (self.length or 0)
+        if self.until is not None:
+            until = moment_of(self.until).replace(microsecond=0).timestamp()
         if until <= now:
             raise WorkspaceInputError(f"Give a later until: {self.until} is over")
         ti = self._context.get("ti")
         dag_run = self._context.get("dag_run")
         requested_by = getattr(dag_run, "triggering_user_name", None) or ""
+        # Airflow gives each try its own id.
+        writer = getattr(ti, "id", None) or uuid4()
         return Grant(
             dag_id=str(getattr(ti, "dag_id", "-")),
             run_id=str(getattr(ti, "run_id", "-")),
@@ -231,6 +263,5 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             until=float(int(until)),
             reason=self.reason,
             requested_by=str(requested_by),
-            # Airflow gives each try its own id.
-            writer=str(getattr(ti, "id", None) or uuid4()),
+            writer=str(writer),
         )

@@ -79,8 +79,9 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
     allow_last_owner: Arg[bool] = arg(kinds.SWITCH, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid, read_rows
+        from airflow_provider_workspace.procedures.find import check_user_id, read_rows
         from airflow_provider_workspace.procedures.members import Guards, plan_removal
+        from airflow_provider_workspace.procedures.people import check_not_empty
 
         guards = Guards.read(self.protected, self.owner_level)
         members = self.operation_from_arguments(hook, "members.ListMembers")
@@ -95,7 +96,11 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
         organization = describe_organization(hook.client.settings, members.organization_id)
         self.await_approval(f"Make these changes to the members of {organization}?", plan)
         self.task_state.begin(what)
-        find = partial(find_by_uuid, hook.client, members, user_uuid)
+
+        def find() -> bool:
+            rows = read_rows(hook.client, members)
+            check_not_empty(rows)
+            return any(row.user is not None and row.user.uuid == user_uuid for row in rows)
 
         def explain(error: WorkspaceNotFoundError) -> None:
             check_user_id(hook.client, error, user_uuid, members, "membership")
@@ -114,6 +119,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     a level matches any. Members who are not on the roster are removed, and their open invites withdrawn. Everything is
     planned before anything is sent, and the log shows the plan as a table. A second run changes nothing, and a retry
     continues where the earlier try ended.
+
+    Afterwards nobody may have what was taken, else the task fails. If it withdrew an invite, which may be accepted at
+    the same moment, it reads the lists once more after ``consistency_time`` of the connection.
 
     The result is the plan, as of an organization file: ``pending`` (number of changes), ``differences``, ``counts``,
     ``changes`` (``action``, ``part``, ``name``, ``before``, ``after``, ``why``, ``status``, ``reason``, ``digest``,
@@ -168,15 +176,22 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.notes.noted_access import AccessNotes
-        from airflow_provider_workspace.procedures.invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, ApprovedPlan, apply
+        from airflow_provider_workspace.procedures.invites import WITHDRAWING, wait_for_consistency
+        from airflow_provider_workspace.procedures.plan import (
+            NEEDS_ATTENTION,
+            REPORT_FIELDS,
+            ApprovedPlan,
+            apply,
+            raise_if_left,
+            raise_if_unproven,
+        )
 
         organization_id = hook.organization_or_default(self.organization_id)
         approved = ApprovedPlan.read(self.approved, "the task with dry_run=True")
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION, self._context.get("ti"))
         overrules = bool(self.require_approval) or (approved is not None and approved.overrules)
         plan_again = self.planner(hook, organization_id, overrules=overrules)
-        wait_for_consistency(hook.client, self.task_state)
+        wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
         plan = plan_again()
         self.log.info("%s", plan.table())
         plan.check_losses(self.max_removals)
@@ -192,11 +207,12 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
             return self.invite_people(rows, hook, organization_id)
 
         try:
+            if plan.withdraws_invites:
+                self.task_state.begin(WITHDRAWING)
             apply(hook.client, plan, invite, plan_again)
             AccessNotes.of_tasks(hook.client.settings, organization_id).settle(plan)
-            if self.leavers is not None:
-                plan.check_known()
-            plan.check_taken()
+            raise_if_unproven(plan.unproven)
+            raise_if_left(plan.left_by_hand)
         except WorkspaceError:
             if file:
                 self.push_report(file, plan.to_dict(applied=True))

@@ -234,29 +234,38 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceInputError, with_problem
-        from airflow_provider_workspace.procedures.invites import wait_for_consistency
+        from airflow_provider_workspace.procedures.invites import WITHDRAWING, wait_for_consistency
         from airflow_provider_workspace.procedures.organization import PARTS
-        from airflow_provider_workspace.procedures.plan import ApprovedPlan
+        from airflow_provider_workspace.procedures.plan import ApprovedPlan, raise_if_left, raise_if_unproven
 
         parts = PARTS if self.part is None else (choice(*PARTS).read("part", self.part),)
         approved = ApprovedPlan.read(self.approved, "WorkspacePlanOrganizationOperator")
         if "members" in parts:
-            wait_for_consistency(hook.client, self.task_state)
+            wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
         planned = self.approved_plan(hook, parts, approved)
         if self.is_dry_run:
             return planned.plan.to_dict()
+        unproven: list[str] = self._carried.setdefault("unproven", [])
+        left: list[str] = self._carried.setdefault("left", [])
         if self.part is not None:
-            return self.apply(hook, self.part, planned)
+            result = self.apply(hook, self.part, planned)
+            raise_if_unproven(planned.plan.unproven)
+            raise_if_left(planned.plan.left_by_hand)
+            return result
         results: dict[str, Any] = self._carried.setdefault("parts", {})
         try:
             for part in PARTS[len(results) :]:
                 planned = self.approved_plan(hook, (part,), approved)
                 results[part] = self.apply(hook, part, planned)
+                unproven += planned.plan.unproven
+                left += planned.plan.left_by_hand
         except WorkspaceInputError as error:  # it says that nothing was sent, which is true of this part alone
             failed = PARTS[len(results)]
             before = ", ".join(results) or "nothing"
             msg = f"Not applied: {failed}. Applied before it: {before}. {error.why}"
             raise AirflowFailException(with_problem(msg)) from None
+        raise_if_unproven(unproven)
+        raise_if_left(left)
         return results
 
     def approved_plan(
@@ -273,6 +282,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
         from airflow_provider_workspace.notes.noted_access import AccessNotes
         from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
+        from airflow_provider_workspace.procedures.invites import WITHDRAWING
         from airflow_provider_workspace.procedures.organization import plan_organization
         from airflow_provider_workspace.procedures.plan import ChangeResult, apply
 
@@ -292,9 +302,10 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id)
 
+        if plan.withdraws_invites:
+            self.task_state.begin(WITHDRAWING)
         apply(hook.client, plan, invite, plan_again, self.memory_of)
         access.settle(plan)
-        plan.check_taken()
         if part == "domains" and "ti" in self._context:
             unverified = self.unverified(hook, planned.wanted, organization_id)
             self._context["ti"].xcom_push(key="unverified", value=unverified)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -38,14 +38,14 @@ class Result:
     :param message: the progress, for people
     :param result: plain JSON, the result of the task that waited
     :param found: whether the record that is waited for exists
-    :param absent: whether it is met because of rows that are missing in the lists
+    :param absent: addresses because of whose missing rows it is met
     """
 
     done: bool
     message: str
     result: dict[str, Any] = field(default_factory=dict)
     found: bool = True
-    absent: bool = False
+    absent: Collection[str] = ()
 
 
 class Condition(BaseModel, ABC):
@@ -58,19 +58,12 @@ class Condition(BaseModel, ABC):
     def evaluate(self, seen: Snapshot) -> Result:
         """Evaluate the condition."""
 
-    def wanted(self) -> set[str] | None:
-        """Return the keys of the only addresses of interest; ``None`` if it is not about addresses."""
-        return None
-
 
 class PeopleCondition(Condition):
     """Base of the conditions on people."""
 
     emails: Annotated[list[str], Field(min_length=1)]
     subject: ClassVar[str] = "people"
-
-    def wanted(self) -> set[str]:
-        return {address_key(email) for email in self.emails}
 
     def states(self, seen: Snapshot) -> list[tuple[str, str]]:
         """Return each address, and ``accepted`` for a member, ``open`` or ``expired`` for an invite, or ``gone``."""
@@ -120,9 +113,10 @@ class MembersJoined(PeopleCondition):
         missing = {email: whys[state] for email, state in states if state in whys}
         # Rounded first: 0.07 of 100 people is 7.000000000000001, which must be 7 and not 8.
         needed = max(1, ceil(round(len(self.emails) * self.share, 6)))
+        hidden = _hidden(seen, missing)
         return Result(
             done=len(joined) >= needed,
-            message=f"{len(joined)} of {len(self.emails)} joined, {needed} needed{_named(missing)}",
+            message=f"{len(joined)} of {len(self.emails)} joined, {needed} needed{_named(missing)}{hidden}",
             result={"joined": joined, "missing": missing},
         )
 
@@ -136,11 +130,12 @@ class InvitesSettled(PeopleCondition):
             ends[state].append(email)
         pending = dict.fromkeys(ends.pop("open"), "open")
         counts = ", ".join(f"{len(emails)} {end}" for end, emails in ends.items())
+        hidden = _hidden(seen, ends["gone"])
         return Result(
             done=not pending,
-            message=f"of {len(self.emails)} invites {counts}, {len(pending)} open{_named(pending)}",
+            message=f"of {len(self.emails)} invites {counts}, {len(pending)} open{_named(pending)}{hidden}",
             result={**ends, "open": list(pending)},
-            absent=bool(ends["expired"] or ends["gone"]),
+            absent=[*ends["expired"], *ends["gone"]],
         )
 
 
@@ -229,18 +224,23 @@ def evaluate(condition: Condition, seen: Snapshot, waited: float) -> Result:
     """
     Evaluate a condition.
 
-    A missing row proves nothing if a list has fewer rows than it counts, or if new records may not be listed yet. Then
-    the wait continues, and the message says why.
+    A missing row proves nothing if a list has fewer rows than it counts, or if new records may not be listed yet: an
+    invite that is gone may be a member whom the list does not show yet. Members of an earlier poll prove nothing
+    either. Then the wait continues, and the message says why.
 
-    :param waited: seconds since the wait began
+    :param waited: seconds since the first poll of the wait
     """
     result = condition.evaluate(seen)
+    if result.done and seen.reuses:
+        seen.must_read_all = True
+        return replace(result, done=False, message=f"{result.message}. Polling again: not all members were read")
     if result.done and not result.absent:
         return result
     if seen.incomplete:
         return replace(result, done=False, message=f"{result.message}. A list is short: {seen.incomplete}")
-    if result.done and waited < seen.consistency_time:
-        why = f"new invites may not be listed for {seen.consistency_time:g} s"
+    if result.done and min(waited, _missing_for(result.absent, seen)) < seen.consistency_time:
+        seen.must_read_all = True
+        why = f"new invites and members may not be listed for {seen.consistency_time:g} s"
         return replace(result, done=False, message=f"{result.message}. Polling again: {why}")
     return result
 
@@ -262,6 +262,19 @@ def check_share(join: Any) -> float:
             if 0 < share <= 1:
                 return share
     raise WorkspaceInputError(f"join is {shown(join)}; expected 'all', 'any', or a share above 0 and up to 1")
+
+
+def _missing_for(emails: Collection[str], seen: Snapshot) -> float:
+    """Return for how many seconds none of these addresses has had an open invite, as far as the polls have shown."""
+    closed_at = [seen.closed_at[key] for key in map(address_key, emails) if key in seen.closed_at]
+    return seen.read_at - max(closed_at) if closed_at else inf
+
+
+def _hidden(seen: Snapshot, missing: Collection[str]) -> str:
+    """Return the hint that missing people may be members whose address the service does not show."""
+    if not missing or not seen.hidden_members:
+        return ""
+    return f"; may be among {seen.hidden_members} members without a shown address"
 
 
 def _named(missing: Mapping[str, str]) -> str:

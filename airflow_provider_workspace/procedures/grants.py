@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
@@ -25,6 +26,9 @@ Rows = Collection[Mapping[str, Any]]
 NO_GUARDS = Guards(frozenset(), None)
 # Outcomes of changes that were made.
 MADE = ("done", "invited", "already_invited")
+# How far the clocks of Airflow and of the service may be apart, in seconds: who joined so long before a grant was noted
+# may have joined after it.
+CLOCK_SLACK = 300.0
 # How often what is given is planned again, because other grants of the person begin or end meanwhile.
 MAX_ROUNDS = 5
 
@@ -96,6 +100,12 @@ class OrganizationPeople:
         """The members."""
         return self.people.members
 
+    @property
+    def user_uuids(self) -> frozenset[str]:
+        """The users of the members."""
+        users = [_user_uuid(member) for member in self.members]
+        return frozenset(user for user in users if user)
+
     def having(self, email: str) -> list[Member]:
         """Return the members who have an address."""
         key = address_key(email)
@@ -124,11 +134,18 @@ class OrganizationPeople:
         seen = self.as_noted([person])
         return bool(seen.having(person.email) or seen.invite_id_at(person.email))
 
+    def has_left(self, person: Person, email: str) -> bool:
+        """Return whether the user of a person is a member who has another address than this one."""
+        user = self.user_of(person)
+        return user is not None and address_key(_email(user)) != address_key(email)
+
     def as_noted(self, people: Iterable[Person]) -> OrganizationPeople:
         """Return the lists with the addresses of the notes: each person is their user or invite, and nobody else is."""
         members = self.people.members
         invites = self.people.invites
         for person in people:
+            if self.has_left(person, person.email):
+                invites = [invite for invite in invites if not _is_of_somebody_else(invite, person)]
             members = [_member_as_noted(member, person) for member in members]
             invites = [_invite_as_noted(invite, person) for invite in invites]
         return replace(self, people=replace(self.people, members=members, invites=invites))
@@ -164,13 +181,29 @@ class OrganizationPeople:
             raise WorkspaceError(f"{cure}: {why}", problem="access-not-proven")
         if person.user_uuid is not None:
             return
-        joined = [member for member in self.members if _may_have_joined_since(member, person.since)]
-        candidates = [member for member in joined if _user_uuid(member) not in known]
+        others = [member for member in self.members if _user_uuid(member) not in known]
+        candidates = [member for member in others if _may_be(member, person)]
         if not candidates:
             return
         names = ", ".join(f"{_email(member)} (user {_user_uuid(member)})" for member in candidates)
         why = f"their invite is gone, and {len(candidates)} members may have accepted it"
+        if person.level is not None:
+            why = f"nobody has their address any more, and {len(candidates)} members may be them"
         raise WorkspaceError(f"{cure}: {why}: {names}", problem="access-not-proven")
+
+    def withdrawals_of(self, person: Person) -> list[Change]:
+        """Return the withdrawals of invites that no list shows, because one may hide them."""
+        if person.user_uuid is not None:
+            return []
+        changes: list[Change] = []
+        for invite_id in sorted(person.invite_ids):
+            delete = DeleteInvite(organization_id=self.organization_id, invite_id=invite_id)
+            name = f"invite {person.email}"
+            why = "no list shows it"
+            changes.append(
+                Change("remove", "members", name, why=why, operation=delete, person=address_key(person.email))
+            )
+        return changes
 
     def plan(self, rows: Rows, guards: Guards, now: datetime) -> Plan:
         """Plan what rows say about their people, and about nobody else."""
@@ -190,7 +223,7 @@ def plan_grant(
     organization_id: str,
     row: Mapping[str, Any],
     now: datetime,
-    given: Callable[[], Mapping[int | None, int | None]],
+    given: Callable[[str | None], Mapping[int | None, int | None]],
     terms: Mapping[str, Any],
     person: Person,
 ) -> GrantPlan:
@@ -198,35 +231,39 @@ def plan_grant(
     Plan temporary access.
 
     :param row: the person and the level
-    :param given: returns levels that other grants gave the person, and what they have after those
+    :param given: returns levels that other grants gave a user, and what they have after those
     :param terms: what an approval covers besides the levels: how long, and why
     :param person: who it is, as far as it is known
     :raises WorkspaceInputError: if their level cannot be known, several accounts have the address, or they hold an
         open invite with a lower level
     """
-    email, level = row["target_email"], row["level"]
-    # Who has a higher level is held like an owner.
+    email = row["target_email"]
+    level = row["level"]
     people = OrganizationPeople.read(client, organization_id)
     if people.user_of(person):
         people = people.as_noted([person])
     people.raise_if_ambiguous(email)
-    plan = people.plan([row], Guards(frozenset(), level), now)
-    change = next(iter(plan.changes), None)
+    # Who has a higher level is held like an owner.
+    guards = Guards(frozenset(), level)
+    plan = people.plan([row], guards, now)
+    change = plan.changes[0] if plan.changes else None
     plan.changes = []
     before = change.before.get("level") if change else level
-    if change and not change.sends and (before is None or before < level):
+    is_lower = before is None or before < level
+    if change and not change.sends and is_lower:
         raise WorkspaceInputError(f"Correct this by hand first, such as the open invite: {change.name}: {change.notes}")
     # What another grant gave ends as that grant says.
-    then = given().get(before, before)
+    then_by_level = given(people.user_uuid_at(email))
+    then = then_by_level.get(before, before)
     if then is not None and then >= level:
         return GrantPlan(plan, before, then, people)
     if change is None or not change.sends:  # another grant gave it: it is noted, and nothing is sent
         read = ListMembers(organization_id=organization_id)
         change = Change("change", "members", f"member {email}", operation=read)
-    after = {"level": level, **terms, "then": REMOVED if then is None else then}
-    end = [f"{name} {after[name]}" for name in ("until", "then") if name in after]
     level_before = {} if before is None else {"level": before}
-    plan.changes = [replace(change, before=level_before, after=after, why=", ".join(end))]
+    end = {**terms, "then": REMOVED if then is None else then}
+    why = ", ".join(f"{name} {end[name]}" for name in ("until", "then") if name in end)
+    plan.changes = [replace(change, before=level_before, after={"level": level, **end}, why=why)]
     return GrantPlan(plan, before, then, people)
 
 
@@ -250,7 +287,10 @@ def plan_end(people: OrganizationPeople, person: Person, rows: Rows, guards: Gua
     if user and not _email(user) and guards.protected:
         msg = f"Take the access away by hand: the service hides the address of user {person.user_uuid}, who may be "
         raise WorkspaceError(f"{msg}protected", problem="access-not-proven")
-    if user and address_key(_email(user)) in guards.protected:
+    addresses = {address_key(email) for email in person.emails}
+    if user:
+        addresses.add(address_key(_email(user)))
+    if addresses & guards.protected:
         guards = replace(guards, protected=guards.protected | {address_key(person.email)})
     seen = people.as_noted([person])
     seen.raise_if_ambiguous(person.email)
@@ -326,9 +366,12 @@ def _user_uuid(member: Member) -> str | None:
     return member.user.uuid if member.user else None
 
 
-def _may_have_joined_since(member: Member, since: float) -> bool:
+def _may_be(member: Member, person: Person) -> bool:
+    """Return whether a member may be a person of whom nothing but an old address is known."""
+    if person.level is not None and (member.level is None or member.level >= person.level):
+        return True  # they were a member when it was noted, and may have changed their address
     joined_at = parse_timestamp(member.joined_at)
-    return joined_at is None or joined_at >= since
+    return joined_at is None or joined_at >= person.since - CLOCK_SLACK
 
 
 def _member_as_noted(member: Member, person: Person) -> Member:
@@ -342,6 +385,12 @@ def _member_as_noted(member: Member, person: Person) -> Member:
         return member
     email = person.email if is_person else None
     return member.model_copy(update={"user": member.user.model_copy(update={"email": email})})
+
+
+def _is_of_somebody_else(invite: Invite, person: Person) -> bool:
+    """Return whether an invite to the address that a person had is not theirs."""
+    has_address = address_key(invite.target_email or "") == address_key(person.email)
+    return has_address and invite.id not in person.invite_ids
 
 
 def _invite_as_noted(invite: Invite, person: Person) -> Invite:

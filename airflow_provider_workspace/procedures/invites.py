@@ -49,6 +49,8 @@ log = logging.getLogger(__name__)
 INVITING = "invites"
 # How old that note may get while requests are sent, and how often the progress is told, in seconds.
 NOTE_SECONDS = 5.0
+# The note of a task that withdraws open invites: who accepts one at the same time may be listed later.
+WITHDRAWING = "withdrawn invites"
 # How old the lists may be when a request is sent, and how long reading them may take, in seconds: longer ones are read
 # again, because the process may have been suspended.
 FRESH_SECONDS = 60.0
@@ -66,12 +68,18 @@ FOUND = "found in the list, after the answer was lost or invalid"
 NOT_LISTED = "the service reported success, but does not list the invite"
 
 
-def wait_for_consistency(client: WorkspaceClient, memory: Memory) -> None:
-    """Wait until the lists show the invites that an earlier try of the task may have sent."""
-    age, seconds = memory.age(INVITING), client.settings.consistency_time + NOTE_SECONDS
-    if age is not None and age < seconds:
-        log.info("An earlier try may have sent invites just now: waiting until the lists show them.")
-        client.pause(seconds - age)
+def wait_for_consistency(client: WorkspaceClient, memory: Memory, *notes: str) -> None:
+    """
+    Wait until the lists show the invites that an earlier try of the task may have sent.
+
+    :param notes: other notes of an earlier try to wait for, such as :data:`WITHDRAWING`
+    """
+    seconds = client.settings.consistency_time + NOTE_SECONDS
+    for note in (INVITING, *notes):
+        age = memory.age(note)
+        if age is not None and age < seconds:
+            log.info("An earlier try may have changed %s just now: waiting until the lists show that.", note)
+            client.pause(seconds - age)
 
 
 def invite_all(

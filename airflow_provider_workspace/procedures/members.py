@@ -7,7 +7,7 @@ Everybody on the roster must be a member with its level, or have an open invite;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,9 @@ from airflow_provider_workspace.procedures.entitlements import (
     TemporaryAccess,
     entitlement_of,
 )
+from airflow_provider_workspace.procedures.holders import Holder, Holders, users_by_address
 from airflow_provider_workspace.procedures.invites_report import name_entries
-from airflow_provider_workspace.procedures.people import People, read_people
+from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
 from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change, Mark, Plan
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
 from airflow_provider_workspace.procedures.roster_files import addresses_of
@@ -36,6 +37,7 @@ from airflow_provider_workspace.procedures.roster_files import addresses_of
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.holders import Identity
 
 # In the order in which they are applied: removals first, because a plan may limit the number of members.
 ORDER = ("remove", "change", "create")
@@ -113,10 +115,12 @@ def plan_members(
     :param noted: temporary access and decisions of reviews, which have a say too
     :param overrules: whether somebody approves the plan, and may overrule the decisions of reviews
     :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
+    :raises WorkspaceError: if the list of members is empty
     """
     roster = _check_rows(rows, guards.on_invalid, "leavers" if leaving else "the roster", now)
     if people is None:
         people = read_people(client, organization_id, read_members)
+        check_not_empty(people.members)
     planner = _Planner(
         organization_id=organization_id,
         guards=guards,
@@ -131,8 +135,9 @@ def plan_members(
     changes = planner.changes()
     changes.sort(key=_order)
     check_owner_stays(people.members, changes)
-    organization = client.settings.organization_at_service(organization_id)
-    return Plan(organization, changes, members=len(people.members), remark="" if noted.are_known else NOT_KNOWN)
+    where = client.settings.organization_at_service(organization_id)
+    remark = "" if noted.are_known else NOT_KNOWN
+    return Plan(where, changes, members=len(people.members), remark=remark, holders=planner.holders)
 
 
 def _order(change: Change) -> tuple[int, int]:
@@ -167,6 +172,7 @@ class _Planner:
     is_leaving: bool
     is_complete: bool
     overrules: bool
+    holders: Holders = field(default_factory=Holders)
 
     @cached_property
     def _rows(self) -> dict[str, Row]:
@@ -184,12 +190,12 @@ class _Planner:
     @cached_property
     def _joined(self) -> set[str]:
         """The keys of the addresses of members."""
-        return {address_key(_email_of(member)) for member in self.people.members}
+        return {_key(member) for member in self.people.members}
 
     @cached_property
-    def _accounts(self) -> dict[str, list[str]]:
-        """The users of each address that several members have."""
-        return _accounts(self.people.members)
+    def _users(self) -> dict[str, list[str]]:
+        """The users of each address."""
+        return users_by_address(self.people.members)
 
     def _has_access(self, key: str) -> bool:
         """Return whether somebody is a member or invited."""
@@ -197,6 +203,7 @@ class _Planner:
 
     def changes(self) -> list[Change]:
         """Return the changes, and what is not sent."""
+        self.holders.invited = frozenset(self._invites)
         changes: list[Change | None] = []
         staying: dict[str, list[Invite]] = {}
         for key, invites in self._invites.items():
@@ -205,14 +212,13 @@ class _Planner:
                 changes.append(change)
                 if change is None or change.action == "wait":
                     staying.setdefault(key, []).append(invite)
-        changes += [self._of_member(member) for member in self.people.members]
+        for member in self.people.members:
+            if _identity(member) in self.holders.shown:  # a list that changes may show a user twice
+                continue
+            changes.append(self._of_member(member))
         changes += self._of_leavers() if self.is_leaving else self._of_newcomers(staying)
         changes += self._of_protected()
-        for one in self.roster.duplicates:
-            changes.append(_person("skip", one.email, f"row {one.row}: {one.reason}", mark="duplicate"))
-        for one in self.roster.invalid:
-            name = f"row {one.row} {one.email}".rstrip()
-            changes.append(Change("differs", "members", name, why=f"left out: {one.reason}"))
+        changes += _left_out(self.roster)
         return [change for change in changes if change is not None]
 
     def _saying(self, key: str, held: int | None) -> Saying | None:
@@ -266,10 +272,11 @@ class _Planner:
 
     def _of_member(self, member: Member) -> Change | None:
         """Plan the change to a member; ``None`` if there is none."""
-        key = address_key(_email_of(member))
+        key = _key(member)
         user_uuid = member.user.uuid if member.user else None
         held = member.level
         saying = self._saying(key, held)
+        self.holders.add(_identity(member), _holder(member, is_judged=saying is not None))
         if saying is None:
             return None
         entitled, overruled = self._entitlement(saying, self.noted.of_member(key, user_uuid))
@@ -285,8 +292,8 @@ class _Planner:
         else:
             return self._unchanged(row, saying, entitled, _email_of(member), held)
         email = _email_of(member)
-        accounts = self._accounts.get(key, [])
-        who = f"{email} (user {user_uuid})" if accounts else email
+        has_namesake = len(self._users.get(key, ())) > 1
+        who = f"{email} (user {user_uuid})" if has_namesake else email
         hold = self._why_held(member, row, saying, entitled, level)
         if hold:
             return _hold(who, entitled.why, hold, held, level, saying, entitled)
@@ -339,9 +346,11 @@ class _Planner:
             return f"it was changed since: it was {row.level}"
         if saying.level is None and not row.is_over:
             return "another row keeps them, and names no level"
-        accounts = self._accounts.get(row.key, [])
-        if accounts and held is not None and level is not None and level > held:
-            return f"{len(accounts)} users have this address ({', '.join(accounts)}): raise the right one by hand"
+        users = self._users.get(row.key, [])
+        is_raised = held is not None and level is not None and level > held
+        if is_raised and len(users) > 1:
+            named = ", ".join(uuid or "-" for uuid in users)
+            return f"{len(users)} users have this address ({named}): raise the right one by hand"
         return ""
 
     def _unchanged(
@@ -499,7 +508,8 @@ def _hold(
     :param after: the level that they should have; ``None`` if they should be removed
     """
     takes = after is None or (before is not None and after < before)
-    is_due = takes and (saying.leaves or saying.ended_at is not None or entitled.decision is not None)
+    is_over = saying.leaves or saying.ended_at is not None or entitled.decision is not None
+    should_lose = takes and (is_over or hold.startswith(HIDDEN))
     action: Action = "differs"
     if hold.startswith(HIDDEN):
         action = "unknown"
@@ -508,7 +518,7 @@ def _hold(
     reason = f"{why or OTHER_LEVEL}, but {hold}"
     mark: Mark = "kept" if action == "skip" else ""
     change = _person(action, email, reason, before, after, mark)
-    return replace(change, is_due=is_due)
+    return replace(change, should_lose=should_lose)
 
 
 def _count_hidden(people: People) -> int:
@@ -521,17 +531,9 @@ def _absent(row: Row, why: str, hidden: int) -> Change:
     """Say that somebody who should go is in no list, which proves nothing while a list hides addresses."""
     email = row.invite.target_email
     if hidden:
-        return _person("unknown", email, f"{why}, but {HIDDEN}the address of {hidden} members or invites")
+        change = _person("unknown", email, f"{why}, but {HIDDEN}the address of {hidden} members or invites")
+        return replace(change, should_lose=True)
     return _person("skip", email, "is neither a member nor invited")
-
-
-def _accounts(members: Iterable[Member]) -> dict[str, list[str]]:
-    """Return the users that have the same address, by its key; without addresses that only one user has."""
-    users: dict[str, list[str]] = {}
-    for member in members:
-        if member.user and member.user.email:
-            users.setdefault(address_key(member.user.email), []).append(member.user.uuid or "-")
-    return {key: uuids for key, uuids in users.items() if len(uuids) > 1}
 
 
 def _later(row: Row, what: str = "") -> Change | None:
@@ -579,6 +581,35 @@ def _removal(
 
 def _email_of(member: Member) -> str:
     return (member.user.email or "") if member.user else ""
+
+
+def _key(member: Member) -> str:
+    """Return the key of the address of a member; empty if it is not shown."""
+    return address_key(_email_of(member))
+
+
+def _identity(member: Member) -> Identity:
+    user_uuid = member.user.uuid if member.user else None
+    return (user_uuid or "",)
+
+
+def _holder(member: Member, *, is_judged: bool) -> Holder:
+    (user_uuid,) = _identity(member)
+    name = f"member {_email_of(member) or '-'} (user {user_uuid or '-'})"
+    person = _key(member)
+    return Holder(name, member.level, person, is_judged and bool(person))
+
+
+def _left_out(roster: Roster) -> list[Change]:
+    """Return the rows that say what another one says, and the invalid ones."""
+    changes = [
+        _person("skip", entry.email, f"row {entry.row}: {entry.reason}", mark="duplicate")
+        for entry in roster.duplicates
+    ]
+    for entry in roster.invalid:
+        name = f"row {entry.row} {entry.email}".rstrip()
+        changes.append(Change("differs", "members", name, why=f"left out: {entry.reason}"))
+    return changes
 
 
 def plan_removal(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -16,6 +16,12 @@ from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.procedures.conditions import ask_verification
 from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
+from airflow_provider_workspace.procedures.holders import (
+    Holder,
+    Holders,
+    collaborator_identity,
+    users_by_address,
+)
 from airflow_provider_workspace.procedures.members import HIDDEN, NOT_ON_ROSTER, plan_members
 from airflow_provider_workspace.procedures.plan import Action, Change, Plan
 from airflow_provider_workspace.procedures.roster_files import read_roster
@@ -26,6 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.entitlements import NotedAccess
     from airflow_provider_workspace.procedures.organization_file import (
+        Collaborator,
         DashboardEntry,
         DomainEntry,
         Organization,
@@ -120,7 +127,7 @@ def plan_organization(
             if not reader.knows_dashboards and _project_id(reader, project):
                 hidden += 1
             elif "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
-                changes += _plan_dashboard(wanted, project, dashboard, reader)
+                changes += _plan_dashboard(wanted, project, dashboard, reader, people.holders)
     if "exports" in parts:
         changes += _plan_exports(wanted, reader)
     planned = [change for change in changes if change.part in parts]
@@ -128,8 +135,8 @@ def plan_organization(
     if hidden:
         why = "known only to Airflow, as are their collaborators"
         planned.append(Change("skip", "dashboards", f"dashboards of existing projects: {hidden}", why=why))
-    organization = reader.client.settings.organization_at_service(reader.organization_id)
-    return Plan(organization, planned, members=people.members, remark=people.remark)
+    where = reader.client.settings.organization_at_service(reader.organization_id)
+    return Plan(where, planned, members=people.members, remark=people.remark, holders=people.holders)
 
 
 def _project_id(reader: OrganizationReader, entry: ProjectEntry) -> str | None:
@@ -233,24 +240,34 @@ def _plan_members(wanted: Organization, reader: OrganizationReader, *, overrules
         noted=reader.noted,
         overrules=overrules,
     )
-    # An end may come when the file is correct.
-    going = {one.person for one in plan.changes if one.action == "remove" and NOT_ON_ROSTER in one.why}
-    mistakes: dict[tuple[str | int, ...], str] = {
-        ("projects", number, "dashboards", position, "collaborators", row): (
-            f"name {person.email} under members too, or not here: 'complete: [members]' would remove them"
-        )
-        for number, project in enumerate(wanted.projects)
-        for position, entry in enumerate(project.dashboards)
-        for row, person in enumerate(entry.collaborators or ())
-        if address_key(person.email) in going and not person.is_over(reader.now)
-    }
-    if mistakes:
-        raise wanted.refusal(mistakes)
+    going = {change.person for change in plan.changes if change.action == "remove" and NOT_ON_ROSTER in change.why}
+    _refuse_collaborators_who_go(wanted, going, reader.now)
     return plan
 
 
+def _refuse_collaborators_who_go(wanted: Organization, going: Collection[str], now: datetime) -> None:
+    """
+    Refuse a file that adds people to dashboards whom it removes from the organization.
+
+    :param going: the keys of their addresses
+    """
+    mistakes: dict[tuple[str | int, ...], str] = {}
+    for number, project in enumerate(wanted.projects):
+        for position, entry in enumerate(project.dashboards):
+            for row, person in enumerate(entry.collaborators or ()):
+                # An end may come when the file is correct.
+                if address_key(person.email) not in going or person.is_over(now):
+                    continue
+                path = ("projects", number, "dashboards", position, "collaborators", row)
+                mistakes[path] = (
+                    f"name {person.email} under members too, or not here: 'complete: [members]' would remove them"
+                )
+    if mistakes:
+        raise wanted.refusal(mistakes)
+
+
 def _plan_dashboard(
-    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reader: OrganizationReader
+    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reader: OrganizationReader, holders: Holders
 ) -> list[Change]:
     """Compare a dashboard that Airflow remembers, and its collaborators."""
     name = f"dashboard {project.name} / {entry.name}"
@@ -287,73 +304,136 @@ def _plan_dashboard(
         changes += _compare("change", "dashboards", name, update, dashboard)
     if entry.collaborators is not None:
         ids = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else None
-        changes += _plan_collaborators(wanted, project, ids, entry, reader)
+        board = _Board(project.name, entry.name, ids)
+        changes += _plan_collaborators(wanted, board, entry, reader, holders)
     return changes
 
 
-def _collaborators(
-    reader: OrganizationReader, ids: dict[str, Any] | None, users: Mapping[str, str]
-) -> tuple[dict[str, DashboardCollaborator], list[DashboardCollaborator]]:
-    """Read the collaborators of a dashboard: by address, and those without one."""
-    keys = {uuid: key for key, uuid in users.items()}
-    rows = read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**ids)) if ids else []
-    named = [(keys.get(row.label or "") or address_key((row.user and row.user.email) or ""), row) for row in rows]
-    return {key: row for key, row in named if key}, [row for key, row in named if not key]
+@dataclass(frozen=True, slots=True)
+class _Board:
+    """
+    A dashboard whose collaborators are planned.
+
+    :param ids: ids of its project and its own; ``None`` if it does not exist yet
+    """
+
+    project: str
+    name: str
+    ids: Mapping[str, Any] | None
+
+    def change(self, action: Action, who: str, **fields: Any) -> Change:
+        """Return a change of a collaborator."""
+        return Change(action, "collaborators", f"collaborator {who} of {self.project} / {self.name}", **fields)
+
+    def removal(self, who: str, row: DashboardCollaborator, why: str) -> Change:
+        """Return the removal of a collaborator; ``who`` is empty if they have no address."""
+        before = {"level": row.level}
+        if not (who and row.label and self.ids):
+            why = "no member, and the service does not show who it is: remove them by hand if they should go"
+            return self.change("unknown", who or row.label or "-", before=before, why=why, should_lose=True)
+        user_uuid = row.user_uuid or row.label
+        operation = ops.dashboards.RemoveDashboardCollaborator(**self.ids, user_uuid=user_uuid)
+        return self.change("remove", who, before=before, why=why, operation=operation)
+
+    def comparison(self, who: str, row: DashboardCollaborator, person: Collaborator, now: datetime) -> Change | None:
+        """Compare a collaborator with the entry of the file; ``None`` if nothing differs."""
+        is_over = person.is_over(now)
+        if person.level is not None and row.level != person.level:
+            why = "remove the collaborator by hand and run this again: the interface cannot change a level"
+            if is_over:
+                why = f"{person.over}, but it was changed since: it was {person.level}"
+            after = {} if is_over else {"level": person.level}
+            return self.change("differs", who, after=after, before={"level": row.level}, why=why)
+        if is_over:
+            return self.removal(who, row, person.over)
+        if str(person):
+            return self.change("wait", who, why=str(person))
+        return None
+
+    def addition(self, person: Collaborator, users: Sequence[str], nameless: int, now: datetime) -> Change | None:
+        """
+        Add somebody who is no collaborator, as far as their addresses show; ``None`` if that is as wanted.
+
+        :param users: the users who have the address
+        :param nameless: how many collaborators have no address
+        """
+        is_over = person.is_over(now)
+        until = "" if is_over else str(person)
+        level: dict[str, Any] = {} if person.level is None else {"level": person.level}
+        after = {} if is_over else level | person.fields
+        key = address_key(person.email)
+        intended = {"project": self.project, "dashboard": self.name, "email": key, **after}
+        if not users and (nameless or not is_over):
+            why = person.over if is_over else "not a member yet; added after joining"
+            if nameless:
+                why += f", unless one of {nameless} collaborators without an e-mail address is this person"
+            why = ", ".join(filter(None, [why, until]))
+            action: Action = "unknown" if nameless else "wait"
+            return self.change(action, person.email, after=after, why=why, intended=intended, should_lose=is_over)
+        if is_over:
+            return None
+        if len(users) > 1:
+            why = f"{len(users)} users have this address ({', '.join(users)}): add the right one by hand"
+            return self.change("differs", person.email, after=after, why=why)
+        operation: Operation[Any] | None = None
+        if self.ids:
+            operation = ops.dashboards.AddDashboardCollaborator(**self.ids, user_uuid=users[0], **level)
+        return self.change("create", person.email, after=after, why=until, operation=operation, intended=intended)
 
 
 def _plan_collaborators(
-    wanted: Organization,
-    project: ProjectEntry,
-    ids: dict[str, Any] | None,
-    entry: DashboardEntry,
-    reader: OrganizationReader,
+    wanted: Organization, board: _Board, entry: DashboardEntry, reader: OrganizationReader, holders: Holders
 ) -> list[Change]:
-    """Compare the collaborators of a dashboard; ``ids`` is ``None`` if it does not exist yet."""
-    users = {address_key(one.user.email or ""): one.user.uuid for one in reader.members if one.user and one.user.uuid}
-    rows, nameless = _collaborators(reader, ids, users)
-    changes: list[Change] = []
-
-    def add(action: Action, who: str, *fields: Any, **options: Any) -> None:
-        name = f"collaborator {who} of {project.name} / {entry.name}"
-        changes.append(Change(action, "collaborators", name, *fields, **options))
-
-    def remove(key: str, row: DashboardCollaborator, why: str) -> None:
-        before = {"level": row.level}
-        if key and row.label and ids:
-            operation = ops.dashboards.RemoveDashboardCollaborator(**ids, user_uuid=row.user_uuid or row.label)
-            add("remove", key, before=before, why=why, operation=operation)
-        else:
-            why = "no member, and the service does not show who it is: remove them by hand if they should go"
-            add("unknown", key or row.label or "-", before=before, why=why)
-
+    """Compare the collaborators of a dashboard."""
+    users = users_by_address(reader.members)
+    listed: list[DashboardCollaborator] = []
+    if board.ids:
+        listed = read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**board.ids))
+        for row in listed:
+            identity = collaborator_identity(board.ids["dashboard_id"], row.user_uuid or row.label)
+            name = f"collaborator {row.label or '-'} of {board.project} / {board.name}"
+            holders.add(identity, Holder(name, row.level))
+    rows, nameless = _by_address(listed, users)
     # Of the rows of one person, the one without an end, or with the last.
     people = {address_key(one.email): one for one in sorted(entry.collaborators or (), key=attrgetter("moment"))}
+    changes: list[Change | None] = []
     for key, person in people.items():
-        level: dict[str, Any] = {} if person.level is None else {"level": person.level}
-        over = person.over if person.is_over(reader.now) else ""
-        until, after = ("", {}) if over else (str(person), {**level, **person.fields})
-        intended = {"project": project.name, "dashboard": entry.name, "email": key, **after}
-        found = rows.pop(key, None)
-        if found is not None and level and found.level != person.level:
-            why = "remove the collaborator by hand and run this again: the interface cannot change a level"
-            why = f"{over}, but it was changed since: it was {person.level}" if over else why
-            add("differs", person.email, {} if over else level, {"level": found.level}, why)
-        elif found is not None and over:
-            remove(key, found, over)
-        elif found is not None and until:
-            add("wait", person.email, why=until)
-        elif found is None and key not in users and (nameless or not over):
-            why = over or "not a member yet; added after joining"
-            if nameless:
-                why += f", unless one of {len(nameless)} collaborators without an e-mail address is this person"
-            why = ", ".join(filter(None, [why, until]))
-            add("unknown" if nameless else "wait", person.email, after, why=why, intended=intended)
-        elif found is None and not over:
-            new = ops.dashboards.AddDashboardCollaborator(**ids, user_uuid=users[key], **level) if ids else None
-            add("create", person.email, after, why=until, operation=new, intended=intended)
-    for key, row in [*rows.items(), *(("", row) for row in nameless)] if "collaborators" in wanted.complete else ():
-        remove(key, row, "not in the file")
-    return changes
+        of_address = rows.pop(key, [])
+        for row in of_address:
+            who = _who(key, row, of_address)
+            changes.append(board.comparison(who, row, person, reader.now))
+        if not of_address:
+            changes.append(board.addition(person, users.get(key, []), len(nameless), reader.now))
+    if "collaborators" in wanted.complete:
+        for key, of_address in rows.items():
+            changes += [board.removal(_who(key, row, of_address), row, "not in the file") for row in of_address]
+        changes += [board.removal("", row, "not in the file") for row in nameless]
+    return [change for change in changes if change is not None]
+
+
+def _by_address(
+    listed: Iterable[DashboardCollaborator], users: Mapping[str, Sequence[str]]
+) -> tuple[dict[str, list[DashboardCollaborator]], list[DashboardCollaborator]]:
+    """Return collaborators by the key of their address, and those without one."""
+    addresses: dict[str, str] = {}
+    for key, of_address in users.items():
+        for user_uuid in of_address:
+            addresses[user_uuid] = key
+    rows: dict[str, list[DashboardCollaborator]] = {}
+    nameless: list[DashboardCollaborator] = []
+    for row in listed:
+        email = row.user.email if row.user else None
+        key = addresses.get(row.label or "") or address_key(email or "")
+        if key:
+            rows.setdefault(key, []).append(row)
+        else:
+            nameless.append(row)
+    return rows, nameless
+
+
+def _who(address: str, row: DashboardCollaborator, of_address: Sequence[DashboardCollaborator]) -> str:
+    """Return an address, with the user if several have it."""
+    return f"{address} (user {row.label or '-'})" if len(of_address) > 1 else address
 
 
 def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Change]:

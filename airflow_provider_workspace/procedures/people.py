@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.api.operations.members import ListMembers
+from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.procedures.find import read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -21,16 +22,20 @@ class Person:
     """
     A person as notes know them.
 
-    :param email: the address in the notes, which may be another one by now
+    :param email: the address in the newest note, which may be another one by now
     :param since: when the first of the notes was written, in seconds since 1970
     :param user_uuid: the user; ``None`` as long as no list has shown it
     :param invite_ids: the invites
+    :param emails: all addresses in the notes
+    :param level: the lowest level that notes without a user gave a member; ``None`` if there is none
     """
 
     email: str
     since: float
     user_uuid: str | None = None
     invite_ids: frozenset[str] = frozenset()
+    emails: frozenset[str] = frozenset()
+    level: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,20 @@ class People:
     invites: list[Invite]
     expired: list[Invite]
     members: list[Member]
+
+
+def check_not_empty(members: Collection[object]) -> None:
+    """
+    Refuse a list of members without anybody, which proves nothing: the owner of the API key is a member.
+
+    :raises WorkspaceError: if it is empty
+    """
+    if not members:
+        raise WorkspaceError(
+            "Run this again, or check the service: it lists no member at all, though the owner of the API key is one",
+            permanent=False,
+            problem="list-too-short",
+        )
 
 
 def read_people(

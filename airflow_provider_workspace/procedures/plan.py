@@ -20,6 +20,7 @@ from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.api.outcome import Outcome, is_refused
 from airflow_provider_workspace.procedures import ensure
 from airflow_provider_workspace.procedures.ends import END_FIELDS
+from airflow_provider_workspace.procedures.holders import Holders
 from airflow_provider_workspace.procedures.invites_report import NEEDS_ATTENTION as INVITES_THAT_NEED_ATTENTION
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 
@@ -55,8 +56,8 @@ OVERRULES = "overrules"
 FINISHED = ("done", "invited", "skipped")
 # Why a removal is done that found nothing: an invite may also be gone because it was accepted.
 GONE = "it was gone already"
-# What a person is who should be gone or lower, by the kind that begins the name of a change.
-MEANWHILE = {"member": "joined meanwhile", "invite": "invited meanwhile"}
+# Why somebody is in the plan that is made again, and was not before, by the kind that begins the name of a change.
+MEANWHILE = {"member": "joined meanwhile", "invite": "invited meanwhile", "collaborator": "added meanwhile"}
 # Digests of another version approve nothing: count up when other things, or the same in another form, are digested.
 DIGEST_VERSION = "1"
 # A number, a share, or both with "or" between them.
@@ -89,7 +90,7 @@ class Change:
     :param mark: a word for people, where that of the action does not say enough
     :param not_shown: the fields among ``after`` that the service does not show
     :param person: key of the address of the person whom it is about, in the part ``members``; else empty
-    :param is_due: whether access should be taken away here, and is not
+    :param should_lose: of a change that is not sent: whether they should lose access, or a part of it
     :param overrules: the decision of a review that an approval of it overrules; ``None`` if there is none
     :param ends: temporary access that ends with it
     """
@@ -106,7 +107,7 @@ class Change:
     mark: Mark = ""
     not_shown: Sequence[str] = ()
     person: str = ""
-    is_due: bool = False
+    should_lose: bool = False
     overrules: ReviewDecision | None = None
     ends: tuple[TemporaryAccess, ...] = ()
 
@@ -148,9 +149,14 @@ class Change:
     @property
     def takes_from_person(self) -> bool:
         """Whether a person loses access to the organization: a member, an open invite, or a part of their level."""
-        if self.part != "members":
-            return False
-        return self.removes or self.lowers
+        return self.part == "members" and (self.removes or self.lowers)
+
+    @property
+    def takes_access(self) -> bool:
+        """Whether somebody loses access to the organization or to a dashboard, or a part of their level."""
+        if self.part == "collaborators":
+            return self.removes
+        return self.takes_from_person
 
     def send(self, client: WorkspaceClient, memory: Any = None) -> object:
         """
@@ -328,6 +334,8 @@ class Plan:
     :param not_shown: the fields that were sent and that the answer did not show, of changes that were sent
     :param members: number of members of the organization; 0 if no people are planned
     :param remark: what people must know first; empty if there is nothing
+    :param holders: who had access when it was made
+    :param joined: who joined while invites were withdrawn, and may have accepted one under another address
     """
 
     planned_for: str = ""
@@ -336,6 +344,8 @@ class Plan:
     members: int = 0
     remark: str = ""
     not_shown: dict[Change, Sequence[str]] = field(default_factory=dict[Change, Sequence[str]])
+    holders: Holders = field(default_factory=Holders)
+    joined: list[str] = field(default_factory=list[str])
 
     @property
     def counts(self) -> dict[Action, int]:
@@ -452,36 +462,24 @@ class Plan:
             problem="too-many-removals",
         )
 
-    def check_known(self) -> None:
-        """
-        Refuse to call people gone of whom the lists do not show whether they are.
+    @property
+    def unproven(self) -> list[str]:
+        """Who should lose access, and of whom the lists do not show whether they have it, for people."""
+        hidden = [change for change in self.changes if change.should_lose and change.action == "unknown"]
+        lines = [f"{change.name}: {change.notes}" for change in hidden]
+        lines += [f"{name}: joined while an invite was withdrawn, and may have accepted it" for name in self.joined]
+        return lines
 
-        :raises WorkspaceError: naming them
-        """
-        unknown = [change for change in self.changes if change.person and change.action == "unknown"]
-        if not unknown:
-            return
-        named = "; ".join(f"{change.name}: {change.notes}" for change in unknown[:MAX_LINES])
-        raise errors.WorkspaceError(
-            f"Look by hand whether these people are gone ({len(unknown)}); all other changes were made: {named}",
-            problem="people-hidden",
-        )
+    @property
+    def withdraws_invites(self) -> bool:
+        """Whether it withdraws open invites, which may be accepted at the same time."""
+        return any(isinstance(change.operation, DeleteInvite) for change in self.changes)
 
-    def check_taken(self) -> None:
-        """
-        Refuse to end well while somebody keeps access that a source says is over.
-
-        :raises WorkspaceError: naming them
-        """
-        left = [change for change in self.changes if change.is_due]
-        if not left:
-            return
-        named = "; ".join(f"{change.name}: {change.notes}" for change in left[:MAX_LINES])
-        raise errors.WorkspaceError(
-            f"Take the access of {len(left)} people away by hand, or correct their rows; all other changes were made: "
-            f"{named}",
-            problem="access-left",
-        )
+    @property
+    def left_by_hand(self) -> list[str]:
+        """Who should lose access and keeps it, because nobody but a person may take it away, for people."""
+        left = [change for change in self.changes if change.should_lose and change.action == "differs"]
+        return [f"{change.name}: {change.notes}" for change in left]
 
     def check_approved(self, approved: Collection[str], cure: str) -> None:
         """
@@ -544,15 +542,31 @@ def apply(
     memory_of: Callable[[Change], Any] = lambda _: None,
 ) -> None:
     """
+    Send the changes that have no outcome yet, and check by a plan that is made again that nothing of them is left.
+
+    :param plan_again: plans the same again
+    :raises WorkspaceNotAppliedError: if a change that succeeded is still to be done, or somebody has access who should
+        not
+    """
+    send_changes(client, plan, invite, memory_of)
+    check_applied(client, plan, plan_again)
+    _watch_withdrawn_invites(client, plan, plan_again)
+
+
+def send_changes(
+    client: WorkspaceClient,
+    plan: Plan,
+    invite: Callable[[list[dict[str, Any]]], InvitesReport],
+    memory_of: Callable[[Change], Any] = lambda _: None,
+) -> None:
+    """
     Send the changes that have no outcome yet, and note their outcomes in the plan.
 
     A change that is refused does not stop the others. People are invited last, and together.
 
     :param invite: invites the people of these rows
-    :param plan_again: plans the same again, to see whether anything that was sent is left
     :param memory_of: returns what the task remembers of a change across its tries
     :raises WorkspaceSyncIncompleteError: if a change was refused
-    :raises WorkspaceNotAppliedError: if a change that succeeded is still to be done
     """
     refused = _send_changes(client, plan, memory_of)
     if len(refused) < MAX_REFUSALS:
@@ -561,7 +575,6 @@ def apply(
         lines = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
         reasons = "; ".join(lines)
         raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {reasons}", refused.values())
-    check_applied(client, plan, plan_again)
 
 
 def _send_changes(
@@ -625,12 +638,45 @@ def _invite(plan: Plan, invite: Callable[[list[dict[str, Any]]], InvitesReport])
     log.info("%s", report.table())
 
 
+def raise_if_unproven(people: Sequence[str]) -> None:
+    """
+    Refuse to call people gone of whom the lists do not show whether they are; everything else was done.
+
+    :param people: see :attr:`Plan.unproven`
+    :raises WorkspaceError: naming them
+    """
+    if not people:
+        return
+    named = "; ".join(people[:MAX_LINES])
+    raise errors.WorkspaceError(
+        f"Look by hand whether these people have lost their access ({len(people)}); all other changes were made: "
+        f"{named}",
+        problem="people-hidden",
+    )
+
+
+def raise_if_left(people: Sequence[str]) -> None:
+    """
+    Refuse to end well while somebody keeps access that should be taken away; everything else was done.
+
+    :param people: see :attr:`Plan.left_by_hand`
+    :raises WorkspaceError: naming them
+    """
+    if not people:
+        return
+    named = "; ".join(people[:MAX_LINES])
+    raise errors.WorkspaceError(
+        f"Take the access of these people away by hand, or correct their rows ({len(people)}); all other changes were "
+        f"made: {named}",
+        problem="access-left",
+    )
+
+
 def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
     """
     Plan again until nothing is left of what was sent, and nobody who should be gone or lower is in the plan.
 
-    A change without an outcome met a 404: its member is gone, or the list still shows them as they were. An invite that
-    was gone may have been accepted; so the lists are read again when they show everything from before the request.
+    A change without an outcome met a 404: its member is gone, or the list still shows them as they were.
 
     :param plan: what was sent; receives the outcomes of what is left
     :raises WorkspaceNotAppliedError: if something is left after the consistency time
@@ -639,40 +685,65 @@ def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], 
     if not sent:
         return
     operation: Any = sent[0].operation
-    what = "each change was made, or its member is gone"
-    left: dict[Change, str] = {}
+    left: list[_Left] = []
 
     def is_done() -> bool:
         nonlocal left
-        left = _left_of(plan, sent, plan_again())
+        left = _left_of(plan, sent, _read_again(plan_again, sent))
         return not left
 
     try:
-        ensure.check_done(client, what, operation, is_done)
-        if any(_may_be_accepted(plan, change) for change in sent):
-            log.info("An invite was gone, perhaps because it was accepted: waiting until the lists show that.")
-            for pause in _pauses(client.settings.consistency_time):
-                client.pause(pause)
-                ensure.check_done(client, what, operation, is_done)
+        ensure.check_done(client, "each change was made, or its member is gone", operation, is_done)
     except errors.WorkspaceInputError as error:  # it says that nothing was sent, which is true of the second plan alone
         message = f"Run the task again: its changes were sent, but not checked. {error.why}"
         raise errors.WorkspaceNotAppliedError(
             message, operation=type(operation).__name__, outcome=Outcome.UNKNOWN.value
         ) from None
     except errors.WorkspaceNotAppliedError as error:
-        names: list[str] = []
-        for change, now in left.items():
-            answer = "reported success" if change in plan.outcomes else "returned 404"
-            reason = now or f"the service {answer}, but does not show the change"
-            plan.outcomes[change] = ChangeResult("refused", reason)
-            names.append(f"{change.action} {change.name} ({now})" if now else f"{change.action} {change.name}")
-        named = ", ".join(names[:MAX_LINES])
-        if any(left.values()):
-            error.problem = "joined-meanwhile"
-            error.args = (f"Run the task again, which plans again. Not done: {named}",)
-        else:
-            error.args = (f"Not done: {named}. {error}",)
+        _explain(error, plan, left)
         raise
+
+
+def _read_again(plan_again: Callable[[], Plan], sent: Sequence[Change]) -> Plan:
+    """
+    Plan again; a key that may not read the lists any more proves nothing about who lost access.
+
+    :raises WorkspaceError: if it may not, and something was taken
+    """
+    try:
+        return plan_again()
+    except errors.WorkspacePermissionError as error:
+        if not any(change.takes_access for change in sent):
+            raise
+        raise errors.WorkspaceError(
+            f"Look by hand whether the changes were made, which were sent: this API key may not check it. {error}",
+            permanent=True,
+            problem="effect-not-shown",
+        ) from None
+
+
+def _watch_withdrawn_invites(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
+    """
+    Check once more when the lists must show whoever accepted an invite at the moment of its withdrawal.
+
+    Also after a success: a service may withdraw the invite and let the person in.
+
+    :raises WorkspaceNotAppliedError: if somebody has access who should not
+    """
+    if not plan.withdraws_invites:
+        return
+    log.info("Invites were withdrawn: waiting until the lists must show whoever accepted one at the same time.")
+    for pause in _pauses(client.settings.consistency_time):
+        client.pause(pause)
+    again = Plan()
+
+    def plan_last() -> Plan:
+        nonlocal again
+        again = plan_again()
+        return again
+
+    check_applied(client, plan, plan_last)
+    plan.joined = again.holders.joined_since(plan.holders)
 
 
 def _pauses(seconds: float) -> list[float]:
@@ -687,36 +758,99 @@ def _is_done_or_gone(plan: Plan, change: Change) -> bool:
     return result is None or result.status == "done"
 
 
-def _may_be_accepted(plan: Plan, change: Change) -> bool:
-    """Return whether a change is the withdrawal of an invite that was gone."""
-    result = plan.outcomes.get(change)
-    return isinstance(change.operation, DeleteInvite) and result is not None and result.reason == GONE
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """
+    What is left to do after a plan was applied.
+
+    :param change: the change that was sent, or a new one of somebody who should lose access
+    :param reason: what the person is now; empty if it is as before
+    """
+
+    change: Change
+    reason: str
 
 
-def _left_of(plan: Plan, sent: Sequence[Change], again: Plan) -> dict[Change, str]:
-    """Return the changes that are still to be done, with what their people are now, where that is something else."""
+def _left_of(plan: Plan, sent: Sequence[Change], again: Plan) -> list[_Left]:
+    """Return what is still to be done, and who has access that they should not have."""
     pending = {(change.part, change.name) for change in again.changes if change.action in PENDING}
-    left = {change: "" for change in sent if (change.part, change.name) in pending}
-    before = {(change.action, change.name) for change in plan.changes if change.part == "members"}
-    new = [change for change in again.changes if change.person and (change.action, change.name) not in before]
+    before = {(change.action, change.name) for change in plan.changes}
+    new = [change for change in again.changes if (change.action, change.name) not in before]
+    left: list[_Left] = []
     for change in sent:
-        if change in left or not change.takes_from_person:
+        if (change.part, change.name) in pending:
+            left.append(_Left(change, ""))
             continue
-        for other in new:
-            is_unknown = other.action == "unknown" and _may_be_accepted(plan, change)
-            is_left = other.action == "differs" or other.mark == "kept"
-            has_access = other.takes_from_person or is_left or is_unknown
-            if has_access and other.person == change.person:
-                left[change] = _what_now(other)
+        reason = _what_now(change, new) or _what_holder_has(change, plan.holders, again.holders)
+        if reason:
+            left.append(_Left(change, reason))
+    people = {one.change.person for one in left if one.change.person}
+    others = [change for change in new if change.takes_access and change.person not in people]
+    for change in others:
+        reason = "raised meanwhile" if change.lowers else _meanwhile(change)
+        left.append(_Left(change, reason))
     return left
 
 
-def _what_now(change: Change) -> str:
-    """Return what a person is who should be gone or lower, from the change that they would need."""
+def _meanwhile(change: Change) -> str:
+    """Return how somebody got what a change would take."""
     kind = change.name.partition(" ")[0]
-    if kind in MEANWHILE:
-        return f"{MEANWHILE[kind]}: {change.name}, {change.notes}"
-    return change.notes
+    return MEANWHILE.get(kind, "new meanwhile")
+
+
+def _what_now(sent: Change, new: Sequence[Change]) -> str:
+    """Return what a person is who should be gone or lower, from the new change that they would need."""
+    if not sent.takes_from_person:
+        return ""
+    for change in new:
+        if change.person != sent.person:
+            continue
+        if change.takes_from_person:
+            return f"{_meanwhile(change)}: {change.name}, {change.notes}"
+        if change.action == "differs" or change.mark == "kept":
+            return change.notes
+    return ""
+
+
+def _what_holder_has(sent: Change, before: Holders, now: Holders) -> str:
+    """Return what the user still has from whom a change took something, whatever their address is now."""
+    if not sent.removes and not sent.lowers:
+        return ""
+    if before.of(sent.operation) is None:
+        return ""
+    holder = now.of(sent.operation)
+    if holder is None:
+        hidden = now.hidden - before.hidden
+        return f"may be one of {hidden} whom the service hides now" if hidden > 0 else ""
+    if sent.removes:
+        return f"is still there: {holder.name}"
+    if holder.level is None:
+        return f"the service hides the level of {holder.name} now"
+    if holder.level > sent.after["level"]:
+        return f"still has level {holder.level}: {holder.name}"
+    return ""
+
+
+def _explain(error: errors.WorkspaceNotAppliedError, plan: Plan, left: Sequence[_Left]) -> None:
+    """Say in an error and in the plan what is left, if a plan could be made again."""
+    if not left:
+        return
+    names: list[str] = []
+    for one in left:
+        change = one.change
+        answer = "reported success" if change in plan.outcomes else "returned 404"
+        if change in plan.changes:
+            reason = one.reason or f"the service {answer}, but does not show the change"
+            plan.outcomes[change] = ChangeResult("refused", reason)
+        names.append(
+            f"{change.action} {change.name} ({one.reason})" if one.reason else f"{change.action} {change.name}"
+        )
+    named = ", ".join(names[:MAX_LINES])
+    if any(one.reason for one in left):
+        error.problem = "joined-meanwhile"
+        error.args = (f"Run the task again, which plans again. Not done: {named}",)
+    else:
+        error.args = (f"Not done: {named}. {error}",)
 
 
 def parse_limit(value: object, members: int = 0) -> LossLimit:

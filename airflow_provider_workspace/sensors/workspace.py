@@ -137,10 +137,28 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         if first:  # in another process
             self._began = time.monotonic() - (time.time() - first.timestamp())
         result = self.poll_once(first=self._seen is None)
+        if first and result is not None and result.done and result.absent:
+            result = self.poll_again(result)
         if result is None:
             return PokeReturnValue(is_done=False)
         self.log.info("%s", result.message)
         return PokeReturnValue(is_done=result.done, xcom_value=result.result if result.done else None)
+
+    def poll_again(self, result: Result) -> Result | None:
+        """
+        Poll again after the consistency time: who accepted an invite since the last poke may not be listed yet.
+
+        A rescheduled sensor remembers no earlier poll, so it waits here, which is necessary once.
+        """
+        from airflow_provider_workspace.client import waits
+
+        seconds = self._seen.consistency_time if self._seen else 0.0
+        if not seconds:
+            return result
+        self.log.info("%s. Polling again in %g s: new members may not be listed yet", result.message, seconds)
+        waits.sleep(seconds)
+        self._seen = None
+        return self.poll_once(first=False)
 
     def poll_once(self, *, first: bool) -> Result | None:
         """
@@ -169,7 +187,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
                     condition.subject,
                     self._organization_id,
                     previous=self._seen,
-                    wanted=condition.wanted(),
+                    now=time.monotonic(),
                 )
                 result = evaluate(condition, self._seen, time.monotonic() - self._began)
                 if first and not result.found:

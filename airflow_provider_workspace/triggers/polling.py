@@ -137,7 +137,8 @@ def snapshots(
 
         nonlocal previous
         organization = await hook.organization_or_default(organization_id)
-        previous = await hook.run(take_snapshot, subject, organization, previous=previous)
+        now = time.monotonic()
+        previous = await hook.run(take_snapshot, subject, organization, previous=previous, now=now)
         return previous
 
     return poll(read, workspace_conn_id=workspace_conn_id, interval=interval)

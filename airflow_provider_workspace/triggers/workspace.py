@@ -11,6 +11,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Hashable
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
@@ -112,7 +113,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
         from airflow_provider_workspace.triggers.polling import PollFailure, until
 
-        condition, began = build_condition(self.condition, self.arguments), time.monotonic()
+        condition, began = build_condition(self.condition, self.arguments), inf
         message, result, at_end = "nothing was polled yet", dict[str, Any](), "timeout"
         async for seen in until(shared_stream, self.end_at):
             if seen is None:
@@ -128,6 +129,8 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                 result = {}
                 at_end = "failed" if seen.fails_at_end else "timeout"
             else:
+                # The first poll counts: an invite may be accepted between the poll of the worker and this one.
+                began = min(began, time.monotonic())
                 state = evaluate(condition, seen, time.monotonic() - began)
                 if state.done or state.message != message:
                     await self._spread()
@@ -292,9 +295,12 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         Read the list; return the organization and the rows by id.
 
         :raises WorkspaceIncompleteListError: if the list is incomplete, since the rest would seem to arrive later
+        :raises WorkspaceError: if it shows no member, since all of them would
         """
         from airflow_provider_workspace.api.timestamps import parse_timestamp
+        from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.procedures.arrivals import ListedRow
+        from airflow_provider_workspace.procedures.snapshot import NO_MEMBERS
 
         def listed(name: str | None, since: str | None) -> ListedRow:
             seconds = parse_timestamp(since)
@@ -309,6 +315,8 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
             rows = {
                 _member_id(row): listed(row.user.email if row.user else None, row.joined_at) async for row in members
             }
+            if not rows:
+                raise WorkspaceError(NO_MEMBERS, problem="list-too-short", permanent=False)
         else:
             domains = hook.list_domains(organization_id=organization_id)
             rows = {str(row.id): listed(row.domain, row.verified_at) async for row in domains if row.is_verified}

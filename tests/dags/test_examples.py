@@ -126,7 +126,7 @@ def api(airflow_cli: AirflowCli, home: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def run_dag(request: pytest.FixtureRequest, server: SandboxServer, airflow_cli: AirflowCli, home: Path) -> RunDag:
     """Run a Dag with ``airflow dags test``."""
-    connection = json.loads(server.connection())
+    connection = json.loads(server.connection(consistency_time=2))
     research = {
         **connection,
         "password": server.seed.research_key,

@@ -52,7 +52,7 @@ class LiveAirflow:
             **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
             "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ.get('PATH', '')}",
             "AIRFLOW_HOME": str(home),
-            "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(),
+            "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(consistency_time=10),
             "AIRFLOW_CONN_WORKSPACE_LIMITED": server.connection(invites_per_hour=20),
             "AIRFLOW_CONN_WORKSPACE_RESEARCH": server.connection(
                 seed.research_key, organization_id=seed.other_organization_id

@@ -39,7 +39,7 @@ def test_the_members_become_those_of_a_table(airflow_cli: AirflowCli, server: Sa
             home=tmp_path,
             timeout=300,
             AIRFLOW__CORE__DAGS_FOLDER=str(folder_of(tmp_path, DAG)),
-            AIRFLOW_CONN_WORKSPACE_DEFAULT=server.connection(),
+            AIRFLOW_CONN_WORKSPACE_DEFAULT=server.connection(consistency_time=2),
             AIRFLOW_CONN_WAREHOUSE=f"postgresql://airflow@{host}/{name}",
         )
         database.close()

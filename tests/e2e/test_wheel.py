@@ -110,7 +110,7 @@ def connected(away: Path, home: str, dags: Path, server: SandboxServer) -> dict[
         "AIRFLOW_HOME": str(away / home),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
-        "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(),
+        "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(consistency_time=2),
     }
     run(away / "venv" / "bin" / "airflow", "db", "migrate", cwd=away, **environment)
     return environment

@@ -519,7 +519,7 @@ def test_an_end_raises_nobody(sandbox: SandboxServer, clock: Clock) -> None:
 
 
 @pytest.mark.slow
-def test_who_has_left_meanwhile_is_invited_by_the_retry(notes: Variables, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_has_left_meanwhile_is_not_invited_by_the_retry(notes: Variables, monkeypatch: pytest.MonkeyPatch) -> None:
     def leave() -> None:
         with WorkspaceHook() as hook:
             hook.delete_member(user_uuid=SEED.member_uuid)
@@ -528,9 +528,12 @@ def test_who_has_left_meanwhile_is_invited_by_the_retry(notes: Variables, monkey
     with pytest.raises(WorkspaceRequestError, match=f"Try again: {MINA} has joined or left meanwhile") as lost:
         give()
     assert (lost.value.permanent, len(keys(notes))) == (False, 1)
-    assert give(try_number=2)["granted"] is True
+    with pytest.raises(
+        AirflowFailException, match=f"Start a new run .*: {MINA} was a member when .*, and is no member now"
+    ):
+        give(try_number=2)
     with WorkspaceHook() as hook:
-        assert MINA in [one.target_email for one in hook.list_invites()]
+        assert MINA not in [one.target_email for one in hook.list_invites()]
 
 
 @pytest.mark.parametrize("change", [{"length": 2 * HOUR}, {"reason": "holiday"}, {"level": 9}, {}])
@@ -864,3 +867,353 @@ def test_a_task_that_is_killed_at_any_variable_is_continued(
         clock.advance(HOUR + 1)
     end()
     assert (level_of(MINA), level_of(ADA), keys(notes)) == (1, None, [])
+
+
+MARRIED = "mina.married@example.com"
+GRACE = "grace.analyst@example.com"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_grants_of_a_user_under_several_addresses_are_grants_of_one_person(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, order: list[tuple[int, int]]
+) -> None:
+    emails = [MINA, MARRIED, "mina.widowed@example.com"]
+    for email, (level, hours) in zip(emails, order, strict=True):
+        set_address(sandbox, SEED.member_uuid, email)
+        given = give(email, level, run_id=f"{level} for {hours}", length=hours * HOUR)
+        assert (given["granted"], given["then"]) == (True, 1)
+    assert level_of(emails[-1]) == 15
+    for level in (15, 8, 1):
+        clock.advance(HOUR + 1)
+        assert (len(end()["ended"]), level_of(emails[-1])) == (1, level)
+    assert keys(notes) == []
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+def test_grants_of_a_user_under_two_addresses_end_together(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, *, is_noted: bool
+) -> None:
+    give(MINA, 8, length=HOUR)
+    set_address(sandbox, SEED.member_uuid, MARRIED)
+    give(MARRIED, 15, run_id="married", length=HOUR + 1)
+    if not is_noted:  # as an earlier release noted it
+        forget(notes, "user_uuid", MARRIED)
+    clock.advance(HOUR + 2)
+    assert (len(end(dry_run=True)["ended"]), level_of(MARRIED)) == (2, 15)
+    assert (len(end()["ended"]), level_of(MARRIED), keys(notes)) == (2, 1, [])
+    assert effects(sandbox) == ["update_member"] * 3
+
+
+def forget(notes: Variables, field: str, email: str) -> None:
+    """Take what a note has learned out of the notes of an address."""
+    for key in keys(notes):
+        note = json.loads(notes.values[key])
+        if note["user_email"] == email:
+            note.pop(field, None)
+            notes.values[key] = json.dumps(note)
+
+
+def test_who_was_invited_and_changed_their_address_keeps_the_level_of_the_other_grant(
+    sandbox: SandboxServer, notes: Variables, clock: Clock
+) -> None:
+    give(ADA, 8)
+    accept(sandbox)
+    assert end()["active"] == 1
+    set_address(sandbox, user_at(ADA), MARRIED)
+    assert "then" not in give(MARRIED, 15, run_id="married", length=2 * HOUR)
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), level_of(MARRIED)) == (1, 15)
+    clock.advance(HOUR)
+    assert (len(end()["ended"]), level_of(MARRIED), keys(notes)) == (1, None, [])
+
+
+def test_what_is_given_under_another_address_while_a_grant_ends_stays(
+    sandbox: SandboxServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(MINA, 8)
+    set_address(sandbox, SEED.member_uuid, MARRIED)
+    clock.advance(HOUR + 1)
+    Interruptions(monkeypatch).before("PATCH", lambda: give(MARRIED, 8, run_id="meanwhile"))
+    assert (len(end()["ended"]), level_of(MARRIED)) == (1, 8)
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), level_of(MARRIED)) == (1, 1)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_who_has_an_address_now_gets_nothing_of_who_had_it(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, *, is_first: bool
+) -> None:
+    first, second = (HOUR, 2 * HOUR) if is_first else (2 * HOUR, HOUR)
+    give(MINA, 15, length=first)
+    set_address(sandbox, SEED.member_uuid, MARRIED)
+    set_address(sandbox, user_at(GRACE), MINA)
+    given = give(MINA, 8, run_id="grace", length=second)
+    assert (given["before"], given["then"], level_of(MINA), level_of(MARRIED)) == (1, 1, 8, 15)
+    clock.advance(HOUR + 1)
+    assert len(end()["ended"]) == 1
+    assert (level_of(MARRIED), level_of(MINA)) == ((1, 8) if is_first else (15, 1))
+    clock.advance(HOUR)
+    assert len(end()["ended"]) == 1
+    assert (level_of(MARRIED), level_of(MINA), keys(notes)) == (1, 1, [])
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_who_is_invited_to_an_address_gets_nothing_of_who_had_it(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, *, is_first: bool
+) -> None:
+    first, second = (HOUR, 2 * HOUR) if is_first else (2 * HOUR, HOUR)
+    give(MINA, 15, length=first)
+    set_address(sandbox, SEED.member_uuid, MARRIED)
+    give(MINA, 8, run_id="namesake", length=second)
+    assert invited_level(MINA) == 8
+    clock.advance(HOUR + 1)
+    assert len(end()["ended"]) == 1
+    assert (level_of(MARRIED), invited_level(MINA)) == ((1, 8) if is_first else (15, None))
+    clock.advance(HOUR)
+    assert len(end()["ended"]) == 1
+    assert (level_of(MARRIED), level_of(MINA), invited_level(MINA), keys(notes)) == (1, None, None, [])
+
+
+def invited_level(email: str) -> int | None:
+    with WorkspaceHook() as hook:
+        levels = [invite.level for invite in hook.list_invites() if invite.target_email == email]
+    return levels[0] if levels else None
+
+
+def test_two_users_who_had_one_address_get_back_their_own_levels(
+    sandbox: SandboxServer, notes: Variables, clock: Clock
+) -> None:
+    set_address(sandbox, SEED.member_uuid, ADA)
+    give(ADA, 8, run_id="mina, long")
+    give(ADA, 15, run_id="mina, short", length=600)
+    set_address(sandbox, SEED.member_uuid, MARRIED)
+    give(ADA, 1, run_id="ada, long", length=HOUR + 1)
+    accept(sandbox)
+    assert end()["active"] == 3
+    assert give(ADA, 8, run_id="ada, short", length=601)["before"] == 1
+    clock.advance(602)
+    assert (len(end()["ended"]), level_of(MARRIED), level_of(ADA)) == (2, 8, 1)
+    clock.advance(HOUR)
+    assert (len(end()["ended"]), level_of(MARRIED), level_of(ADA), keys(notes)) == (2, 1, None, [])
+
+
+@pytest.mark.parametrize("ahead", [-240, 0, 240])
+def test_a_clock_that_differs_hides_nobody_who_may_have_accepted(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, ahead: int
+) -> None:
+    clock.ahead += ahead
+    give(ADA)
+    accept(sandbox)
+    set_address(sandbox, user_at(ADA), "ada.lovelace@example.com")
+    clock.advance(HOUR + 1)
+    with pytest.raises(AirflowFailException, match=r"1 members may have accepted it: ada.lovelace@example.com"):
+        end()
+    assert len(keys(notes)) == 1
+
+
+def test_another_grant_of_a_candidate_proves_nothing(sandbox: SandboxServer, notes: Variables, clock: Clock) -> None:
+    give(ADA, 8)
+    accept(sandbox)
+    set_address(sandbox, user_at(ADA), MARRIED)
+    give(MARRIED, 15, run_id="married", length=2 * HOUR)
+    clock.advance(HOUR + 1)
+    with pytest.raises(AirflowFailException, match=rf"1 members may have accepted it: {MARRIED}"):
+        end()
+    assert len(keys(notes)) == 2
+
+
+def test_who_came_by_another_invite_is_no_candidate(sandbox: SandboxServer, notes: Variables, clock: Clock) -> None:
+    give(ADA)
+    give("bo@example.com", run_id="bo", length=2 * HOUR)
+    accept(sandbox, "bo@example.com")
+    assert end()["active"] == 2
+    withdraw(ADA)
+    clock.advance(HOUR + 1)
+    assert ([row["user_email"] for row in end()["ended"]], len(keys(notes))) == ([ADA], 1)
+
+
+def withdraw(email: str) -> None:
+    with WorkspaceHook() as hook:
+        for invite in list(hook.list_invites()):
+            if invite.target_email == email:
+                hook.delete_invite(invite_id=str(invite.id))
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_dry_run_says_what_is_known_of_somebody_who_is_absent(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, *, joined: bool
+) -> None:
+    give(ADA)
+    if joined:
+        accept(sandbox)
+        set_address(sandbox, user_at(ADA), MARRIED)
+    else:
+        withdraw(ADA)
+    clock.advance(HOUR + 1)
+    noted, sent = dict(notes.values), len(writes(sandbox))
+    result = end(dry_run=True)
+    (row,) = result["left"] if joined else result["ended"]
+    assert row.get("done" if not joined else "why", "").startswith(
+        f"[access-not-proven] Find out who {ADA} is now" if joined else "invite ada@example.com: no list shows it"
+    )
+    assert (dict(notes.values), len(writes(sandbox))) == (noted, sent)
+
+
+def test_organizations_over_one_connection_are_ended_side_by_side(
+    sandbox: SandboxServer, notes: Variables, clock: Clock
+) -> None:
+    other = sandbox.add_organization("Other")["id"]
+    give(MINA, 8)
+    give(ADA, 8, run_id="here")
+    give(ADA, 8, run_id="there", organization_id=other)
+    give("bo@example.com", 8, run_id="stays", organization_id=other, length=3 * HOUR)
+    clock.advance(HOUR + 1)
+    assert len(end(dry_run=True)["ended"]) == 3
+    result = end()
+    assert (len(result["ended"]), result["active"], len(keys(notes))) == (3, 1, 1)
+    with WorkspaceHook() as hook:
+        left = [invite.target_email for invite in hook.list_invites(organization_id=other)]
+    assert (level_of(MINA), invited_level(ADA), left) == (1, None, ["bo@example.com"])
+
+
+def test_what_changes_in_one_organization_stops_no_end_in_another(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = sandbox.add_organization("Other")["id"]
+    give(MINA, 8)
+    give(ADA, 8, run_id="there", organization_id=other)
+    clock.advance(HOUR + 1)
+    (here,) = [key for key in keys(notes) if json.loads(notes.values[key])["user_email"] == MINA]
+    Interruptions(monkeypatch).after(f"{SEED.organization_id}/members/", lambda: notes.values.pop(here))
+    assert {row["user_email"]: row["done"][:8] for row in end()["ended"]} == {MINA: "it was e", ADA: "invite a"}
+    assert (level_of(MINA), keys(notes)) == (8, [])
+    with WorkspaceHook() as hook:
+        assert list(hook.list_invites(organization_id=other)) == []
+
+
+@pytest.mark.parametrize("address", [MINA, MARRIED])
+def test_grants_of_one_user_over_two_connections_are_those_of_one_person(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW_CONN_OTHER", os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"])
+    give(MINA, 8, length=2 * HOUR)
+    set_address(sandbox, SEED.member_uuid, address)
+    given = give(address, 15, run_id="other", length=HOUR, workspace_conn_id="other")
+    assert (given["before"], given["then"]) == (8, 1)
+    give(GRACE, 8, run_id="grace", length=HOUR)
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), level_of(address), level_of(GRACE)) == (2, 8, 1)
+    clock.advance(HOUR)
+    assert (len(end()["ended"]), level_of(address), keys(notes)) == (1, 1, [])
+
+
+def test_who_joined_before_an_invite_is_withdrawn_is_no_candidate(
+    sandbox: SandboxServer, notes: Variables, clock: Clock
+) -> None:
+    give(ADA)
+    with WorkspaceHook() as hook:
+        hook.create_invites([{"target_email": "bo@example.com", "level": 1}])
+    accept(sandbox, "bo@example.com")
+    clock.advance(HOUR + 1)
+    assert (len(end()["ended"]), keys(notes), level_of("bo@example.com")) == (1, [], 1)
+
+
+def test_an_end_that_waits_lowers_nobody_who_was_promoted_meanwhile(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(consistency_time=1)
+    give()
+    clock.advance(HOUR + 1)
+    sandbox.inject("rate_limit", "update_member", seconds=40)
+    Interruptions(monkeypatch).after("PATCH", lambda: set_level(15))
+    with pytest.raises(WorkspaceError, match=r"access-not-ended.*the lists were read more than 30 s ago"):
+        end()
+    assert (level_of(MINA), len(keys(notes))) == (15, 1)
+    with pytest.raises(AirflowFailException, match=rf"{MINA}: Set level 1 by hand, or delete .*changed since"):
+        end()
+
+
+def test_ends_that_take_long_are_planned_from_new_lists(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_level(8)
+    invite_and_note(sandbox, notes, [ADA])
+    note_over(sandbox.url, notes, MINA, then=1, until="2026-09-01T13:00:00Z")
+
+    def promote() -> None:
+        clock.advance(40)
+        set_level(15)
+
+    Interruptions(monkeypatch).after("DELETE", promote)
+    with pytest.raises(AirflowFailException, match=rf"1 grant could not .* {MINA}: Set level 1 by hand"):
+        end()
+    assert (level_of(MINA), invited_level(ADA), len(keys(notes))) == (15, None, 1)
+
+
+@pytest.mark.parametrize("email", [MINA, ADA])
+def test_a_clock_that_is_set_back_while_access_ends_gives_nothing_back(
+    notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch, email: str
+) -> None:
+    give(email)
+    clock.advance(HOUR + 1)
+
+    def set_back() -> None:
+        clock.ahead -= 60
+
+    Interruptions(monkeypatch).before("PATCH" if email == MINA else "DELETE", set_back)
+    assert len(end()["ended"]) == 1
+    assert (level_of(email), invited_level(email), keys(notes)) == (1 if email == MINA else None, None, [])
+
+
+def test_lists_that_lag_hide_nobody_who_accepts_long_after_the_end(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, connect: Connect
+) -> None:
+    connect(consistency_time=10)
+    give(ADA)
+    clock.advance(24 * HOUR)
+    accept(sandbox)
+    sandbox.inject("late_rows", "list_members", seconds=6, times=None)
+    assert len(end()["ended"]) == 1
+    sandbox.clear_faults()
+    assert (level_of(ADA), keys(notes)) == (None, [])
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_who_changed_their_address_before_their_user_was_noted_is_named(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, *, other: bool
+) -> None:
+    give(MINA)
+    forget(notes, "user_uuid", MINA)  # as an earlier release noted it
+    set_address(sandbox, SEED.member_uuid, MARRIED)
+    if other:
+        give(MARRIED, 15, run_id="married", length=2 * HOUR)
+    clock.advance(HOUR + 1)
+    with pytest.raises(AirflowFailException, match=rf"nobody has their address any more, and .*{MARRIED} \(user "):
+        end()
+    assert len(keys(notes)) == 1 + other
+
+
+@pytest.mark.parametrize("email", [MINA, ADA])
+def test_what_is_given_after_its_end_was_done_is_noted_again(
+    notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch, email: str
+) -> None:
+    def sweep() -> None:
+        clock.advance(HOUR + 1)
+        end()
+
+    before = level_of(email)
+    Interruptions(monkeypatch).before("PATCH" if email == MINA else "POST", sweep)
+    with pytest.raises(AirflowFailException, match=r"\[grant-changed\] "):
+        give(email)
+    assert (8 in (level_of(email), invited_level(email)), len(keys(notes))) == (True, 1)
+    assert (len(end()["ended"]), level_of(email), invited_level(email), keys(notes)) == (1, before, None, [])
+
+
+def test_an_invite_that_no_list_shows_is_withdrawn_all_the_same(
+    sandbox: SandboxServer, notes: Variables, clock: Clock
+) -> None:
+    give(ADA)
+    clock.advance(HOUR + 1)
+    say(sandbox, "list_invites")
+    assert end()["ended"][0]["done"] == f"invite {ADA}: no list shows it"
+    assert (effects(sandbox)[-1], keys(notes)) == ("delete_invite", [])

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+pytestmark = [pytest.mark.parametrize("sandbox", ["live"], indirect=True), pytest.mark.usefixtures("no_waits")]
 
 OLIVE, ADAM, MINA, NOAH, GRACE, LIV = (
     f"{name}@example.com"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+pytestmark = [pytest.mark.parametrize("sandbox", ["live"], indirect=True), pytest.mark.usefixtures("no_waits")]
 
 ROSTER = [{"email": "adam.admin@example.com"}, {"email": "mina.member@example.com", "level": 8}, "ada@example.com"]
 
@@ -175,8 +175,9 @@ def test_a_cleared_task_does_not_apply_a_new_plan_with_an_old_approval(sandbox: 
 @pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("cleared", [False, True])
 def test_a_retry_continues_with_the_approved_plan_and_a_cleared_task_asks_again(
-    sandbox: SandboxServer, task: Task, *, cleared: bool
+    sandbox: SandboxServer, task: Task, connect: Connect, *, cleared: bool
 ) -> None:
+    connect(consistency_time=1)
     approve = task.ask(sync())
     sandbox.inject("status_before", "delete_member", status=503, times=None)
     with pytest.raises(WorkspaceRequestError, match="503"):

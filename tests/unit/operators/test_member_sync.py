@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Clock, Connect
 
-pytestmark = pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
+pytestmark = [
+    pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True),
+    pytest.mark.usefixtures("no_waits"),
+]
 
 # The seed has Olive Owner (15), Adam Admin (8), Mina, Noah and Grace (1), and Liv with an open invite.
 ROSTER: list[Any] = [
@@ -335,7 +338,7 @@ def test_an_invite_that_is_accepted_before_its_removal_is_never_green(
     def accept() -> None:
         sandbox.accept_invite(str(of_liv.id))
         if lists == "are late":
-            say(sandbox, "list_members", *members, times=2)
+            say(sandbox, "list_members", *members, times=1)
 
     Interruptions(monkeypatch).before("DELETE", accept)
     report = tmp_path / "report.json"

@@ -199,7 +199,9 @@ def test_missing_invites_may_be_listed_later(
     sensor = WorkspaceInvitesSettledSensor(task_id="settled", emails=emails)
     early: Any = sensor.poll_once(first=True)
     assert early.done is (emails == ["in@b.de"])
-    assert early.message.endswith("Polling again: new invites may not be listed for 120 s") is not early.done
+    assert (
+        early.message.endswith("Polling again: new invites and members may not be listed for 120 s") is not early.done
+    )
     real = time.monotonic
     monkeypatch.setattr(time, "monotonic", lambda: real() + 121)
     assert sensor.poke({}).is_done
@@ -265,7 +267,6 @@ def test_of_several_invites_an_open_one_counts(sandbox: SandboxServer, connect: 
     rows = [{"id": str(number), "target_email": "Ada@example.com", "is_expired": number != 1} for number in range(3)]
     say(sandbox, "list_invites", *rows, {"id": "3", "target_email": None})
     assert not poll(WorkspaceInvitesSettledSensor, emails=["ada@example.com"])[0]
-    assert reads(sandbox)[1][1] == 0, "all addresses of interest still have an invite, so none of them has joined"
 
 
 @pytest.mark.parametrize(
@@ -338,6 +339,7 @@ def test_invites_settled(sandbox: SandboxServer) -> None:
     }
 
 
+@pytest.mark.usefixtures("no_waits")
 def test_a_rescheduled_sensor_counts_from_its_first_poll(connect: Connect) -> None:
     connect(consistency_time=60)
     sensor = WorkspaceInvitesSettledSensor(task_id="settled", emails=[ADA], mode="reschedule")

@@ -24,6 +24,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger, WorkspaceWaitTrigger
 from airflow_provider_workspace.version_compat import watchers_have_queues
+from tests.audit import say
 from tests.events import Silent, first_event, until
 from tests.robustness.fast_forward import FastForward
 
@@ -435,6 +436,19 @@ def test_whoever_joins_again_arrives_again(sandbox: SandboxServer, way: str, *, 
     told = asyncio.run(watch(store, expected=1, what="member"))
     assert ADA in told[-1]
     assert user_uuid in [row.user.uuid for row in WorkspaceHook().list_members() if row.user]
+
+
+@pytest.mark.usefixtures("stored_at_once")
+def test_members_who_were_in_no_list_for_a_while_do_not_arrive(
+    sandbox: SandboxServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = _Store()
+    asyncio.run(watch(store, expected=0, what="member"))
+    say(sandbox, "list_members")
+    asyncio.run(watch(store, expected=0, what="member"))
+    assert "The list of members is empty" in caplog.text
+    sandbox.clear_faults()
+    assert asyncio.run(watch(store, expected=0, what="member")) == []
 
 
 @pytest.mark.usefixtures("stored_at_once")

@@ -1,0 +1,99 @@
+"""Who has access, by identity: a change is proven on the user whom it is about, whatever their address is by now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.operations.dashboards import RemoveDashboardCollaborator
+from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import Member
+
+# What a holder is known by: the user, behind the dashboard if it is a collaborator.
+Identity = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """
+    A member or a collaborator, as a list shows them.
+
+    :param name: who it is, for people
+    :param level: the level; ``None`` if it is not shown
+    :param person: key of the address; empty if it is not shown
+    :param is_judged: whether a plan decides what they may have
+    """
+
+    name: str
+    level: int | None
+    person: str = ""
+    is_judged: bool = True
+
+
+@dataclass(slots=True)
+class Holders:
+    """
+    Who has access when a plan is made.
+
+    :param shown: the holders by what they are known by
+    :param hidden: how many do not show their user
+    :param invited: keys of the addresses with an open invite
+    """
+
+    shown: dict[Identity, Holder] = field(default_factory=dict[Identity, Holder])
+    hidden: int = 0
+    invited: frozenset[str] = frozenset()
+
+    def add(self, identity: Identity, holder: Holder) -> None:
+        """Add a holder; the last part of the identity is the user, empty if it is not shown."""
+        if identity[-1]:
+            self.shown[identity] = holder
+        else:
+            self.hidden += 1
+
+    def of(self, operation: object) -> Holder | None:
+        """Return the holder whom an operation is about; ``None`` if there is none."""
+        identity = identity_of(operation)
+        return None if identity is None else self.shown.get(identity)
+
+    def joined_since(self, before: Holders) -> list[str]:
+        """Return who joined without an invite of their own, and about whom the plan says nothing, for people."""
+        joined: list[str] = []
+        for identity, holder in self.shown.items():
+            is_explained = holder.is_judged or holder.person in before.invited
+            if identity not in before.shown and not is_explained:
+                joined.append(holder.name)
+        if self.hidden > before.hidden:
+            joined.append(f"{self.hidden - before.hidden} members whom the service does not show")
+        return joined
+
+
+def identity_of(operation: object) -> Identity | None:
+    """Return what the holder is known by whom an operation is about; ``None`` if it is about none."""
+    if isinstance(operation, DeleteMember | UpdateMember):
+        return (str(operation.user_uuid),)
+    if isinstance(operation, RemoveDashboardCollaborator):
+        return collaborator_identity(operation.dashboard_id, operation.user_uuid)
+    return None
+
+
+def collaborator_identity(dashboard_id: object, user_uuid: object) -> Identity:
+    """Return what a collaborator is known by."""
+    return (str(dashboard_id), str(user_uuid or ""))
+
+
+def users_by_address(members: Iterable[Member]) -> dict[str, list[str]]:
+    """Return the users of each address, by its key; several if accounts share it."""
+    users: dict[str, list[str]] = {}
+    for member in members:
+        if member.user is None or not member.user.email:
+            continue
+        of_address = users.setdefault(address_key(member.user.email), [])
+        user_uuid = member.user.uuid or ""
+        if not user_uuid or user_uuid not in of_address:
+            of_address.append(user_uuid)
+    return users

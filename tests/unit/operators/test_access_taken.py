@@ -1,0 +1,437 @@
+"""Runs that take access away fail while somebody has it: a list that shows nobody proves nothing, an identity does."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceNotAppliedError
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOperator, WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import effects, say
+from tests.interruptions import Interruptions
+from tests.task_instance import Killed, TaskStore
+from tests.windows import Airflow
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Clock, Connect
+    from tests.variables import Variables
+
+NOAH, LIV, EVE = "noah.newton@example.com", "liv.invited@example.com", "eve@example.com"
+OTHERS: list[Any] = ["adam.admin@example.com", "mina.member@example.com", "grace.analyst@example.com"]
+KEPT = ["olive.owner@example.com"]
+OVER = {"until": "2020-12-31"}
+# The roads on which a person goes: what is given of Noah or Liv, and of the others.
+ROADS = ["leavers", "a leaver with an end", "a roster", "an ended row", "a file", "an ended row of a file"]
+
+
+@pytest.fixture(autouse=True)
+def _times(connect: Connect, clock: Clock) -> None:  # noqa: ARG001
+    connect(consistency_time=40)
+
+
+@pytest.fixture
+def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
+    return Airflow(monkeypatch).variables
+
+
+def sync(context: Any = None, **arguments: Any) -> Any:
+    given: dict[str, Any] = {"task_id": "sync", "protected": KEPT, "max_removals": None, "roster": None} | arguments
+    return WorkspaceSyncMembersOperator(**given).execute(context or {})
+
+
+def apply_file(file: dict[str, Any], part: Any = "members") -> Any:
+    task = WorkspaceApplyOrganizationOperator(task_id="apply", part=part, file={"max_removals": None, **file})
+    ti: Any = SimpleNamespace(try_number=1, xcom_push=lambda **_: None, task_id="apply")
+    return task.execute({"ti": ti, "task_state_store": TaskStore()})  # type: ignore[typeddict-unknown-key,typeddict-item]
+
+
+def go(road: str, who: str, others: list[Any]) -> Any:
+    """Let somebody go on one of the roads."""
+    ended = {"email": who, **OVER}
+    if road == "leavers":
+        return sync(leavers=[who])
+    if road == "a leaver with an end":
+        return sync(leavers=[ended])
+    if road == "a roster":
+        return sync(roster=others)
+    if road == "an ended row":
+        return sync(roster=[ended, *others])
+    if road == "a file":
+        return apply_file({"members": {"people": others, "protected": KEPT}, "complete": ["members"]})
+    return apply_file({"members": {"people": [ended], "protected": KEPT}})
+
+
+def members() -> list[dict[str, Any]]:
+    return [member.to_dict() for member in WorkspaceHook().list_members()]
+
+
+def with_address(rows: list[dict[str, Any]], user_uuid: str, email: str | None) -> list[dict[str, Any]]:
+    for row in rows:
+        if row["user"]["uuid"] == user_uuid:
+            row["user"]["email"] = email
+    return rows
+
+
+def liv_invite() -> str:
+    (invite,) = [invite for invite in WorkspaceHook().list_invites() if invite.target_email == LIV]
+    return str(invite.id)
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("are_late", [False, True])
+def test_an_invite_that_is_accepted_though_its_withdrawal_succeeded_is_never_green(
+    sandbox: SandboxServer, road: str, *, are_late: bool
+) -> None:
+    before = members()
+    sandbox.inject("say", "delete_invite", status=204, body=None)
+    joined = {"id": "new", "user": {"uuid": SEED.research_uuid, "email": LIV}, "level": 1}
+    say(sandbox, "list_invites", after=1)
+    say(sandbox, "list_members", *before, joined, after=2 if are_late else 1)
+    with pytest.raises(WorkspaceNotAppliedError, match=rf"\[joined-meanwhile\] .*joined meanwhile: member {LIV}"):
+        go(road, LIV, [*OTHERS, NOAH])
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_an_invite_may_be_accepted_at_any_request(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, road: str, side: str
+) -> None:
+    """The run fails, or the person is no member."""
+    failures = 0
+    for number in range(8):
+        sandbox.reset()
+        invite_id = liv_invite()
+
+        def accept(invite_id: str = invite_id) -> None:
+            with suppress(Exception):  # it is withdrawn
+                sandbox.accept_invite(invite_id)
+
+        with monkeypatch.context() as patch:
+            interruptions = Interruptions(patch)
+            for _ in range(number):
+                getattr(interruptions, side)("", lambda: None)
+            getattr(interruptions, side)("", accept)
+            try:
+                go(road, LIV, [*OTHERS, NOAH])
+            except WorkspaceNotAppliedError:
+                failures += 1
+                go(road, LIV, [*OTHERS, NOAH])
+        assert LIV not in [row["user"]["email"] for row in members()], number
+    assert failures > 0
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_a_withdrawal_waits_once_until_the_lists_must_be_true(sandbox: SandboxServer, clock: Clock, road: str) -> None:
+    go(road, LIV, [*OTHERS, NOAH])
+    assert clock.waited == [40]
+    assert effects(sandbox) == ["delete_invite"]
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_a_removal_does_not_wait(sandbox: SandboxServer, clock: Clock, road: str) -> None:
+    go(road, NOAH, [*OTHERS, LIV])
+    assert clock.waited == []
+    assert effects(sandbox) == ["delete_member"]
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize(("status", "address"), [(204, EVE), (404, EVE), (204, None), (204, NOAH)])
+def test_a_removed_member_who_stays_is_never_green(
+    sandbox: SandboxServer, road: str, status: int, address: str | None
+) -> None:
+    """Whatever their address is by then."""
+    after = with_address(members(), SEED.absent_uuid, address)
+    body = {"type": "invalid_request", "code": "not_found", "detail": "Not found."} if status == 404 else None
+    sandbox.inject("say", "delete_member", status=status, body=body, times=None)
+    say(sandbox, "list_members", *after, after=1)
+    with pytest.raises(WorkspaceNotAppliedError, match=f"Not done: remove member {NOAH}"):
+        go(road, NOAH, [*OTHERS, LIV])
+
+
+@pytest.mark.parametrize("shown", [{"level": 8}, {"level": 15}, {"level": None}])
+def test_a_lowered_member_who_keeps_their_level_is_never_green(sandbox: SandboxServer, shown: dict[str, Any]) -> None:
+    """Under another address, which another row of the roster has."""
+    WorkspaceHook().update_member(user_uuid=SEED.absent_uuid, level=8)
+    after = with_address(members(), SEED.absent_uuid, EVE)
+    (noah,) = [row for row in after if row["user"]["uuid"] == SEED.absent_uuid]
+    noah |= shown
+    sandbox.inject("say", "update_member", status=200, body={"level": 1, "user": {"uuid": SEED.absent_uuid}})
+    say(sandbox, "list_members", *after, after=1)
+    with pytest.raises(WorkspaceNotAppliedError, match=f"Not done: change member {NOAH}"):
+        sync(roster=[*OTHERS, LIV, {"email": NOAH, "level": 1}, EVE])
+
+
+def test_a_member_whom_the_service_hides_afterwards_is_not_gone(sandbox: SandboxServer) -> None:
+    after = [row for row in members() if row["user"]["uuid"] != SEED.absent_uuid]
+    sandbox.inject("say", "delete_member", status=204, body=None)
+    say(sandbox, "list_members", *after, {"id": "hidden", "user": None, "level": 1}, after=1)
+    with pytest.raises(WorkspaceNotAppliedError, match=r"may be one of 1 whom the service hides now"):
+        sync(leavers=[NOAH])
+
+
+@pytest.mark.parametrize("road", ["leavers", "an ended row of a file"])
+@pytest.mark.parametrize("status", [204, 404])
+@pytest.mark.parametrize(
+    ("user", "said"),
+    [
+        ({"uuid": SEED.research_uuid, "email": EVE}, f"member {EVE} \\(user {SEED.research_uuid}\\): joined"),
+        ({"uuid": SEED.research_uuid, "email": None}, f"member - \\(user {SEED.research_uuid}\\): joined"),
+        (None, "1 members whom the service does not show: joined"),
+    ],
+)
+def test_an_invite_that_is_accepted_under_another_address_is_never_green(
+    sandbox: SandboxServer, road: str, status: int, user: Any, said: str
+) -> None:
+    before = members()
+    body = {"type": "invalid_request", "code": "not_found", "detail": "Not found."} if status == 404 else None
+    sandbox.inject("say", "delete_invite", status=status, body=body)
+    say(sandbox, "list_invites", after=1)
+    say(sandbox, "list_members", *before, {"id": "new", "user": user, "level": 1}, after=2)
+    with pytest.raises(AirflowFailException, match=rf"^\[people-hidden\] .*: {said} while an invite was withdrawn"):
+        go(road, LIV, [])
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_an_invite_that_is_accepted_by_somebody_whose_address_is_hidden_is_never_green(
+    sandbox: SandboxServer, road: str
+) -> None:
+    before = members()
+    sandbox.inject("say", "delete_invite", status=204, body=None)
+    hidden = {"id": "new", "user": {"uuid": SEED.research_uuid, "email": None}, "level": 1}
+    say(sandbox, "list_invites", after=1)
+    say(sandbox, "list_members", *before, hidden, after=2)
+    said = rf"member - \(user {SEED.research_uuid}\): joined while an invite was withdrawn"
+    with pytest.raises(AirflowFailException, match=rf"^\[people-hidden\] .*{said}"):
+        go(road, LIV, [*OTHERS, NOAH])
+
+
+def test_an_approval_does_not_cover_who_accepted_an_invite_after_it(sandbox: SandboxServer) -> None:
+    approved = sync(leavers=[LIV], dry_run=True)
+    sandbox.accept_invite(liv_invite())
+    with pytest.raises(AirflowFailException, match=rf"^\[approval-stale\] (?s:.*)- member {LIV}"):
+        sync(leavers=[LIV], approved=approved)
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "name"), [("delete_invite", f"invite {LIV}"), ("delete_member", f"member {NOAH}")]
+)
+@pytest.mark.parametrize("status", [400, 409, 503])
+def test_a_refused_or_failed_removal_is_never_green(
+    sandbox: SandboxServer, operation: str, name: str, status: int
+) -> None:
+    body = {"type": "invalid_request", "code": "conflict", "detail": "Not now."}
+    sandbox.inject("say", operation, status=status, body=body, times=None)
+    said = "returned 503" if status == 503 else rf"^\[changes-refused\] .*remove {name}: Not now"
+    with pytest.raises((WorkspaceError, AirflowFailException), match=said):
+        sync(leavers=[LIV, NOAH])
+
+
+def test_who_accepts_an_invite_of_their_own_is_no_candidate(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invite = WorkspaceHook().create_invite(target_email=EVE)
+    Interruptions(monkeypatch).before("DELETE", lambda: sandbox.accept_invite(str(invite.id)))
+    assert sync(leavers=[LIV])["counts"]["remove"] == 1
+
+
+def test_who_joins_meanwhile_and_is_on_no_roster_fails_and_is_removed_by_a_retry(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody who should be gone is in the plan that is made again, whatever was sent about them."""
+    roster = [*OTHERS, NOAH]
+    sync(roster=roster)
+    sandbox.reset()
+    WorkspaceHook().delete_invite(invite_id=liv_invite())
+
+    def join() -> None:
+        invite = WorkspaceHook().create_invite(target_email=EVE)
+        sandbox.accept_invite(str(invite.id))
+
+    Interruptions(monkeypatch).before("DELETE", join)
+    with pytest.raises(WorkspaceNotAppliedError, match=rf"remove member {EVE} \(joined meanwhile\)") as failed:
+        sync(roster=OTHERS)
+    assert not failed.value.permanent
+    assert sync(roster=OTHERS)["counts"]["remove"] == 1
+    assert EVE not in [row["user"]["email"] for row in members()]
+
+
+def test_who_is_raised_meanwhile_fails_a_roster_that_took_something(
+    sandbox: SandboxServer,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    promote = partial(WorkspaceHook().update_member, user_uuid=SEED.member_uuid, level=8)
+    Interruptions(monkeypatch).after("DELETE", promote)
+    roster = [OTHERS[0], LIV, {"email": OTHERS[1], "level": 1}, OTHERS[2]]
+    with pytest.raises(WorkspaceNotAppliedError, match=rf"change member {OTHERS[1]} \(raised meanwhile\)"):
+        sync(roster=roster)
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_a_member_who_is_listed_twice_is_removed_once(sandbox: SandboxServer, road: str) -> None:
+    rows = members()
+    (noah,) = [row for row in rows if row["user"]["uuid"] == SEED.absent_uuid]
+    say(sandbox, "list_members", *rows, {**noah, "id": "again"}, times=1)
+    assert go(road, NOAH, [*OTHERS, LIV])["counts"]["remove"] == 1
+    assert effects(sandbox) == ["delete_member"]
+
+
+@pytest.mark.parametrize("who", [LIV, NOAH])
+def test_a_key_that_may_not_read_the_lists_afterwards_proves_nothing(sandbox: SandboxServer, who: str) -> None:
+    body = {"type": "authentication_error", "code": "permission_denied", "detail": "No."}
+    sandbox.inject("say", "list_members", status=403, body=body, times=None, after=1)
+    with pytest.raises(AirflowFailException, match=r"^\[effect-not-shown\] .*this API key may not check it"):
+        sync(leavers=[who])
+
+
+def test_a_check_of_a_short_list_says_so(sandbox: SandboxServer) -> None:
+    say(sandbox, "list_members", *members()[:2], count=5, after=1)
+    with pytest.raises(WorkspaceNotAppliedError, match=r"^\[effect-not-shown\] Check it .* The list is too short"):
+        sync(leavers=[NOAH])
+
+
+def test_a_retry_after_a_kill_waits_for_who_accepted_an_invite(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    store = TaskStore()
+    invite_id = liv_invite()
+    before = members()
+    interruptions = Interruptions(monkeypatch)
+    interruptions.before("DELETE", lambda: sandbox.accept_invite(invite_id))
+    interruptions.after("DELETE")
+    with pytest.raises(Killed):
+        sync({"task_state_store": store}, leavers=[LIV])
+    # The lists lag behind until the consistency time is over.
+    say(sandbox, "list_members", *before)
+    waited = clock.wait
+
+    def wait(seconds: float) -> None:
+        sandbox.clear_faults()
+        waited(seconds)
+
+    monkeypatch.setattr("airflow_provider_workspace.client.waits.sleep", wait)
+    result = sync({"task_state_store": store}, leavers=[LIV])
+    assert [row["name"] for row in result["changes"]] == [f"member {LIV}"]
+    assert effects(sandbox)[-1] == "delete_member"
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("moment", [0, 1])
+def test_an_empty_list_of_members_proves_nothing(sandbox: SandboxServer, road: str, moment: int) -> None:
+    say(sandbox, "list_members", after=moment)
+    with pytest.raises(WorkspaceError, match=r"\[list-too-short\] .*lists no member at all") as failed:
+        go(road, NOAH, [*OTHERS, LIV])
+    assert not failed.value.permanent
+    assert effects(sandbox) == ["delete_member"] * moment
+
+
+@pytest.mark.parametrize("status", [204, 404])
+def test_a_single_removal_is_not_proven_by_an_empty_list(sandbox: SandboxServer, status: int) -> None:
+    body = {"type": "invalid_request", "code": "not_found", "detail": "Not found."} if status == 404 else None
+    sandbox.inject("say", "delete_member", status=status, body=body)
+    say(sandbox, "list_members", after=1)
+    with pytest.raises(WorkspaceError, match=r"\[list-too-short\] .*lists no member at all"):
+        WorkspaceDeleteMemberOperator(task_id="delete", user_uuid=SEED.absent_uuid).execute({})
+
+
+ONE_RULE: list[tuple[str, list[Any], str]] = [
+    ("a roster", OTHERS, "person -: level: 1, not on the roster, but the service does not show their address"),
+    ("a file", OTHERS, "person -: level: 1, not on the roster, but the service does not show their address"),
+    ("leavers", OTHERS, f"person {NOAH}: is leaving, but the service does not show the address of 1 members"),
+    ("an ended row", OTHERS, "person -: level: 1, not on the roster, but the service does not show their address"),
+    ("an ended row of a file", OTHERS, f"person {NOAH}: access ended 2020-12-31 .UTC., but the service does not sh"),
+]
+
+
+@pytest.mark.parametrize(("road", "others", "said"), ONE_RULE)
+def test_who_should_go_and_is_hidden_fails_a_run_after_its_other_changes(
+    sandbox: SandboxServer, road: str, others: list[Any], said: str
+) -> None:
+    say(sandbox, "list_members", *with_address(members(), SEED.absent_uuid, None))
+    with pytest.raises(AirflowFailException, match=rf"^\[people-hidden\] .*; .*{said}|^\[people-hidden\] .*: {said}"):
+        go(road, NOAH, others)
+    # Of the leavers and the ended rows of a file, nobody else goes.
+    others_go = road in ("a roster", "a file", "an ended row")
+    assert effects(sandbox) == (["delete_invite"] if others_go else [])
+
+
+def test_the_parts_after_the_members_are_applied_before_a_run_fails(
+    sandbox: SandboxServer, variables: Variables
+) -> None:
+    say(sandbox, "list_members", *with_address(members(), SEED.absent_uuid, None))
+    file = {"members": {"people": [{"email": NOAH, **OVER}], "protected": KEPT}}
+    exports = [{"batch_export_id": SEED.batch_export_ids[0], "paused": True}]
+    with pytest.raises(AirflowFailException, match=rf"^\[people-hidden\] .*person {NOAH}"):
+        apply_file({**file, "exports": exports}, part=None)
+    assert effects(sandbox) == ["pause_batch_export"]
+    assert not variables.values
+
+
+BOARD = "collaborator {} of Default project / Weekly overview"
+
+
+def board(variables: Variables, sandbox: SandboxServer, people: list[Any], *complete: str) -> dict[str, Any]:
+    """Return a file with the dashboard of the seed, of which Grace is a collaborator."""
+    entry = {"name": "Weekly overview", "variable_key": "overview", "collaborators": people}
+    note = {"service": sandbox.url, "organization_id": SEED.organization_id, "name": entry["name"]}
+    variables.values["overview"] = json.dumps({**note, "project_id": "1", "dashboard_id": 1})
+    return {"projects": [{"name": "Default project", "dashboards": [entry]}], "complete": list(complete)}
+
+
+def collaborators() -> list[dict[str, Any]]:
+    return [row.to_dict() for row in WorkspaceHook().list_dashboard_collaborators(project_id=1, dashboard_id=1)]
+
+
+def say_collaborators(sandbox: SandboxServer, rows: list[dict[str, Any]], **which: Any) -> None:
+    sandbox.inject("say", "list_dashboard_collaborators", body=rows, **{"times": None, **which})
+
+
+GRACE = "grace.analyst@example.com"
+
+
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+@pytest.mark.parametrize("people", [[], [{"email": GRACE, **OVER}]])
+@pytest.mark.parametrize("status", [204, 404])
+@pytest.mark.parametrize("now", [GRACE, EVE, None])
+def test_a_removed_collaborator_who_stays_is_never_green(
+    sandbox: SandboxServer, variables: Variables, people: list[Any], status: int, now: str | None
+) -> None:
+    """Under their address, another one, or none."""
+    file = board(variables, sandbox, people, "collaborators")
+    body = {"type": "invalid_request", "code": "not_found", "detail": "Not found."} if status == 404 else None
+    sandbox.inject("say", "remove_dashboard_collaborator", status=status, body=body, times=None)
+    after = with_address(members(), SEED.analyst_uuid, now)
+    rows = with_address(collaborators(), SEED.analyst_uuid, now)
+    say(sandbox, "list_members", *after, after=1)
+    say_collaborators(sandbox, rows, after=1)
+    with pytest.raises(WorkspaceNotAppliedError, match=f"Not done: remove {BOARD.format(GRACE)}"):
+        apply_file(file, "collaborators")
+
+
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_two_collaborators_with_one_address_are_both_removed_and_none_is_added(
+    sandbox: SandboxServer, variables: Variables
+) -> None:
+    WorkspaceHook().add_dashboard_collaborator(project_id=1, dashboard_id=1, user_uuid=SEED.member_uuid, level=37)
+    twins = with_address(members(), SEED.member_uuid, GRACE)
+    say(sandbox, "list_members", *twins)
+    said = apply_file(board(variables, sandbox, [], "collaborators"), "collaborators")
+    removed = [row["name"] for row in said["changes"]]
+    both = [SEED.analyst_uuid, SEED.member_uuid]
+    assert sorted(removed) == sorted(BOARD.format(f"{GRACE} (user {user_uuid})") for user_uuid in both)
+    assert effects(sandbox)[1:] == ["remove_dashboard_collaborator"] * 2
+    assert collaborators() == []
+    said = apply_file(board(variables, sandbox, [GRACE]), "collaborators")
+    assert said["counts"]["differs"] == 1
+    assert "2 users have this address" in said["table"]
+    assert collaborators() == []

@@ -139,7 +139,7 @@ class AnswerRules:
         if self.allow_self_approval or not approves:
             return ""
         if self.is_requester(answerer):
-            return f"{answerer} asked for this, and cannot approve it"
+            return f"{answerer} asked for this, and self-approval is off"
         if self.is_subject(answerer):
             return f"{answerer} answered, and nobody decides about their own access"
         if answerer.id == ANONYMOUS and not self.approvers:

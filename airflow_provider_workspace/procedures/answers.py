@@ -11,7 +11,6 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 
 # What Airflow calls everybody where it does not ask who they are.
 ANONYMOUS = "Anonymous"
-PROBLEM = "answerer-refused"
 CURE = "Clear the task to ask again, and let another user answer"
 
 
@@ -108,12 +107,12 @@ class AnswerRules:
             if all(self.is_requester(user) or self.is_subject(user) for user in users):
                 named = ", ".join(self.approvers)
                 why = f"{named} asks for this, or is whom it is about, and nobody else may answer"
-                raise WorkspaceInputError(f"{why}. Name somebody else, {cure}", problem=PROBLEM)
+                raise WorkspaceInputError(f"{why}. Name somebody else, {cure}", problem="answerer-refused")
             return
         if not self.requester or ANONYMOUS in (self.started_by, self.requested_by):
             why = f"Airflow does not say who asks ({self.requester or 'no user started this run'})"
             msg = f"{why}, so nobody could tell whether they approve it themselves. Set approvers=[…], {cure}"
-            raise WorkspaceInputError(msg, problem=PROBLEM)
+            raise WorkspaceInputError(msg, problem="answerer-refused")
 
     def judge(self, user: object, *, approves: bool = True, cure: str = CURE) -> Answerer:
         """
@@ -176,4 +175,4 @@ def _parts(text: str) -> tuple[str, str]:
 
 
 def _refusal(why: str, cure: str) -> WorkspaceInputError:
-    return WorkspaceInputError(f"{why}. {cure}", problem=PROBLEM)
+    return WorkspaceInputError(f"{why}. {cure}", problem="answerer-refused")

@@ -108,7 +108,7 @@ def test_nothing_is_sent_without_an_approval(
         assert f"Nothing was sent: ruth (1) rejected plan {approve.rpartition(' ')[2]}" in capsys.readouterr().out
 
 
-RUTH, MAX, NOBODY = {"id": "1", "name": "ruth"}, {"id": "2", "name": "max"}, {"id": "Anonymous", "name": "Anonymous"}
+RUTH, NOBODY = {"id": "1", "name": "ruth"}, {"id": "Anonymous", "name": "Anonymous"}
 STRICT = {"allow_self_approval": False}
 OWN_ACCESS = ".* answered, and nobody decides about their own access"
 
@@ -215,6 +215,16 @@ def test_an_answer_to_a_question_of_an_earlier_release_is_refused(
     task.resume.kwargs["rules"] = rules
     with pytest.raises(AirflowFailException, match="Clear the task to ask again: another release"):
         task.answer(sync(), approve)
+    assert effects(sandbox) == []
+
+
+def test_an_approval_that_an_earlier_release_noted_is_not_used(sandbox: SandboxServer, task: Task) -> None:
+    approve = task.ask(sync())
+    if "task_state_store" not in task.context:
+        return
+    noted = {"plan": approve.rpartition(" ")[2], "changes": task.resume.kwargs["changes"], "by": "ruth", "at": "today"}
+    task.context["task_state_store"]["airflow_provider_workspace_approved"] = {**noted, "max_tries": task.ti.max_tries}
+    assert task.ask(sync()) == approve
     assert effects(sandbox) == []
 
 

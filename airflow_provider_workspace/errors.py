@@ -47,6 +47,7 @@ PROBLEMS = frozenset(
         "access-not-proven",
         "another-dashboard",
         "answer-refused",
+        "answerer-refused",
         "api-key-refused",
         "approval-stale",
         "changes-refused",

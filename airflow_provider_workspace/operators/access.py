@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
-from airflow_provider_workspace.operators.arguments import Arg, arg
+from airflow_provider_workspace.operators.arguments import Arg, arg, fixed
 from airflow_provider_workspace.operators.base import OfOrganization
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     it. Then the person gets the level that they had before, or is removed if they were no member. Who is no member is
     invited. Needs Airflow 3.3.
 
-    An approval covers the level, how long, what comes then, and the reason. A retry continues its grant, whose end
+    An approval covers the level, how long, what comes then, and the reason. Who asks for access, or gets it, cannot
+    approve it, unless the Dag file sets ``allow_self_approval=True``. A retry continues its grant, whose end
     stays; one that begins after the end gives nothing again. If the service certainly refused, nothing
     stays noted. People are known by their user as soon as a list shows it, and by their invite before. A retry gives
     nothing again that somebody took back meanwhile: it fails.
@@ -58,8 +59,10 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     length: Arg[timedelta | float | None] = arg(kinds.SECONDS_FROM_ONE, default=None)
     until: Arg[datetime | str | None] = arg(kinds.UNTIL, default=None)
     reason: Arg[str] = arg(kinds.NAME)
+    allow_self_approval: bool = fixed(kinds.FLAG, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.api.levels import describe_level
         from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry, person_of, raise_if_unsupported
         from airflow_provider_workspace.notes.note import utc_now
         from airflow_provider_workspace.procedures.grants import plan_grant
@@ -92,7 +95,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         self._raise_if_taken_back(own, planned)
         self.log.info("%s", planned.plan.table())
         place = describe_organization(hook.client.settings, draft.organization_id)
-        self.await_approval(f"Give {draft.user_email} access for a while to {place}?", planned.plan)
+        subject = f"Give {draft.user_email} temporary access as {describe_level(self.level)} to {place}?"
+        self.await_approval(subject, planned.plan, facts=self._facts(draft, planned), about=[draft.user_email])
         if self.is_dry_run:
             return planned.plan.to_dict()
         grant = self._note(hook, registry, planned, own)
@@ -125,6 +129,24 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             return {"length": str(timedelta(seconds=self.length)), "reason": self.reason}
         return {"until": self.until, "reason": self.reason}
 
+    def _facts(self, draft: Grant, planned: GrantPlan) -> dict[str, str]:
+        """Return what the question says about the grant."""
+        from airflow_provider_workspace.api.levels import describe_level
+        from airflow_provider_workspace.api.timestamps import to_second
+
+        before = "no access" if planned.before is None else describe_level(planned.before)
+        then = "removed" if planned.then is None else describe_level(planned.then)
+        until = f"{timedelta(seconds=self.length or 0)} after the approval"
+        if self.until is not None:
+            until = to_second(datetime.fromtimestamp(draft.until, timezone.utc))
+        return {
+            "For": draft.user_email,
+            "Level": f"{describe_level(draft.level)} instead of {before}",
+            "Until": until,
+            "Then": then,
+            "Why": draft.reason,
+        }
+
     def _raise_if_taken_back(self, own: Grant | None, planned: GrantPlan) -> None:
         """Refuse to give again what somebody took back after it was given."""
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -154,7 +176,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if own:
             return own if own.user_uuid == user_uuid else registry.change(own, user_uuid=user_uuid)
         approval = self._approval()
-        approved_by = approval.by if approval else ""
+        approved_by = approval.approver if approval else ""
         changes = {"then": planned.then, "approved_by": approved_by, "user_uuid": user_uuid}
         grant = self.draft(hook).model_copy(update=changes)
         registry.add(grant)
@@ -234,6 +256,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.api.timestamps import moment_of
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.notes.grants import Grant
+        from airflow_provider_workspace.procedures.answers import AnswerRules
         from airflow_provider_workspace.procedures.roster import check_address
 
         if (self.length is None) is (self.until is None):
@@ -245,8 +268,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if until <= now:
             raise WorkspaceInputError(f"Give a later until: {self.until} is over")
         ti = self._context.get("ti")
-        dag_run = self._context.get("dag_run")
-        requested_by = getattr(dag_run, "triggering_user_name", None) or ""
+        asked = AnswerRules(started_by=self.started_by, requested_by=self.requested_by or "")
         # Airflow gives each try its own id.
         writer = getattr(ti, "id", None) or uuid4()
         return Grant(
@@ -262,6 +284,6 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             since=now,
             until=float(int(until)),
             reason=self.reason,
-            requested_by=str(requested_by),
+            requested_by=asked.requester,
             writer=str(writer),
         )

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.files.evidence import Evidence
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.procedures.answers import AnswerRules
     from airflow_provider_workspace.procedures.plan import Plan
+
+# What the question says where nobody may decide about themselves.
+NOT_ABOUT_THEMSELVES = "The answer of a reviewer who is among these people is refused: nobody decides about themselves."
+# The arguments that are rules of the review, as its evidence has them.
+RULES = ("reviewers", "allow_self_approval", "owner_level", "max_removals")
 
 
 class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
@@ -32,6 +38,8 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     :param evidence: folder with the evidence of all reviews, in which each gets a folder of its own: an absolute path
         on a disk that all workers share, or the URL of an object store, such as ``s3://conn_id@bucket/reviews``
     :param reviewers: ids of the Airflow users who may answer; one answer is enough
+    :param allow_self_approval: whether a reviewer may be among the reviewed. By default their answer is refused: nobody
+        decides about their own access. Not templated, so that nobody who starts a run can set it
     :param review_timeout: how long to wait for the answer, a timedelta or seconds; then the review fails
     :param dashboards: dashboards whose collaborators belong to the review: ids in the project of the connection, or
         mappings with ``project_id`` and ``dashboard_id``
@@ -46,6 +54,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     resource_kind = "members"
     evidence: Arg[ObjectStoragePath | str] = arg(kinds.NEEDED)
     reviewers: Arg[Sequence[str]] = arg(kinds.NAMES)
+    allow_self_approval: bool = fixed(kinds.FLAG, default=False)
     review_timeout: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE)
     dashboards: Arg[Sequence[Any]] = arg(kinds.DASHBOARDS, default=())
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
@@ -86,7 +95,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
 
     def rules(self) -> dict[str, Any]:
         """Return the rules of the review, for its evidence."""
-        rules = {name: getattr(self, name) for name in ("reviewers", "owner_level", "max_removals")}
+        rules = {name: getattr(self, name) for name in RULES}
         rules["review_timeout"] = str(timedelta(seconds=self.review_timeout))
         return {**rules, "protected": sorted(self.guards().protected)}
 
@@ -114,7 +123,8 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
     """
     Ask a person who keeps access, under **Required Actions** in the Airflow UI; write ``decisions.json``.
 
-    Nobody is decided by silence: without an answer, or with one that does not decide everybody, the task fails.
+    Nobody is decided by silence: without an answer, or with one that does not decide everybody, the task fails. Who
+    answered is checked here too, whatever Airflow permits.
 
     :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
     """
@@ -137,9 +147,22 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         elif self._answer is None:
             self._ask(hook, evidence, population)
         else:
-            decided = evidence.decide(population, *self._answer, self.try_identity()[1], rules=self.rules())
+            event, asked = self._answer
+            number = self.try_identity()[1]
+            answer_rules = self._answer_rules(population)
+            decided = evidence.decide(population, event, asked, number, answer_rules, rules=self.rules())
         counts = Counter(map(str, decided["decisions"].values()))
         return {"folder": str(evidence), "by": decided["by"], "at": decided["decided_at"], "counts": dict(counts)}
+
+    def _answer_rules(self, population: dict[str, Any]) -> AnswerRules:
+        """Return who may answer."""
+        from airflow_provider_workspace.procedures.answers import AnswerRules, emails_of
+
+        return AnswerRules(
+            approvers=tuple(self.reviewers),
+            about=emails_of(population["people"]),
+            allow_self_approval=self.allow_self_approval,
+        )
 
     def _ask(self, hook: WorkspaceHook, evidence: Evidence, population: dict[str, Any]) -> NoReturn:
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -148,8 +171,12 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
 
         if not self.reviewers:
             raise WorkspaceInputError("Name one or more reviewers: a review is decided by somebody who is named")
+        self._answer_rules(population).raise_if_nobody_may_answer()
         subject = f"Who keeps access to {describe_organization(hook.client.settings, population['organization_id'])}?"
-        form = {"options": [DONE], "body": question_of(population, str(evidence)), "params": form_of(population)}
+        body = question_of(population, str(evidence))
+        if not self.allow_self_approval:
+            body = f"{NOT_ABOUT_THEMSELVES}\n\n{body}"
+        form = {"options": [DONE], "body": body, "params": form_of(population)}
         wait, told = (self.reviewers, self.review_timeout, self.notifiers), {"population": evidence.digest(POPULATION)}
         self.log.info("Waiting until everybody is decided, under Required Actions.")
         ask_and_wait(self, self._context, wait, "access reviewed", told, subject=subject, **form)

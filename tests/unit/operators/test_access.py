@@ -542,20 +542,99 @@ def test_an_approval_covers_how_long_and_why(
 ) -> None:
     question = Question(refreshes=False)
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
-    task = Task(question)
+    task = Task(question, started_by="max")
     approve = task.ask(operator(require_approval=True))
-    assert question.now.subject.startswith(f"Give {MINA} access for a while to organization ")
+    assert question.now.subject.startswith(f"Give {MINA} temporary access as admin (8) to organization ")
     assert "level: 1 -> 8, length: 1:00:00, reason: audit, then 1" in question.now.body
     if change:
         with pytest.raises(AirflowFailException, match="approval-stale"):
             task.answer(operator(require_approval=True, **change), approve)
         assert effects(sandbox) == []
         return
-    assert task.answer(operator(require_approval=True), approve)["approved_by"] == "ruth"
-    task = Task(Question(refreshes=False))
+    grant = task.answer(operator(require_approval=True), approve)
+    assert (grant["requested_by"], grant["approved_by"]) == ("max", "ruth (1)")
+    task = Task(Question(refreshes=False), started_by="max")
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
     task.ti.run_id = "longer"
     task.ask(operator(require_approval=True, length=3 * HOUR))
+
+
+LONG = "*Rollout* of the boards, <b>until</b> it is done: " + "and so on, " * 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ({}, ["**Asked by**: max", f"**For**: {MINA}", "**Level**: admin (8) instead of member (1)"]),
+        ({}, ["**Until**: 1:00:00 after the approval", "**Then**: member (1)", "**Why**: audit"]),
+        ({"until": "2999-12-31"}, ["**Until**: 2999-12-31T23:59:59Z"]),
+        ({"email": ADA, "level": 9}, ["**Level**: level 9 instead of no access", "**Then**: removed"]),
+        ({"reason": LONG}, ["**Why**: &#42;Rollout&#42; of the boards, &#60;b&#62;until", LONG[50:].strip()]),
+        ({"requested_by": "eve"}, ["**Asked by**: eve (run started by max)"]),
+        ({}, ["Nobody approves their own request"]),
+    ],
+)
+def test_the_question_of_a_grant_says_who_whom_what_until_when_and_why(
+    monkeypatch: pytest.MonkeyPatch, arguments: Any, shown: list[str]
+) -> None:
+    task = Task(Question(refreshes=False), started_by="max")
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
+    task.ask(operator(require_approval=True, **arguments))
+    above, _, _ = task.question.now.body.partition("```text")
+    lines = above.split("\n")
+    assert [text for text in shown if not any(text in line for line in lines)] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "started_by", "user", "refused"),
+    [
+        ({}, "ruth", "ruth", "ruth asked for this"),
+        ({}, "max", MINA, "nobody decides about their own access"),
+        ({}, "max", "mina.member", "nobody decides about their own access"),
+        ({"requested_by": "eve"}, "bot", "eve", "eve asked for this"),
+        ({"approvers": ["eve", "ruth"]}, None, "max", "only these users were asked: eve, ruth"),
+        ({"approvers": ["eve", "ruth"]}, None, "ruth", ""),
+        ({"allow_self_approval": True}, "ruth", "ruth", ""),
+        ({"allow_self_approval": True}, "Anonymous", "Anonymous", ""),
+    ],
+)
+def test_who_asks_for_access_or_gets_it_does_not_approve_it(
+    sandbox: SandboxServer,
+    notes: Variables,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: Any,
+    started_by: str | None,
+    user: str,
+    refused: str,
+) -> None:
+    task = Task(Question(refreshes=False), started_by=started_by)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
+    approve = task.ask(operator(require_approval=True, **arguments))
+    answer: dict[str, Any] = {"responded_by_user": {"id": user, "name": user}, "chosen_options": [approve]}
+    if refused:
+        with pytest.raises(AirflowFailException, match=rf"\[answerer-refused\] .*{refused}"):
+            task.answer(operator(require_approval=True, **arguments), approve, **answer)
+        assert (writes(sandbox), keys(notes)) == ([], [])
+        return
+    grant = task.answer(operator(require_approval=True, **arguments), approve, **answer)
+    assert (grant["requested_by"], grant["approved_by"]) == (started_by or "", user)
+    assert task.pushed["approved"]["self_approved"] is (started_by == user)
+
+
+@pytest.mark.parametrize("started_by", [None, "Anonymous"])
+def test_a_grant_whose_requester_is_unknown_is_not_asked_about(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, started_by: str | None
+) -> None:
+    task = Task(Question(refreshes=False), started_by=started_by)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
+    with pytest.raises(AirflowFailException, match=r"Set approvers=\[…\], or allow_self_approval=True for a trial"):
+        operator(require_approval=True).execute(task.context)
+    assert (task.question.asked, writes(sandbox)) == ([], [])
+
+
+def test_self_approval_is_set_in_the_dag_file_only() -> None:
+    with pytest.raises(WorkspaceError, match="Set allow_self_approval to True or False in the Dag file"):
+        operator(allow_self_approval="{{ params.anybody }}")
 
 
 def set_address(sandbox: SandboxServer, user_uuid: str, email: str) -> None:

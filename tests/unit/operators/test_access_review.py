@@ -39,7 +39,8 @@ OLIVE, ADAM, MINA, NOAH, GRACE, LIV = (
     for name in ("olive.owner", "adam.admin", "mina.member", "noah.newton", "grace.analyst", "liv.invited")
 )
 KEPT = dict.fromkeys((OLIVE, ADAM, MINA, NOAH, GRACE, LIV), "keep")
-RUTH = {"id": "7", "name": "ruth"}
+STRICT = {"allow_self_approval": False}
+RUTH = {"id": "ruth", "name": "Ruth R."}
 TASKS = ("read_population", "decide", "apply_decisions", "close_review")
 
 
@@ -164,7 +165,7 @@ def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(
     )
     assert decided["decided_at"] == "2026-11-22T00:00:00Z"
     rules = {"owner_level": 15, "max_removals": None, "review_timeout": "14 days, 0:00:00"}
-    assert closed["rules"] == {**rules, "protected": [OLIVE], "reviewers": ["ruth"]} == decided["rules"]
+    assert closed["rules"] == {**rules, "protected": [OLIVE], "reviewers": ["ruth"], **STRICT} == decided["rules"]
     assert closed["package"] == f"airflow-provider-workspace {__version__}"
     assert "airflow" in closed
     page = review.text("review.md")
@@ -259,7 +260,37 @@ def test_who_does_not_decide_everybody_decides_nobody(
     assert effects(sandbox) == []
 
 
-def test_a_decision_is_made_once(review: Review, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ("Anonymous", "Anonymous answered, and only these users were asked: ruth, mina.member"),
+        ("mina.member", "mina.member answered, and nobody decides about their own access"),
+    ],
+)
+def test_only_a_reviewer_who_is_not_reviewed_decides(
+    sandbox: SandboxServer, tmp_path: Path, question: Question, user: str, message: str
+) -> None:
+    review = Review(tmp_path, reviewers=["ruth", "mina.member"])
+    with pytest.raises(AirflowFailException, match=rf"\[answerer-refused\] .*{message}\. Start a new run"):
+        review.decide(KEPT, responded_by_user={"id": user, "name": user})
+    assert question.now.body.startswith("The answer of a reviewer who is among these people is refused")
+    assert message in review.file("not-decided-1.json")["why"]
+    assert message in str(review.close("not reviewed")["missing"])
+    assert effects(sandbox) == []
+
+
+def test_a_review_that_only_the_reviewed_may_answer_is_not_asked(tmp_path: Path, question: Question) -> None:
+    review = Review(tmp_path, reviewers=["mina.member", ADAM])
+    review.run("read_population")
+    with pytest.raises(
+        AirflowFailException, match=r"\[answerer-refused\] .*nobody else may answer. Name somebody else"
+    ):
+        review.run("decide")
+    assert question.asked == []
+
+
+def test_a_decision_is_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    review = Review(tmp_path, reviewers=[MINA], allow_self_approval=True)
     review.decide(KEPT, responded_by_user={"id": MINA, "name": "Mina"})
     assert review.file("decisions.json")["reviewer_is_reviewed"] is True
     assert review.run("decide")["counts"] == {"keep": 6}

@@ -52,6 +52,8 @@ PROBLEMS = frozenset(
         "changes-refused",
         "connection-broken",
         "dashboard-interrupted",
+        "decided-by-review",
+        "decisions-unreadable",
         "duplicate-projects",
         "effect-not-shown",
         "evidence-changed",

@@ -290,6 +290,7 @@ def grants(args: Namespace) -> None:
 def sweep(args: Namespace) -> None:
     """End what is due, as the Dag of the sweep does; exit with status 1 if something is left or has failed."""
     from airflow_provider_workspace.notes.database_store import DatabaseStore, LeaseDatabase
+    from airflow_provider_workspace.notes.decisions import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.due import Due, end_all, failure_of, reports_of
     from airflow_provider_workspace.notes.due_grants import OverdueGrants
     from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
@@ -305,7 +306,8 @@ def sweep(args: Namespace) -> None:
         # The note of the sweep says that a Dag sweeps, so a command does not write it.
         due.append(AbandonedWindows(leases, f"{COMMAND} sweep {time.time()}", at_once=True, is_recorded=False))
     if "grants" in args.kinds:
-        due.append(OverdueGrants(GrantRegistry(DatabaseStore(GRANT_PREFIX)), args.protected))
+        reviews = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
+        due.append(OverdueGrants(GrantRegistry(DatabaseStore(GRANT_PREFIX)), reviews, args.protected))
     ends = end_all(due, dry_run=args.dry_run)
     failure = failure_of(ends)
     if args.output == "json":

@@ -24,6 +24,7 @@ from airflow_provider_workspace.version_compat import COMMAND
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.notes.decisions import ReviewRegistry
     from airflow_provider_workspace.notes.grants import Grant
 
 log = logging.getLogger(__name__)
@@ -85,11 +86,17 @@ class GrantsEnded:
 
 
 def end_grants(
-    registry: GrantRegistry, protected: Collection[Any] = (), *, dry_run: bool = False, writer: str = ""
+    registry: GrantRegistry,
+    reviews: ReviewRegistry,
+    protected: Collection[Any] = (),
+    *,
+    dry_run: bool = False,
+    writer: str = "",
 ) -> GrantsEnded:
     """
     End the grants that are over; what goes wrong with one person or organization stops no other.
 
+    :param reviews: what reviews decided: nobody keeps more than that after the end
     :param protected: rows or addresses of people who are never removed or lowered
     :param dry_run: whether to send nothing, and say what would be done
     :param writer: what no other run is known by; by default a new one
@@ -109,7 +116,8 @@ def end_grants(
             client = services.hook_of(grant, otherwise).client
             place = (grant.service, grant.workspace_conn_id, grant.organization_id)
             if place not in organizations:
-                organizations[place] = OrganizationEnds(run, client, grant.organization_id)
+                decisions = reviews.decisions_of(grant.service, grant.organization_id)
+                organizations[place] = OrganizationEnds(run, client, grant.organization_id, decisions)
             return organizations[place]
 
         for person in people:

@@ -60,8 +60,11 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     reason: Arg[str] = arg(kinds.NAME)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.notes import decisions
+        from airflow_provider_workspace.notes.decisions import ReviewRegistry
         from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry, person_of, raise_if_unsupported
         from airflow_provider_workspace.notes.note import utc_now
+        from airflow_provider_workspace.procedures.entitlements import NotedAccess
         from airflow_provider_workspace.procedures.grants import plan_grant
 
         raise_if_unsupported()
@@ -83,13 +86,16 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
         row = {"target_email": draft.user_email, "level": draft.level}
         person = person_of([own or draft])
-        planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms(), person)
+        reviews = ReviewRegistry(decisions.VARIABLES)
+        decided = NotedAccess(decisions=reviews.decisions_of(draft.service, draft.organization_id))
+        planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms(), person, decided)
         if not planned.plan.changes:
             self.log.info("Nothing is to be given: %s has level %s.", draft.user_email, planned.before)
             if own and not self.is_dry_run:
                 own = self._confirm(registry, own, planned.people)
             return {**(own or draft).to_dict(), "granted": own is not None, "before": planned.before}
         self._raise_if_taken_back(own, planned)
+        self._raise_if_decided(planned)
         self.log.info("%s", planned.plan.table())
         place = describe_organization(hook.client.settings, draft.organization_id)
         self.await_approval(f"Give {draft.user_email} access for a while to {place}?", planned.plan)
@@ -145,6 +151,15 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             )
         why = f"{own.user_email} got level {own.level} by this grant, and {now} now"
         raise WorkspaceInputError(f"{cure}: {why}. Somebody took it back")
+
+    def _raise_if_decided(self, planned: GrantPlan) -> None:
+        """Refuse to give more than a review decided, unless a person approves it."""
+        from airflow_provider_workspace.errors import WorkspaceInputError
+
+        if planned.decision is None or self.require_approval:
+            return
+        msg = f"Set require_approval=True, so that a person decides about {self.user_email} again: {planned.decision}"
+        raise WorkspaceInputError(msg, problem="decided-by-review")
 
     def _note(self, hook: WorkspaceHook, registry: GrantRegistry, planned: GrantPlan, own: Grant | None) -> Grant:
         """Note the grant, and the user whom it is for, before anything is sent."""

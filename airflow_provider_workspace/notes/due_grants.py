@@ -34,8 +34,8 @@ class OverdueGrants:
         """End them; a dry run reports what would be left, and that is no error."""
         result = end_grants(self.registry, self.reviews, self.protected, dry_run=dry_run, writer=self.writer)
         verb = "Would end" if dry_run else "Ended"
-        lines = [f"{verb}: {end.user_email}: {end.done}" for end in result.ended]
+        lines = [f"{verb}: {end.line}" for end in result.ended]
         if dry_run:
-            lines += [f"Would not end: {end.user_email}: {end.why}" for end in result.left]
+            lines += [f"Would not end: {end.line}" for end in result.left]
         error = None if dry_run else result.error
         return Ended(self.kind, result.to_dict(), lines, error=error, is_left=bool(result.left))

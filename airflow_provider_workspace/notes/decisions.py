@@ -60,13 +60,10 @@ class DecidedPerson(BaseModel):
 
         :param decision: what was decided: ``keep``, ``remove`` or a level
         """
-        is_invite = row["kind"] == INVITE
-        return cls(
-            email=row["email"] or "",
-            user_uuid=None if is_invite else row["id"],
-            invite_id=row["id"] if is_invite else None,
-            level=decision if isinstance(decision, int) else None,
-        )
+        level = decision if isinstance(decision, int) else None
+        person = cls(email=row["email"] or "", level=level)
+        identity = "invite_id" if row["kind"] == INVITE else "user_uuid"
+        return person.model_copy(update={identity: row["id"]})
 
     @property
     def is_known(self) -> bool:
@@ -135,15 +132,18 @@ def note_of_review(place: Mapping[str, Any], population: Json, decided: Json, co
     """
     decided_at = moment_of_decision(population, decided["decided_at"])
     by = decided["by"] or {}
+    reviewer = by.get("name") or by.get("id") or "somebody"
     people: list[DecidedPerson] = []
     for row in population["people"]:
         decision = decided["decisions"][row["who"]]
+        if decision == KEEP or row["kind"] == COLLABORATOR:
+            continue
         person = DecidedPerson.of(row, decision)
-        if decision != KEEP and row["kind"] != COLLABORATOR and person.is_known:
+        if person.is_known:
             people.append(person)
     return ReviewNote(
         **place,
-        reviewer=str(by.get("name") or by.get("id") or "somebody"),
+        reviewer=str(reviewer),
         since=decided_at,
         until=decided_at + counts_for,
         decided_at=decided_at,

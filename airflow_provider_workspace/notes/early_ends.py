@@ -41,10 +41,14 @@ class EarlyEnd:
     organization_id: str | None = None
     service: str | None = None
 
-    def concerns(self, grant: Grant) -> bool:
+    def is_at(self, grant: Grant) -> bool:
         """Return whether a grant is in the place of this."""
         is_service = self.service in (None, grant.service)
         return is_service and self.organization_id in (None, grant.organization_id)
+
+    def names(self, grant: Grant) -> bool:
+        """Return whether a grant has the address of this."""
+        return address_key(grant.user_email) == address_key(self.user_email)
 
     def grants_of(self, registry: GrantRegistry) -> list[Grant]:
         """
@@ -52,22 +56,19 @@ class EarlyEnd:
 
         :raises WorkspaceInputError: if nobody can tell whose access is to end
         """
-        here = [grant for grant in registry.all() if self.concerns(grant)]
-        key = address_key(self.user_email)
-        named = [grant for grant in here if address_key(grant.user_email) == key]
+        here = [grant for grant in registry.all() if self.is_at(grant)]
+        named = [grant for grant in here if self.names(grant)]
+        places = {(grant.service, grant.organization_id) for grant in named}
+        if len(places) > 1:
+            organizations = ", ".join(sorted(grant.organization_id for grant in named))
+            msg = f"Name the organization: {self.user_email} has temporary access in {len(places)}: {organizations}"
+            raise WorkspaceInputError(msg)
         users = {grant.user_uuid for grant in named if grant.user_uuid}
-        organizations = sorted({grant.organization_id for grant in named})
-        if len(organizations) > 1:
-            raise WorkspaceInputError(
-                f"Name the organization: {self.user_email} has temporary access in {', '.join(organizations)}"
-            )
         if len(users) > 1:
             variables = ", ".join(f"'{grant.key}' (user {grant.user_uuid})" for grant in named)
-            raise WorkspaceInputError(
-                f"Set until of the right Variables to a time that is over: {len(users)} users had the address "
-                f"{self.user_email}: {variables}"
-            )
-        return [grant for grant in here if grant in named or grant.user_uuid in users]
+            cure = "Set until of the right Variables to a time that is over"
+            raise WorkspaceInputError(f"{cure}: {len(users)} users had the address {self.user_email}: {variables}")
+        return [grant for grant in here if self.names(grant) or grant.user_uuid in users]
 
 
 @dataclass(frozen=True)

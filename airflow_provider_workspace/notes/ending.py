@@ -114,7 +114,9 @@ def end_grants(
     registry = GrantRegistry(LockedStore(registry.store))
     grants = registry.all()
     active = [grant for grant in grants if not grant.is_over(now)]
-    over = [grant for grant in grants if grant.is_over(now) and (only is None or grant.key in only)]
+    over = [grant for grant in grants if grant.is_over(now)]
+    if only is not None:
+        over = [grant for grant in over if grant.key in only]
     people = _people_of(over)
     run = SweepRun(registry, guards, now, writer or uuid4().hex, grants)
     with NoteServices() as services:

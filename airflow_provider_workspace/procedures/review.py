@@ -78,24 +78,32 @@ def read_population(
     domains = read_rows(client, ops.domains.ListDomains(organization_id=organization_id))
     verified = sorted({domain_key(domain.domain or "") for domain in domains if domain.is_verified})
     found = _read_access(client, organization_id, dashboards)
-    had = {row["who"]: row for row in previous["people"]} if previous else None
-    shows_logins = any(access.record.last_login for access in found if access.kind == MEMBER)
-    reader = _Reader(guards, now if shows_logins else None, verified, had, noted)
+    had: dict[str, Json] | None = None
+    if previous:
+        had = {row["who"]: row for row in previous["people"]}
+    logins = [access.record.last_login for access in found if access.kind == MEMBER]
+    reader = _Reader(guards, now if any(logins) else None, verified, had, noted)
     people: dict[str, dict[str, Any]] = {}
     for access in found:
         who = access.who
         if who in people:
             who = f"{who} ({access.kind} {len(people)})"
         people[who] = reader.row(who, access)
-    return {
+    first = [row for row in people.values() if row["look"]]
+    others = [row for row in people.values() if not row["look"]]
+    population: dict[str, Any] = {
         "read_at": to_second(now),
         "service": client.settings.base_url,
         "organization_id": organization_id,
         "verified_domains": verified,
-        "previous": previous and {name: previous[name] for name in ("folder", "read_at", "sha256")},
-        "left": None if had is None else sorted(had.keys() - people.keys()),
-        "people": sorted(people.values(), key=lambda row: not row["look"]),
+        "previous": None,
+        "left": None,
+        "people": first + others,
     }
+    if previous and had is not None:
+        population["previous"] = {name: previous[name] for name in ("folder", "read_at", "sha256")}
+        population["left"] = sorted(had.keys() - people.keys())
+    return population
 
 
 @dataclass(frozen=True)

@@ -713,3 +713,21 @@ def test_a_grant_that_a_removal_ended_is_not_given_back(
     assert effects(sandbox)[len(before) :] == ["delete_member"]
     with WorkspaceHook() as hook:
         assert MINA not in [invite.target_email for invite in hook.list_invites()]
+
+
+def test_a_grant_that_goes_on_is_not_lowered_when_another_ends(review: Review, clock: Clock) -> None:
+    give(ADAM, 15, "short", length=600.0)
+    give(ADAM, 15, "long", length=7200.0)
+    later = datetime.now(timezone.utc) + timedelta(minutes=1)
+    finish(review, {**KEPT, ADAM: "lower to member"}, responded_at=later)
+    for seconds, level in ((601, 15), (7200, 1)):
+        clock.advance(seconds)
+        assert len(sweep()["ended"]) == 1
+        assert level_of(ADAM) == level
+
+
+def test_the_plan_of_a_grant_says_what_the_review_leaves_afterwards(review: Review) -> None:
+    finish(review, {**KEPT, ADAM: "lower to member"})
+    set_level(SEED.admin_uuid, 8)
+    (change,) = give(ADAM, 15, dry_run=True, require_approval=True)["changes"]
+    assert (change["before"]["level"], change["after"]["then"]) == (8, 1)

@@ -715,15 +715,18 @@ def test_a_grant_that_a_removal_ended_is_not_given_back(
         assert MINA not in [invite.target_email for invite in hook.list_invites()]
 
 
-def test_a_grant_that_goes_on_is_not_lowered_when_another_ends(review: Review, clock: Clock) -> None:
+def test_a_grant_that_goes_on_is_not_lowered_when_another_ends(
+    sandbox: SandboxServer, review: Review, clock: Clock
+) -> None:
     give(ADAM, 15, "short", length=600.0)
     give(ADAM, 15, "long", length=7200.0)
     later = datetime.now(timezone.utc) + timedelta(minutes=1)
     finish(review, {**KEPT, ADAM: "lower to member"}, responded_at=later)
-    for seconds, level in ((601, 15), (7200, 1)):
+    assert effects(sandbox) == ["update_member"]
+    for seconds, level, sent in ((601, 15, 1), (7200, 1, 2)):
         clock.advance(seconds)
         assert len(sweep()["ended"]) == 1
-        assert level_of(ADAM) == level
+        assert (level_of(ADAM), effects(sandbox)) == (level, ["update_member"] * sent)
 
 
 def test_the_plan_of_a_grant_says_what_the_review_leaves_afterwards(review: Review) -> None:

@@ -53,6 +53,8 @@ PROBLEMS = frozenset(
         "changes-refused",
         "connection-broken",
         "dashboard-interrupted",
+        "decided-by-review",
+        "decisions-unreadable",
         "duplicate-projects",
         "effect-not-shown",
         "evidence-changed",

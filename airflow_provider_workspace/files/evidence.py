@@ -209,7 +209,9 @@ class Evidence:
         outcomes: list[dict[str, Any]] = []
         if decided:
             last_look = self._look_last(look)
-            outcomes = procedures.judge(population, decided["decisions"], last_look, "not done", "gone")
+            decisions = decided["decisions"]
+            at = decided["decided_at"]
+            outcomes = procedures.judge(population, decisions, last_look, "not done", "gone", decided_at=at)
         left = procedures.left_of(outcomes)
         tries = [self.read(name) for name in self.names(TRIES)]
         digests = {name: self.digest(name) for name in self.names() if name != PAGE}

@@ -1,8 +1,9 @@
-"""The operator that gives access for a while."""
+"""The operators that give access for a while, and end it early."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from uuid import uuid4
 from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
 from airflow_provider_workspace.operators.arguments import Arg, arg, fixed
-from airflow_provider_workspace.operators.base import OfOrganization
+from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Key in the task state: the grant was noted, and a retry after its end gives nothing again.
 NOTED = "airflow_provider_workspace_granted"
+# Key in the task state: access was ended early, and a retry may find none.
+ENDED = "airflow_provider_workspace_ended"
 
 
 class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
@@ -63,8 +66,11 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.api.levels import describe_level
+        from airflow_provider_workspace.notes import decisions
+        from airflow_provider_workspace.notes.decisions import ReviewRegistry
         from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry, person_of, raise_if_unsupported
         from airflow_provider_workspace.notes.note import utc_now
+        from airflow_provider_workspace.procedures.entitlements import NotedAccess
         from airflow_provider_workspace.procedures.grants import plan_grant
 
         raise_if_unsupported()
@@ -86,13 +92,16 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
         row = {"target_email": draft.user_email, "level": draft.level}
         person = person_of([own or draft])
-        planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms(), person)
+        reviews = ReviewRegistry(decisions.VARIABLES)
+        decided = NotedAccess(decisions=reviews.decisions_of(draft.service, draft.organization_id))
+        planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms(), person, decided)
         if not planned.plan.changes:
             self.log.info("Nothing is to be given: %s has level %s.", draft.user_email, planned.before)
             if own and not self.is_dry_run:
                 own = self._confirm(registry, own, planned.people)
             return {**(own or draft).to_dict(), "granted": own is not None, "before": planned.before}
         self._raise_if_taken_back(own, planned)
+        self._raise_if_decided(planned)
         self.log.info("%s", planned.plan.table())
         place = describe_organization(hook.client.settings, draft.organization_id)
         subject = f"Give {draft.user_email} temporary access as {describe_level(self.level)} to {place}?"
@@ -167,6 +176,15 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             )
         why = f"{own.user_email} got level {own.level} by this grant, and {now} now"
         raise WorkspaceInputError(f"{cure}: {why}. Somebody took it back")
+
+    def _raise_if_decided(self, planned: GrantPlan) -> None:
+        """Refuse to give more than a review decided, unless a person approves it."""
+        from airflow_provider_workspace.errors import WorkspaceInputError
+
+        if planned.decision is None or self.require_approval:
+            return
+        msg = f"Set require_approval=True, so that a person decides about {self.user_email} again: {planned.decision}"
+        raise WorkspaceInputError(msg, problem="decided-by-review")
 
     def _note(self, hook: WorkspaceHook, registry: GrantRegistry, planned: GrantPlan, own: Grant | None) -> Grant:
         """Note the grant, and the user whom it is for, before anything is sent."""
@@ -287,3 +305,66 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             requested_by=asked.requester,
             writer=str(writer),
         )
+
+
+class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
+    """
+    End the temporary access of a person before its end.
+
+    Scopes ``organization_member:write`` and ``organization_member:read``. All grants of the person in the organization
+    get a new end, which is now, and who ended them; then they are ended as the sweep ends them, over the connections
+    that gave them. What cannot be ended fails the task, stays noted, and is ended by the next sweep. Needs Airflow 3.3.
+
+    A task that finds no grant of the person fails, unless an earlier try has ended it: an address with a typing error
+    ends nothing.
+
+    The result has the grants: ``{"ended": [{"user_email", "level", "done", "ended_by", "requested_by", "approved_by",
+    "reason", ...}], "left": [], "active": number}``.
+
+    :param user_email: address of the person, as ``airflow workspace grants`` shows it
+    :param protected: rows or addresses of members who are never lowered or removed, such as the owner of the
+        connection's API key
+    """
+
+    resource_kind = "members"
+    has_own_dry_run = True
+    user_email: Arg[str] = arg(kinds.NAME)
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.notes import decisions, grants
+        from airflow_provider_workspace.notes.decisions import ReviewRegistry
+        from airflow_provider_workspace.notes.early_ends import EarlyEnd, end_early
+        from airflow_provider_workspace.notes.grants import GrantRegistry, raise_if_unsupported
+        from airflow_provider_workspace.notes.task_state import TaskState
+        from airflow_provider_workspace.procedures.roster import check_address
+
+        raise_if_unsupported()
+        email = check_address("user_email", self.user_email)
+        wish = EarlyEnd(
+            user_email=email,
+            ended_by=self._ended_by,
+            organization_id=hook.organization_or_default(self.organization_id),
+            service=hook.client.settings.base_url,
+        )
+        registry = GrantRegistry(grants.VARIABLES)
+        reviews = ReviewRegistry(decisions.VARIABLES)
+        state = TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=ENDED, clock=time.time)
+        if wish.grants_of(registry):
+            state.begin(ENDED)
+        elif state.has_begun(ENDED):
+            self.log.info("An earlier try has ended the temporary access of %s.", email)
+            return {"ended": [], "left": [], "active": 0}
+        ended = end_early(registry, reviews, wish, self.protected, dry_run=self.is_dry_run)
+        for end in ended.ended:
+            self.log.info("%s", end.line)
+        if ended.error and not self.is_dry_run:
+            raise ended.error
+        return ended.to_dict()
+
+    @property
+    def _ended_by(self) -> str:
+        """Who started the run; the run if nobody did, or it is not known."""
+        user = getattr(self._context.get("dag_run"), "triggering_user_name", None)
+        ti = self._context.get("ti")
+        return str(user or f"run {getattr(ti, 'run_id', '-')} of Dag {getattr(ti, 'dag_id', '-')}")

@@ -29,6 +29,7 @@ class TemporaryAccess:
     :param until: its end, for people
     :param approved_by: who approved it; empty if nobody was asked
     :param key: the key of its Variable
+    :param then: the level after it; ``None`` if the person is removed
     """
 
     person: Person
@@ -37,6 +38,7 @@ class TemporaryAccess:
     until: str
     approved_by: str
     key: str
+    then: int | None = None
 
     def __str__(self) -> str:
         """Return it for people."""

@@ -19,6 +19,7 @@ import pytest
 
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.notes.decisions import ReviewNote
 from airflow_provider_workspace.version_compat import COMMAND
 from tests.audit import effects
 from tests.leases import SWEEP, digest, lease, swept, variable
@@ -392,9 +393,10 @@ def test_grants_lists_access_for_a_while_and_the_sweep_ends_it(
         hook.update_member(user_uuid=sandbox.seed.member_uuid, level=8)
     run = airflow("workspace", "grants")
     since = "level 8 since 2026-01-01T00:00:00Z until"
+    serves = "asked by ruth: audit (access / manual__1 / grant)"
     assert run.stdout.splitlines()[-2:] == [
-        f"OVERDUE  {mina}  {since} 2026-02-01T00:00:00Z, then 1  asked by ruth: audit",
-        f"{noah}  {since} 2999-01-01T00:00:00Z, then 1  asked by ruth: audit",
+        f"OVERDUE  {mina}  {since} 2026-02-01T00:00:00Z, then 1  {serves}",
+        f"{noah}  {since} 2999-01-01T00:00:00Z, then 1  {serves}",
     ]
     assert run.returncode == 2, run.stderr
     run = airflow("workspace", "sweep", "--protected", mina)
@@ -410,11 +412,61 @@ def test_grants_lists_access_for_a_while_and_the_sweep_ends_it(
     assert list(found) == ["grants"]
     assert noah in airflow("workspace", "grants").stdout
     assert effects(sandbox) == ["update_member"] * 2
+    assert "Add --end: --dry-run is for" in airflow("workspace", "grants", "--dry-run").stderr
+    with closing(WorkspaceHook()) as hook:
+        hook.update_member(user_uuid=sandbox.seed.absent_uuid, level=8)
+    run = airflow("workspace", "grants", "--end", noah, "--dry-run")
+    assert (run.returncode, f"Would end: {noah}: member {noah}: level: 8 -> 1" in run.stdout) == (0, True), run.stderr
+    run = airflow("workspace", "grants", "--end", noah, "--organization-id", "another")
+    assert (run.returncode, "no temporary access is noted for noah" in run.stderr) == (1, True)
+    run = airflow("workspace", "grants", "--end", noah, "-o", "json")
+    (ended,) = json.loads(run.stdout[run.stdout.index("{\n") :])["ended"]
+    assert "(airflow workspace grants)" in ended["ended_by"]
+    assert airflow("workspace", "grants").stdout == "Nobody has access for a while.\n"
+    assert effects(sandbox) == ["update_member"] * 4
     assert airflow("variables", "set", key, "{").returncode == 0
     run = airflow("workspace", "grants")
     assert (run.returncode, f"delete it: '{key}', " in run.stdout) == (1, True)
     run = airflow("workspace", "sweep")
     assert (run.returncode, f"delete it: '{key}', " in run.stderr) == (1, True)
+
+
+def test_decisions_lists_what_reviews_decided_and_lifts_it(
+    airflow: Airflow, airflow_cli: AirflowCli, migrated_database: Path, sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    organization_id = sandbox.seed.organization_id
+    fields = {
+        "dag_id": "quarterly",
+        "run_id": "run",
+        "service": sandbox.url,
+        "workspace_conn_id": "workspace_default",
+        "organization_id": organization_id,
+        "since": "2026-10-01T00:00:00Z",
+        "decided_at": "2026-10-01T00:00:00Z",
+        "review": "autumn",
+        "reviewer": "ruth",
+        "people": [{"email": "noah@example.com", "user_uuid": "n"}, {"email": "adam@example.com", "level": 1}],
+    }
+    values = {}
+    for run_id, until in (("run", "2999-01-01T00:00:00Z"), ("old", "2026-10-02T00:00:00Z")):
+        text = json.dumps({**fields, "run_id": run_id, "until": until})
+        values[ReviewNote.model_validate_json(text).key] = text
+    airflow_cli.migrated_home(tmp_path, migrated_database, values)
+    run = airflow("workspace", "decisions")
+    assert run.returncode == 0, run.stderr
+    noah = "noah@example.com  no access until 2999-01-01T00:00:00Z  ruth removed them in access review autumn"
+    adam = "adam@example.com  at most member (1) until"
+    assert noah in run.stdout.splitlines()
+    assert f"EXPIRED  {adam} 2026-10-02T00:00:00Z" in run.stdout
+    run = airflow("workspace", "decisions", "--lift", "noa@example.com")
+    assert (run.returncode, "workspace decisions' shows, not noa@example.com" in run.stderr) == (1, True)
+    run = airflow("workspace", "decisions", "--lift", "Noah@example.com")
+    assert "Lifted: Noah@example.com: ruth removed them in access review autumn" in run.stdout
+    found = json.loads(airflow("workspace", "decisions", "-o", "json").stdout)
+    assert [[person["email"] for person in review["people"]] for review in found["reviews"]] == [
+        ["adam@example.com"]
+    ] * 2
+    assert sorted(review["expired"] for review in found["reviews"]) == [False, True]
 
 
 @pytest.mark.per_airflow

@@ -314,7 +314,7 @@ class _Planner:
         """
         row = self._rows.get(key)
         if self.is_leaving:
-            return Saying(has_access=False, why=LEAVING, leaves=True) if row and _leaves_now(row) else None
+            return Saying(has_access=False, why=LEAVING, leaves=True) if row and row.leaves_now else None
         if row:
             return _saying_of(row, held)
         if self.is_complete:
@@ -428,7 +428,7 @@ class _Planner:
         changes: list[Change | None] = []
         for row in self._rows.values():
             email = row.invite.target_email
-            if _leaves_now(row):
+            if row.leaves_now:
                 if not self._has_access(row.key):
                     changes.append(self._of_absent(row, LEAVING))
             elif row.end.until:
@@ -455,9 +455,7 @@ class _Planner:
         saying = Saying(has_access=False, why=why, leaves=self.is_leaving, ended_at=row.end.moment.timestamp())
         entitled, _ = self._entitlement(saying, self.noted.of_address(row.key, self._homes))
         if entitled.ended:
-            grant = entitled.ended[0]
-            reason = f"{why}, but no list shows what is noted of them ({grant}): delete the Variable '{grant.key}'"
-            return replace(_person("differs", email, reason), should_lose=True)
+            return _person("skip", email, f"is neither a member nor invited; the sweep ends {entitled.ended[0]}")
         return _person("skip", email, "is neither a member nor invited") if self.is_leaving else None
 
     def _of_newcomers(self, staying: Mapping[str, list[Invite]]) -> list[Change | None]:
@@ -500,13 +498,6 @@ class _Planner:
                 why = "protected, but neither a member nor invited: check the address"
                 changes.append(_person("skip", key, why))
         return changes
-
-
-def _leaves_now(row: Row) -> bool:
-    """Return whether the person of a row of leavers leaves now; one without an end keeps whom an earlier one ended."""
-    if row.is_over:
-        return True
-    return row.end.until is None and not row.ended
 
 
 def _saying_of(row: Row, held: int | None) -> Saying:

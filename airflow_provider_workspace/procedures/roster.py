@@ -63,6 +63,13 @@ class Row:
         """Whether its end is over, and the person has no other row that counts."""
         return bool(self.ended) and self.ended[-1].number == self.number
 
+    @property
+    def leaves_now(self) -> bool:
+        """Of a row of leavers, whether its person leaves now: a row without an end keeps whom an earlier one ended."""
+        if self.is_over:
+            return True
+        return self.end.until is None and not self.ended
+
     def had(self, level: int | None) -> bool:
         """Return whether a row of the same person gave a level until an end that is over, and this one does not."""
         if level is None or (not self.is_over and level == self.level):

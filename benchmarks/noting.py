@@ -21,10 +21,12 @@ ROUNDS = 5
 
 
 def user_of(number: int) -> str:
+    """Return the user of a person."""
     return str(uuid5(NAMESPACE_URL, str(number)))
 
 
 def address_of(number: int) -> str:
+    """Return the address of a person."""
     return f"person{number}@example.com"
 
 

@@ -125,9 +125,9 @@ def plan(args: Namespace) -> None:
             except SystemExit as error:  # noqa: PERF203 - the other files are planned
                 errors[file] = str(error)
     errors |= _contradictions(plans)
-    for file, error in errors.items():
+    for file, message in errors.items():
         # The name first: a CI may take a line that begins otherwise for a command.
-        print(*(printable(f"{file}: {line}") for line in error.split("\n")), sep="\n", file=sys.stderr)  # noqa: T201
+        print(*(printable(f"{file}: {line}") for line in message.split("\n")), sep="\n", file=sys.stderr)  # noqa: T201
     _print(*FORMATS[args.output](plans, errors))
     if errors or any(one.plan.differences or one.plan.counts["set"] for one in plans):
         raise SystemExit(1 if errors else 2)

@@ -199,15 +199,18 @@ class NotedAccess:
 
         :param homes: the key of the address of each user who is a member
         """
-        former = [*self._grants.of_former(key, homes), *self._decisions.of_former(key, homes)]
-        users = [record.person.user_uuid for record in former if record.person.user_uuid]
+        people = [grant.person for grant in self._grants.of_former(key, homes)]
+        people += [decision.person for decision in self._decisions.of_former(key, homes)]
+        users = [person.user_uuid for person in people if person.user_uuid]
         return list(dict.fromkeys(users))
 
 
 NOTHING_NOTED = NotedAccess()
 
 
-def _claims(grants: Iterable[TemporaryAccess], decisions: Iterable[ReviewDecision]) -> Claims:
+def _claims(grants: Sequence[TemporaryAccess], decisions: Sequence[ReviewDecision]) -> Claims:
+    if not (grants or decisions):  # as of most people, of whom there may be many
+        return NO_CLAIMS
     return Claims(tuple(grants), max(decisions, key=attrgetter("decided_at"), default=None))
 
 
@@ -289,6 +292,9 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
     :param now: in seconds since 1970
     :param overrules: whether a person approves what rows say in spite of the decision of a review
     """
+    if claims is NO_CLAIMS:
+        is_over = saying.leaves or saying.ended_at is not None
+        return Entitlement(saying.has_access, saying.level, saying.why, saying.is_named, is_over=is_over)
     decision = claims.decision
     expired: ReviewDecision | None = None
     if decision and now > decision.until:

@@ -589,10 +589,12 @@ def send_changes(
         return
     lines = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
     reasons = "; ".join(lines)
-    error = WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {reasons}", refused.values())
+    incomplete = WorkspaceSyncIncompleteError(
+        f"The service refused {len(refused)} changes. {reasons}", refused.values()
+    )
     if _are_all_forbidden(plan, refused):
-        _raise_if_key_owner_lost_access(plan, error)
-    raise error
+        _raise_if_key_owner_lost_access(plan, incomplete)
+    raise incomplete
 
 
 def _are_all_forbidden(plan: Plan, refused: Mapping[Change, errors.WorkspaceError]) -> bool:

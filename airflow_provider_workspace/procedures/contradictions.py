@@ -50,7 +50,8 @@ def describe_contradictions(
     one = _Statements.of(first, file_at, now)
     other = _Statements.of(second, file_at, now)
     differing: list[str] = []
-    for subject in sorted(one.values.keys() | other.values.keys()):
+    subjects = one.values.keys() | other.values.keys()
+    for subject in sorted(subjects):
         value = one.value_of(subject)
         other_value = other.value_of(subject)
         if value is not None and other_value is not None and value != other_value:
@@ -86,8 +87,10 @@ class _Statements:
         for project in wanted.projects:
             values |= _of_project(project)
         for domain in wanted.domains:
+            name = f"domain {domain_key(domain.domain)}"
+            values[name + EXISTS] = "yes"
             fields = domain.model_dump(exclude_unset=True, exclude={"domain"})
-            values |= _of_entry(f"domain {domain_key(domain.domain)}", fields)
+            values |= _of_entry(name, fields)
         for export in wanted.exports:
             values[f"export {export.batch_export_id}, paused"] = str(export.paused).lower()
         if wanted.members:
@@ -109,18 +112,21 @@ class _Statements:
 
 
 # The end of what a file says by naming somebody or something at all.
-EXISTS = ", access"
+EXISTS = ", wanted"
 
 
 def _of_project(project: ProjectEntry) -> dict[str, str]:
     name = f"project {project_key(project.name)}"
-    values = _of_entry(name, project.model_dump(exclude_unset=True, exclude={"name", "dashboards"}))
+    settings = project.model_dump(exclude_unset=True, exclude={"name", "dashboards"})
+    values = _of_entry(name, settings)
     for dashboard in project.dashboards:
         of = f"dashboard {project_key(project.name)} / {project_key(dashboard.name)}"
-        values |= _of_entry(of, dashboard.model_dump(exclude_unset=True, exclude={"name", "collaborators"}))
+        settings = dashboard.model_dump(exclude_unset=True, exclude={"name", "collaborators"})
+        values |= _of_entry(of, settings)
         for person in dashboard.collaborators or ():
             fields = person.model_dump(exclude_unset=True, exclude={"email"})
-            values |= _of_entry(f"collaborator {address_key(person.email)} of {of}", fields)
+            who = address_key(person.email)
+            values |= _of_entry(f"collaborator {who} of {of}", fields)
     return values
 
 
@@ -134,22 +140,19 @@ def _of_members(
     """Return what a file says about people, by their address, and about all of them."""
     settings = members.model_dump(exclude_unset=True, include={"owner_level"})
     values = {} if is_leavers else _of_entry("members", settings)
-    for person in members.protected:
-        values[f"person {address_key(person.email)}, protected"] = "yes"
     if members.roster is None and members.rows is None:
         return values
     defaults = members.defaults.model_dump(exclude_unset=True) if members.defaults else None
     file = file_at(members.roster) if members.roster else None
     rows = read_roster(members.rows, file, defaults, argument="roster", columns=members.columns)
     roster = check_roster(rows, now, only_addresses=is_leavers)
-    for row in (*roster.rows, *roster.ended):
-        values |= _of_leaver(row) if is_leavers else dict(_of_row(row))
+    people = roster.rows + roster.ended
+    for row in people:
+        if not is_leavers:
+            values.update(_of_row(row))
+        elif row.leaves_now:
+            values[f"person {row.key}{EXISTS}"] = "leaves"
     return values
-
-
-def _of_leaver(row: Row) -> dict[str, str]:
-    """Return that somebody leaves; nothing if another row keeps them, or they leave later."""
-    return {f"person {row.key}{EXISTS}": "leaves"} if row.leaves_now else {}
 
 
 def _of_row(row: Row) -> Iterator[tuple[str, str]]:

@@ -116,7 +116,9 @@ class _ByIdentity(Generic[N]):
 
     def of_member(self, key: str, user_uuid: str | None) -> list[N]:
         """Return the records of a user, and those of their address that know no user yet."""
-        found = list(self._by_user.get(user_uuid, ())) if user_uuid is not None else []
+        found: list[N] = []
+        if user_uuid is not None:
+            found += self._by_user.get(user_uuid, ())
         for record in self._by_address.get(key, ()):
             if record.person.user_uuid is None or user_uuid is None:
                 found.append(record)
@@ -174,7 +176,9 @@ class NotedAccess:
         """
         if not (self.grants or self.decisions):
             return NO_CLAIMS
-        return _claims(self._grants.of_member(key, user_uuid), self._decisions.of_member(key, user_uuid))
+        grants = self._grants.of_member(key, user_uuid)
+        decisions = self._decisions.of_member(key, user_uuid)
+        return _claims(grants, decisions)
 
     def of_invite(self, key: str, invite_id: str | None, homes: Mapping[str, str]) -> Claims:
         """
@@ -183,7 +187,8 @@ class NotedAccess:
         :param homes: the key of the address of each user who is a member
         """
         grants = self._grants.of_invite(key, invite_id, homes)
-        return _claims(grants, self._decisions.of_invite(key, invite_id, homes))
+        decisions = self._decisions.of_invite(key, invite_id, homes)
+        return _claims(grants, decisions)
 
     def of_address(self, key: str, homes: Mapping[str, str]) -> Claims:
         """
@@ -191,7 +196,9 @@ class NotedAccess:
 
         :param homes: the key of the address of each user who is a member
         """
-        return _claims(self._grants.of_address(key, homes), self._decisions.of_address(key, homes))
+        grants = self._grants.of_address(key, homes)
+        decisions = self._decisions.of_address(key, homes)
+        return _claims(grants, decisions)
 
     def users_of_former(self, key: str, homes: Mapping[str, str]) -> list[str]:
         """
@@ -211,7 +218,8 @@ NOTHING_NOTED = NotedAccess()
 def _claims(grants: Sequence[TemporaryAccess], decisions: Sequence[ReviewDecision]) -> Claims:
     if not (grants or decisions):  # as of most people, of whom there may be many
         return NO_CLAIMS
-    return Claims(tuple(grants), max(decisions, key=attrgetter("decided_at"), default=None))
+    last = max(decisions, key=attrgetter("decided_at"), default=None)
+    return Claims(tuple(grants), last)
 
 
 @dataclass(frozen=True, slots=True)

@@ -577,8 +577,9 @@ def _hold(email: str, why: str, hold: str, before: int | None, after: int | None
 
     :param after: the level that they should have; ``None`` if they should be removed
     """
-    is_lower = before is not None and after is not None and after < before
-    takes = after is None or is_lower
+    takes = after is None
+    if before is not None and after is not None:
+        takes = after < before
     may_take = takes or before is None
     is_hidden = hold.startswith(HIDDEN)
     action: Action = "differs"
@@ -596,9 +597,11 @@ def _hold(email: str, why: str, hold: str, before: int | None, after: int | None
 def _unchanged(case: _Case) -> Change | None:
     """Say what else there is to say about somebody whose level stays; ``None`` if there is nothing."""
     row = case.row
+    decision = case.entitled.decision
     gives = case.saying.level
-    if row and case.entitled.decision and gives is not None and (case.held is None or case.held < gives):
-        return _refused_by_review(row, case.entitled.decision, case.email, case.held)
+    has_less = gives is not None and (case.held is None or case.held < gives)
+    if row and decision and has_less:
+        return _refused_by_review(row, decision, case.email, case.held)
     if case.entitled.temporary:
         return _person("wait", case.email, case.entitled.why, case.held)
     return _later(row) if row else None

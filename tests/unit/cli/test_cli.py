@@ -227,14 +227,16 @@ OTHER_FILES: list[tuple[str, str, list[str]]] = [
     ("other.yaml", NORTH.replace("level: member", "level: admin"),
      ["person mina.member@example.com, level: member (1) in north.yaml, admin (8) in other.yaml"]),
     ("other.yaml", "members: {people: [noah.newton@example.com]}",
-     ["person noah.newton@example.com, access: access ended 2020-12-31 (UTC) in north.yaml, yes in other.yaml"]),
+     ["person noah.newton@example.com, wanted: access ended 2020-12-31 (UTC) in north.yaml, yes in other.yaml"]),
     ("other.yaml", "members: {people: [olive.owner@example.com]}\ncomplete: [members]\nmax_removals: null",
-     ["person mina.member@example.com, access: yes in north.yaml, not on the complete list in other.yaml"]),
+     ["person mina.member@example.com, wanted: yes in north.yaml, not on the complete list in other.yaml"]),
     ("other.yaml", NORTH.replace("Rome", "Oslo").replace("paused: true", "paused: false"),
      ["export 0190c0de-0000-4000-8000-0000000000e1, paused: true in north.yaml, false in other.yaml",
       "project Northwind, timezone: 'Europe/Rome' in north.yaml, 'Europe/Oslo' in other.yaml"]),
     ("other.yaml", NORTH.replace("verified: false", "verified: true"),
      ["domain north.example.com, verified: False in north.yaml, True in other.yaml"]),
+    ("other.yaml", "domains: [{domain: south.example.com}]\ncomplete: [domains]",
+     ["domain north.example.com, wanted: yes in north.yaml, not on the complete list in other.yaml"]),
     ("other.csv", "email,level\nmina.member@example.com,8\n",
      ["person mina.member@example.com, level: member (1) in north.yaml, admin (8) in other.csv"]),
     ("north.yaml", NORTH, []),
@@ -295,7 +297,7 @@ def test_one_file_is_planned_once_and_may_not_contradict_itself(
     Path("mina.csv").write_text("email\nmina.member@example.com\n")
     Path("one.yaml").write_text(person.format(1))
     assert plan("one.yaml", "mina.csv", "--leavers") == 1
-    assert "mina.member@example.com, access: yes in one.yaml, leaves in mina.csv" in capfd.readouterr().err
+    assert "mina.member@example.com, wanted: yes in one.yaml, leaves in mina.csv" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("files")

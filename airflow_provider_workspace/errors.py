@@ -43,6 +43,7 @@ PROBLEM_AT = ""
 # The sections of the page of errors. Other texts in brackets, such as the name of a dashboard, are never taken for one.
 PROBLEMS = frozenset(
     [
+        "access-left",
         "access-not-ended",
         "access-not-proven",
         "another-dashboard",
@@ -62,11 +63,13 @@ PROBLEMS = frozenset(
         "file-exists",
         "file-forbidden",
         "file-missing",
+        "files-contradict",
         "grant-changed",
         "grant-unreadable",
         "invites-incomplete",
         "joined-meanwhile",
         "key-kind-refused",
+        "key-owner-removed",
         "lease-unreadable",
         "level-too-low",
         "list-too-short",

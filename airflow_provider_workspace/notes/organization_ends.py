@@ -396,7 +396,8 @@ class OrganizationEnds:
         key = address_key(person.email)
         if person.user_uuid is not None:
             return self._decided.of_member(key, person.user_uuid).decision
-        return self._decided.of_invite(key, min(person.invite_ids, default=None)).decision
+        homes = self.people_now.homes if self.people_now else {}
+        return self._decided.of_invite(key, min(person.invite_ids, default=None), homes).decision
 
     def _is_ended_by_review(self, grant: Grant, person: PersonEnd) -> bool:
         """Return whether a review removed a person after a grant was noted."""

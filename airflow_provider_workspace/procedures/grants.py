@@ -14,6 +14,7 @@ from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.procedures.ends import REMOVED
 from airflow_provider_workspace.procedures.entitlements import NOTHING_NOTED, NotedAccess
+from airflow_provider_workspace.procedures.holders import homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.members import Guards, plan_members
 from airflow_provider_workspace.procedures.people import People, Person, read_people
@@ -209,11 +210,16 @@ class OrganizationPeople:
             )
         return changes
 
+    @property
+    def homes(self) -> dict[str, str]:
+        """The key of the address of each user who is a member and shows it."""
+        return homes_of(users_by_address(self.members))
+
     def decision_about(self, email: str, noted: NotedAccess, now: datetime) -> ReviewDecision | None:
         """Return what a review decided about whoever has an address; ``None`` if nothing counts now."""
         key = address_key(email)
         user_uuid = self.user_uuid_at(email)
-        claims = noted.of_invite(key, self.invite_id_at(email))
+        claims = noted.of_invite(key, self.invite_id_at(email), self.homes)
         if user_uuid is not None:
             claims = noted.of_member(key, user_uuid)
         decision = claims.decision

@@ -27,7 +27,7 @@ from airflow_provider_workspace.procedures.entitlements import (
     TemporaryAccess,
     entitlement_of,
 )
-from airflow_provider_workspace.procedures.holders import Holder, Holders, users_by_address
+from airflow_provider_workspace.procedures.holders import Holder, Holders, homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
 from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change, Mark, Plan
@@ -276,11 +276,7 @@ class _Planner:
     @cached_property
     def _homes(self) -> dict[str, str]:
         """The key of the address of each user who is a member and shows it."""
-        homes: dict[str, str] = {}
-        for key, users in self._users.items():
-            for user_uuid in filter(None, users):
-                homes[user_uuid] = key
-        return homes
+        return homes_of(self._users)
 
     def _has_access(self, key: str) -> bool:
         """Return whether somebody is a member or invited."""

@@ -82,7 +82,7 @@ def read_population(
     if previous:
         had = {row["who"]: row for row in previous["people"]}
     logins = [access.record.last_login for access in found if access.kind == MEMBER]
-    reader = _Reader(guards, now if any(logins) else None, verified, had, noted)
+    reader = _Reader(guards, now if any(logins) else None, verified, had, noted, _homes(found))
     people: dict[str, dict[str, Any]] = {}
     for access in found:
         who = access.who
@@ -156,6 +156,7 @@ class _Reader:
     :param verified: the verified domains
     :param had: the rows of the last review, by their names; ``None`` if there was none
     :param noted: temporary access
+    :param homes: the key of the address of each user who is a member
     """
 
     guards: Guards
@@ -163,6 +164,7 @@ class _Reader:
     verified: list[str]
     had: Mapping[str, Json] | None
     noted: NotedAccess
+    homes: Mapping[str, str]
 
     def row(self, who: str, access: _Access) -> dict[str, Any]:
         """Return the row of somebody."""
@@ -192,7 +194,7 @@ class _Reader:
         """Return what a reviewer must know of the grants that gave somebody their level; ``None`` if none did."""
         if access.kind == COLLABORATOR:
             return None
-        grants = _grants_of(self.noted, access.kind, access.user.email, access.user.uuid)
+        grants = _grants_of(self.noted, access.kind, access.user.email, access.user.uuid, self.homes)
         giving = [grant for grant in grants if grant.level == level]
         if not giving:
             return None
@@ -209,11 +211,24 @@ class _Reader:
         return "raised" if _is_raised(before, row) else ""
 
 
-def _grants_of(noted: NotedAccess, kind: str, email: str | None, identity: str | None) -> tuple[TemporaryAccess, ...]:
-    """Return the grants of a member or of an invite."""
+def _grants_of(
+    noted: NotedAccess, kind: str, email: str | None, identity: str | None, homes: Mapping[str, str]
+) -> tuple[TemporaryAccess, ...]:
+    """
+    Return the grants of a member or of an invite.
+
+    :param homes: the key of the address of each user who is a member
+    """
     key = address_key(email or "")
-    claims = noted.of_member(key, identity) if kind == MEMBER else noted.of_invite(key, identity)
-    return claims.grants
+    if kind == MEMBER:
+        return noted.of_member(key, identity).grants
+    return noted.of_invite(key, identity, homes).grants
+
+
+def _homes(access: Iterable[_Access]) -> dict[str, str]:
+    """Return the key of the address of each user who is a member."""
+    users = [one.user for one in access if one.kind == MEMBER]
+    return {user.uuid: address_key(user.email) for user in users if user.uuid and user.email}
 
 
 def level_under(row: Json) -> int | None:
@@ -503,6 +518,8 @@ def plan_decisions(
     organization_id = population["organization_id"]
     rows = judge(population, decisions, present, NOT_SENT, "gone already", decided_at=decided_at)
     due = {row["who"] for row in rows if row["outcome"] == NOT_SENT}
+    members = [row for row in present["people"] if row["kind"] == MEMBER]
+    homes = {row["id"]: address_key(row["email"]) for row in members if row["id"] and row["email"]}
     changes: list[Change] = []
     for row, now in _pairs(population, present):
         if row["who"] not in due:
@@ -510,11 +527,10 @@ def plan_decisions(
         level = (now or row)["level"]
         change = _change(organization_id, {**row, "level": level}, decisions[row["who"]], f"decided {decided_at}")
         if isinstance(change.operation, ops.members.DeleteMember | ops.invites.DeleteInvite):
-            change = replace(change, ends=_grants_of(noted, row["kind"], row["email"], row["id"]))
+            change = replace(change, ends=_grants_of(noted, row["kind"], row["email"], row["id"], homes))
         changes.append(change)
     changes.sort(key=lambda change: ORDER.index(change.action))
-    members = [_member(row) for row in present["people"] if row["kind"] == MEMBER]
-    check_owner_stays(members, changes)
+    check_owner_stays([_member(row) for row in members], changes)
     return Plan(client.settings.organization_at_service(organization_id), changes, members=len(members)), rows
 
 

@@ -538,11 +538,11 @@ def test_a_sync_after_a_review_gives_nothing_back_until_a_person_approves_it(
         assert set(told) == {f"person {who}" for who in (ADAM, NOAH, LIV)}
         for number, who, decided in ((1, ADAM, "lowered them to member (1)"), (3, NOAH, "removed them")):
             row = told[f"person {who}"]
-            assert f"ruth {decided} in access review {review.folder.name}, and row {number} gives more" in row
+            assert f"Ruth R. {decided} in access review {review.folder.name}, and row {number} gives more" in row
     assert effects(sandbox) == before
     task = Task(question)
     approve = task.ask(sync(require_approval=True))
-    assert "ruth removed them in access review" in question.now.body
+    assert "Ruth R. removed them in access review" in question.now.body
     task.answer(sync(require_approval=True), approve)
     assert effects(sandbox)[len(before) :] == ["update_member", "create_invite", "create_invite"]
     assert (level_of(ADAM), noted_people(notes)) == (8, [])
@@ -667,7 +667,9 @@ def test_a_lower_level_caps_what_lies_under_a_grant(review: Review, notes: Varia
     assert (level_of(ADAM), noted_people(notes)) == (15, [ADAM])
     clock.advance(3601)
     (ended,) = sweep()["ended"]
-    assert ended["done"].startswith(f"member {ADAM}: level: 15 -> 1, ruth lowered them to member (1) in access review")
+    assert ended["done"].startswith(
+        f"member {ADAM}: level: 15 -> 1, Ruth R. lowered them to member (1) in access review"
+    )
     assert level_of(ADAM) == 1
 
 
@@ -689,16 +691,18 @@ def test_a_grant_of_more_than_a_review_decided_needs_an_approval(
     finish(review, {**KEPT, who: decision})
     before = effects(sandbox)
     for dry_run in (True, False):
-        expected = rf"\[decided-by-review\] .*require_approval=True, .*{who} again: ruth {re.escape(decided)} in access"
+        expected = (
+            rf"\[decided-by-review\] .*require_approval=True, .*{who} again: Ruth R. {re.escape(decided)} in access"
+        )
         with pytest.raises(AirflowFailException, match=expected):
             give(who, level, dry_run=dry_run)
     assert effects(sandbox) == before
-    task = Task(question)
+    task = Task(question, started_by="sam")
     grant = WorkspaceGrantAccessOperator(
         task_id="grant", user_email=who, level=level, length=3600.0, reason="audit", require_approval=True
     )
     approve = task.ask(grant)
-    assert f"overrules: ruth {decided} in access review" in question.now.body
+    assert f"overrules: Ruth R. {decided} in access review" in question.now.body
     assert task.answer(grant, approve).get("then") == (1 if who == ADAM else None)
     assert noted_people(notes) == [who], "the decision still counts after the end"
     told = [row for row in sync().execute({})["changes"] if row["name"] == f"person {who}"]

@@ -37,6 +37,14 @@ def parse_level(value: Any) -> int:
         ) from None
 
 
+def describe_level(level: int) -> str:
+    """Return a level for people: its name, if it has one, and its number."""
+    for name, number in LEVELS.items():
+        if number == level:
+            return f"{name} ({level})"
+    return f"level {level}"
+
+
 def parse_number(value: Any) -> int:
     """
     Parse an integer or its text, such as a level without names; databases return it as a decimal number.

@@ -82,6 +82,7 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
         from airflow_provider_workspace.procedures.find import check_user_id, read_rows
         from airflow_provider_workspace.procedures.members import Guards, plan_removal
         from airflow_provider_workspace.procedures.people import check_not_empty
+        from airflow_provider_workspace.procedures.plan import KEY_REFUSED, key_owner_removed
 
         guards = Guards.read(self.protected, self.owner_level)
         members = self.operation_from_arguments(hook, "members.ListMembers")
@@ -98,7 +99,10 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
         self.task_state.begin(what)
 
         def find() -> bool:
-            rows = read_rows(hook.client, members)
+            try:
+                rows = read_rows(hook.client, members)
+            except KEY_REFUSED as error:
+                raise key_owner_removed(f"{what} was removed", error) from None
             check_not_empty(rows)
             return any(row.user is not None and row.user.uuid == user_uuid for row in rows)
 
@@ -175,19 +179,22 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.files.reports import open_report
+        from airflow_provider_workspace.notes.noted_access import AccessNotes
         from airflow_provider_workspace.procedures.invites import WITHDRAWING, wait_for_consistency
         from airflow_provider_workspace.procedures.plan import (
             NEEDS_ATTENTION,
             REPORT_FIELDS,
             ApprovedPlan,
             apply,
+            raise_if_left,
             raise_if_unproven,
         )
 
         organization_id = hook.organization_or_default(self.organization_id)
         approved = ApprovedPlan.read(self.approved, "the task with dry_run=True")
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION, self._context.get("ti"))
-        plan_again = self.planner(hook, organization_id)
+        overrules = bool(self.require_approval) or (approved is not None and approved.overrules)
+        plan_again = self.planner(hook, organization_id, overrules=overrules)
         wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
         plan = plan_again()
         self.log.info("%s", plan.table())
@@ -207,18 +214,21 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
             apply(hook.client, plan, invite, plan_again)
+            AccessNotes.of_tasks(hook.client.settings, organization_id).settle(plan)
             raise_if_unproven(plan.unproven)
+            raise_if_left(plan.left_by_hand)
         except WorkspaceError:
             if file:
                 self.push_report(file, plan.to_dict(applied=True))
             raise
         return self.reported(file, plan.to_dict(applied=True))
 
-    def planner(self, hook: WorkspaceHook, organization_id: str) -> Callable[[], Plan]:
-        """Read the roster; return what reads the lists and plans."""
+    def planner(self, hook: WorkspaceHook, organization_id: str, *, overrules: bool) -> Callable[[], Plan]:
+        """Read the roster; return what reads the notes and the lists, and plans."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.files.storage import file_at
         from airflow_provider_workspace.notes.note import utc_now
+        from airflow_provider_workspace.notes.noted_access import AccessNotes
         from airflow_provider_workspace.procedures.members import Guards, plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
@@ -231,4 +241,20 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         rows = self.leavers if leaving else self.roster
         roster = read_roster(rows, file_at(self.path), self.defaults, argument=name, columns=self.columns)
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
-        return partial(plan_members, hook.client, organization_id, roster, guards, now=utc_now(), leaving=leaving)
+        access = AccessNotes.of_tasks(hook.client.settings, organization_id)
+        now = utc_now()
+
+        def plan_now() -> Plan:
+            # The notes are read before the lists: who ends a grant changes the person first, and then the note.
+            return plan_members(
+                hook.client,
+                organization_id,
+                roster,
+                guards,
+                now=now,
+                leaving=leaving,
+                noted=access.read(),
+                overrules=overrules,
+            )
+
+        return plan_now

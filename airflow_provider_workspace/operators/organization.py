@@ -56,16 +56,20 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
     render_file: bool | None = fixed(kinds.FLAG, default=None)
 
-    def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> PlannedOrganization:
+    def plan(
+        self, hook: WorkspaceHook, parts: Collection[str] | None = None, *, overrules: bool = False
+    ) -> PlannedOrganization:
         """
         Read the file, plan, and log the plan.
 
         :param parts: which parts; ``None`` for all
+        :param overrules: whether somebody approves it, and may overrule the decisions of reviews
         :raises WorkspaceInputError: if the file is invalid, or the plan removes too many
         """
         from airflow_provider_workspace.files.storage import file_at
         from airflow_provider_workspace.links import url_for
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
+        from airflow_provider_workspace.notes.noted_access import AccessNotes
         from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
         from airflow_provider_workspace.procedures.organization import PARTS, PlannedOrganization, plan_organization
         from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
@@ -75,10 +79,12 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         wanted = choose_organization(organizations, self.organization, self.file_name)
         organization_id = hook.organization_or_default(wanted.organization_id)
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
-        reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables(), self.try_identity())
+        access = AccessNotes.of_tasks(hook.client.settings, organization_id)
+        owner = self.try_identity()
+        reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables(), access, owner)
         if "members" in parts:
             wanted = wanted.with_rows(self.roster, self.columns)
-        plan = plan_organization(wanted, reader, parts)
+        plan = plan_organization(wanted, reader, parts, overrules=overrules)
         self.log.info("Organization %s: %s", organization_id, plan.table())
         plan.check_losses(wanted.max_removals)
         return PlannedOrganization(organization_id, wanted, plan)
@@ -171,7 +177,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
         file = open_report(self.report_path, "changes", REPORT_FIELDS, (), self._context.get("ti"))
-        planned = self.plan(hook)
+        planned = self.plan(hook, overrules=bool(self.require_approval))
         plan = planned.plan
         result = plan.to_dict()
         self.reported(file, result)
@@ -230,7 +236,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         from airflow_provider_workspace.errors import WorkspaceInputError, with_problem
         from airflow_provider_workspace.procedures.invites import WITHDRAWING, wait_for_consistency
         from airflow_provider_workspace.procedures.organization import PARTS
-        from airflow_provider_workspace.procedures.plan import ApprovedPlan, raise_if_unproven
+        from airflow_provider_workspace.procedures.plan import ApprovedPlan, raise_if_left, raise_if_unproven
 
         parts = PARTS if self.part is None else (choice(*PARTS).read("part", self.part),)
         approved = ApprovedPlan.read(self.approved, "WorkspacePlanOrganizationOperator")
@@ -240,9 +246,11 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         if self.is_dry_run:
             return planned.plan.to_dict()
         unproven: list[str] = self._carried.setdefault("unproven", [])
+        left: list[str] = self._carried.setdefault("left", [])
         if self.part is not None:
             result = self.apply(hook, self.part, planned)
             raise_if_unproven(planned.plan.unproven)
+            raise_if_left(planned.plan.left_by_hand)
             return result
         results: dict[str, Any] = self._carried.setdefault("parts", {})
         try:
@@ -250,25 +258,29 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                 planned = self.approved_plan(hook, (part,), approved)
                 results[part] = self.apply(hook, part, planned)
                 unproven += planned.plan.unproven
+                left += planned.plan.left_by_hand
         except WorkspaceInputError as error:  # it says that nothing was sent, which is true of this part alone
             failed = PARTS[len(results)]
             before = ", ".join(results) or "nothing"
             msg = f"Not applied: {failed}. Applied before it: {before}. {error.why}"
             raise AirflowFailException(with_problem(msg)) from None
         raise_if_unproven(unproven)
+        raise_if_left(left)
         return results
 
     def approved_plan(
         self, hook: WorkspaceHook, parts: Collection[str], approved: ApprovedPlan | None
     ) -> PlannedOrganization:
         """Plan, and refuse changes that were not approved."""
-        planned = self.plan(hook, parts)
+        overrules = approved is not None and approved.overrules
+        planned = self.plan(hook, parts, overrules=overrules)
         planned.plan.check_approved_plan(approved)
         return planned
 
     def apply(self, hook: WorkspaceHook, part: str, planned: PlannedOrganization) -> dict[str, Any]:
         """Send the changes of a part, and return the applied plan."""
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
+        from airflow_provider_workspace.notes.noted_access import AccessNotes
         from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
         from airflow_provider_workspace.procedures.invites import WITHDRAWING
         from airflow_provider_workspace.procedures.organization import plan_organization
@@ -276,14 +288,16 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
         plan = planned.plan
         organization_id = planned.organization_id
+        access = AccessNotes.of_tasks(hook.client.settings, organization_id)
+        overrules = any(change.overrules for change in plan.changes)
         verifications = [change for change in plan.changes if "is_verified" in change.after and change.operation]
         self.wait_for_verification(hook.client, verifications)
         for change in verifications:
             plan.outcomes[change] = ChangeResult("done")
 
         def plan_again() -> Plan:
-            reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables())
-            return plan_organization(planned.wanted, reader, (part,))
+            reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables(), access)
+            return plan_organization(planned.wanted, reader, (part,), overrules=overrules)
 
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id)
@@ -291,6 +305,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         if plan.withdraws_invites:
             self.task_state.begin(WITHDRAWING)
         apply(hook.client, plan, invite, plan_again, self.memory_of)
+        access.settle(plan)
         if part == "domains" and "ti" in self._context:
             unverified = self.unverified(hook, planned.wanted, organization_id)
             self._context["ti"].xcom_push(key="unverified", value=unverified)

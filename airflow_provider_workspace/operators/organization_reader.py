@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.notes.dashboards import DashboardRegistry
     from airflow_provider_workspace.notes.leases import LeaseStore
+    from airflow_provider_workspace.notes.noted_access import AccessNotes
     from airflow_provider_workspace.notes.task_state import TaskState
+    from airflow_provider_workspace.procedures.entitlements import NotedAccess
     from airflow_provider_workspace.procedures.organization_file import DashboardEntry
 
 log = logging.getLogger(__name__)
@@ -22,12 +24,18 @@ class AirflowOrganizationReader:
     The :class:`~airflow_provider_workspace.procedures.organization.OrganizationReader` of tasks and commands.
 
     :param store: the store of Variables; ``None`` where none can be read
+    :param access: the notes about its people; ``None`` where none can be read
     :param owner: the task and the number of its try
     :ivar now: when it is; a command may set it
     """
 
     def __init__(
-        self, client: WorkspaceClient, organization_id: str, store: LeaseStore | None, owner: tuple[str, int] = ("", 1)
+        self,
+        client: WorkspaceClient,
+        organization_id: str,
+        store: LeaseStore | None,
+        access: AccessNotes | None,
+        owner: tuple[str, int] = ("", 1),
     ) -> None:
         from airflow_provider_workspace.notes.note import utc_now
 
@@ -36,8 +44,15 @@ class AirflowOrganizationReader:
         self.organization_id = organization_id
         self.knows_dashboards = store is not None
         self._store = store
+        self._access = access
         self._owner = owner
         self._lists: dict[Any, Any] = {}
+
+    @property
+    def noted(self) -> NotedAccess:
+        from airflow_provider_workspace.procedures.entitlements import NotedAccess
+
+        return self._access.read() if self._access else NotedAccess(are_known=False)
 
     @property
     def projects(self) -> list[ProjectItem]:

@@ -7,25 +7,36 @@ Everybody on the roster must be a member with its level, or have an open invite;
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.holders import Holder, Holders, users_by_address
+from airflow_provider_workspace.procedures.entitlements import (
+    NOTHING_NOTED,
+    Claims,
+    Entitlement,
+    NotedAccess,
+    ReviewDecision,
+    Saying,
+    TemporaryAccess,
+    entitlement_of,
+)
+from airflow_provider_workspace.procedures.holders import Holder, Holders, homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
-from airflow_provider_workspace.procedures.plan import Action, Change, Mark, Plan
+from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change, Mark, Plan
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
 from airflow_provider_workspace.procedures.roster_files import addresses_of
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
-    from airflow_provider_workspace.procedures.ends import End
     from airflow_provider_workspace.procedures.holders import Identity
 
 # In the order in which they are applied: removals first, because a plan may limit the number of members.
@@ -34,6 +45,9 @@ ORDER = ("remove", "change", "create")
 PROTECTED = "protected"
 HIDDEN, ADDRESS = "the service does not show ", "their address"
 LEAVING, NOT_ON_ROSTER = "is leaving", "not on the roster"
+OTHER_LEVEL = "another level on the roster"
+# What begins a plan that could not read notes.
+NOT_KNOWN = "Temporary access and decisions of reviews are not known here."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +100,8 @@ def plan_members(
     complete: bool = True,
     read_members: Callable[[], list[Member]] | None = None,
     people: People | None = None,
+    noted: NotedAccess = NOTHING_NOTED,
+    overrules: bool = False,
 ) -> Plan:
     """
     Compare a roster with an organization, or plan the removal of its people and of their open invites.
@@ -96,93 +112,428 @@ def plan_members(
     :param complete: whether people who are not on the roster are removed
     :param read_members: returns the members
     :param people: who is there, if somebody has read it
+    :param noted: temporary access and decisions of reviews, which have a say too
+    :param overrules: whether somebody approves the plan, and may overrule the decisions of reviews
     :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
     :raises WorkspaceError: if the list of members is empty
     """
     roster = _check_rows(rows, guards.on_invalid, "leavers" if leaving else "the roster", now)
-    named = {row.key: row for row in (*roster.rows, *roster.ended)}
-    wanted = {} if leaving else named
-    later = {row.key: row for row in roster.rows if leaving and row.end.until}
     if people is None:
         people = read_people(client, organization_id, read_members)
         check_not_empty(people.members)
-    why = LEAVING if leaving else NOT_ON_ROSTER
-
-    def goes(key: str, invite: Invite | None = None) -> bool:
-        if leaving:
-            return key in named and key not in later
-        row = named.get(key)
-        return complete if row is None else row.is_over or (invite is not None and row.had(invite.level))
-
-    invited: dict[str, list[Invite]] = {}
-    for invite in people.invites:
-        invited.setdefault(address_key(invite.target_email or ""), []).append(invite)
-    users = users_by_address(people.members)
-    holders = Holders(invited=frozenset(invited))
-    changes: list[Change | None] = []
-    for key, of_person in invited.items():
-        going = [invite for invite in of_person if goes(key, invite)]
-        changes += [_plan_invite(organization_id, invite, guards, wanted.get(key), why) for invite in going]
-    joined: set[str] = set()
-    for member in people.members:
-        if _identity(member) in holders.shown:  # a list that changes may show a user twice
-            continue
-        key = _key(member)
-        joined.add(key)
-        row = wanted.get(key)
-        is_judged = row is not None or goes(key)
-        holders.add(_identity(member), _holder(member, is_judged=is_judged))
-        if is_judged:
-            changes.append(_plan_member(organization_id, member, row, guards, why, users.get(key, [])))
-    new = [row for row in roster.rows if row.key not in joined and row.key not in later]
-    ended = [row for row in roster.ended if row.key not in joined]
-    hidden = _count_hidden(people)
-    changes += [_later(row, "leaves later: ") for row in later.values()]
-    if leaving:
-        changes += [_absent(row, LEAVING, hidden) for row in [*new, *ended] if row.key not in invited]
-    else:
-        if hidden:
-            changes += [_absent(row, row.ended[-1].end.over, hidden) for row in ended if row.key not in invited]
-        for row in new:
-            staying = [invite for invite in invited.get(row.key, []) if not goes(row.key, invite)]
-            changes.append(_plan_row(organization_id, row, staying, guards.owner_level))
-    changes += _left_out(roster)
-    planned = [change for change in changes if change is not None]
-    planned.sort(key=lambda change: ORDER.index(change.action) if change.sends else len(ORDER))
-    check_owner_stays(people.members, planned)
+    planner = _Planner(
+        organization_id=organization_id,
+        guards=guards,
+        roster=roster,
+        people=people,
+        noted=noted,
+        now=now,
+        is_leaving=leaving,
+        is_complete=complete,
+        overrules=overrules,
+    )
+    changes = planner.changes()
+    changes.sort(key=_order)
+    check_owner_stays(people.members, changes)
     where = client.settings.organization_at_service(organization_id)
-    return Plan(where, planned, members=len(people.members), holders=holders)
+    remark = "" if noted.are_known else NOT_KNOWN
+    return Plan(where, changes, members=len(people.members), remark=remark, holders=planner.holders)
 
 
-def _left_out(roster: Roster) -> list[Change]:
-    """Return the rows that say what another one says, and the invalid ones."""
-    changes = [
-        _person("skip", entry.email, f"row {entry.row}: {entry.reason}", mark="duplicate")
-        for entry in roster.duplicates
-    ]
-    for entry in roster.invalid:
-        name = f"row {entry.row} {entry.email}".rstrip()
-        changes.append(Change("differs", "members", name, why=f"left out: {entry.reason}"))
-    return changes
+def _order(change: Change) -> tuple[int, int]:
+    """
+    Return where a change is sent: removals first, because a plan may limit the number of members.
+
+    Administrators lose access after the other changes: one of them may own the API key, which then stops working.
+    """
+    if not change.sends:
+        return len(ORDER), 0
+    level: int = change.before.get("level") or 0
+    is_member = isinstance(change.operation, DeleteMember | UpdateMember)
+    if is_member and change.takes_from_person and level >= LEVELS["admin"]:
+        return ORDER.index("change"), level
+    return ORDER.index(change.action), 0
 
 
-def _key(member: Member) -> str:
-    """Return the key of the address of a member; empty if it is not shown."""
-    email = member.user.email if member.user else None
-    return address_key(email or "")
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """
+    A member, and what is said about them.
+
+    :param key: of their address
+    :param row: their row; ``None`` if there is none
+    :param overruled: the decision of a review that the plan overrules; ``None`` if there is none
+    """
+
+    member: Member
+    key: str
+    row: Row | None
+    saying: Saying
+    entitled: Entitlement
+    overruled: ReviewDecision | None
+
+    @property
+    def email(self) -> str:
+        """Their address; empty if it is not shown."""
+        return _email_of(self.member)
+
+    @property
+    def user_uuid(self) -> str | None:
+        """Their user; ``None`` if it is not shown."""
+        return self.member.user.uuid if self.member.user else None
+
+    @property
+    def held(self) -> int | None:
+        """Their level; ``None`` if it is not shown."""
+        return self.member.level
+
+    @property
+    def differs(self) -> bool:
+        """Whether they should have another level than they have, or none, or one that no row names."""
+        if self.entitled.takes(self.held):
+            return True
+        if self.entitled.gives(self.held):
+            return self.entitled.decision is None
+        if self.held is None:
+            return self.entitled.most is not None
+        return self.is_left_open
+
+    @property
+    def is_left_open(self) -> bool:
+        """Whether a row gave their level until its end, and the row that keeps them names no level."""
+        says_any_level = self.saying.has_access and self.saying.level is None
+        return says_any_level and bool(self.saying.why) and self.entitled.temporary is None
+
+    @property
+    def wanted(self) -> int | None:
+        """The level that they should have, if it differs; ``None`` for none, or if no row names one."""
+        if self.entitled.gives(self.held):
+            return self.entitled.level
+        return self.entitled.most
+
+    @property
+    def why(self) -> str:
+        """The reason of a change, for people."""
+        reasons = [self.entitled.why]
+        if self.entitled.gives(self.held):
+            reasons = [self.saying.why]
+        if self.row and not self.row.is_over and self.wanted is not None:
+            reasons.append(str(self.row.end))
+        if self.entitled.expired:
+            reasons.append(self.entitled.expired.expiry)
+        return ", ".join(filter(None, reasons))
 
 
-def _identity(member: Member) -> Identity:
-    user_uuid = member.user.uuid if member.user else None
-    return (user_uuid or "",)
+@dataclass(frozen=True)
+class _Planner:
+    """
+    Compares the rows of a roster with the people of an organization; see :func:`plan_members`.
+
+    :param is_leaving: whether the people of the rows are removed, and nobody else is changed
+    :param is_complete: whether people whom no row names are removed
+    """
+
+    organization_id: str
+    guards: Guards
+    roster: Roster
+    people: People
+    noted: NotedAccess
+    now: datetime
+    is_leaving: bool
+    is_complete: bool
+    overrules: bool
+    holders: Holders = field(default_factory=Holders)
+
+    @cached_property
+    def _rows(self) -> dict[str, Row]:
+        """The row of each person that counts, by the key of their address."""
+        return {row.key: row for row in (*self.roster.rows, *self.roster.ended)}
+
+    @cached_property
+    def _invites(self) -> dict[str, list[Invite]]:
+        """The open invites, by the key of their address."""
+        invites: dict[str, list[Invite]] = {}
+        for invite in self.people.invites:
+            invites.setdefault(address_key(invite.target_email or ""), []).append(invite)
+        return invites
+
+    @cached_property
+    def _joined(self) -> set[str]:
+        """The keys of the addresses of members."""
+        return {_key(member) for member in self.people.members}
+
+    @cached_property
+    def _users(self) -> dict[str, list[str]]:
+        """The users of each address."""
+        return users_by_address(self.people.members)
+
+    @cached_property
+    def _hidden(self) -> int:
+        """How many members and open invites do not show their address."""
+        members = sum(not _email_of(member) for member in self.people.members)
+        return members + sum(not invite.target_email for invite in self.people.invites)
+
+    @cached_property
+    def _homes(self) -> dict[str, str]:
+        """The key of the address of each user who is a member and shows it."""
+        return homes_of(self._users)
+
+    def _has_access(self, key: str) -> bool:
+        """Return whether somebody is a member or invited."""
+        return key in self._joined or key in self._invites
+
+    def changes(self) -> list[Change]:
+        """Return the changes, and what is not sent."""
+        self.holders.invited = frozenset(self._invites)
+        changes: list[Change | None] = []
+        staying: dict[str, list[Invite]] = {}
+        for key, invites in self._invites.items():
+            for invite in invites:
+                change = self._of_invite(key, invite)
+                changes.append(change)
+                if change is None or change.action == "wait":
+                    staying.setdefault(key, []).append(invite)
+        for member in self.people.members:
+            if _identity(member) in self.holders.shown:  # a list that changes may show a user twice
+                continue
+            changes.append(self._of_member(member))
+        changes += self._of_leavers() if self.is_leaving else self._of_newcomers(staying)
+        changes += self._of_protected()
+        changes += _left_out(self.roster)
+        return [change for change in changes if change is not None]
+
+    def _saying(self, key: str, held: int | None) -> Saying | None:
+        """
+        Return what the rows say about somebody who has access; ``None`` if they say nothing.
+
+        :param held: their level; ``None`` if it is not shown
+        """
+        row = self._rows.get(key)
+        if self.is_leaving:
+            return Saying(has_access=False, why=LEAVING, leaves=True) if row and row.leaves_now else None
+        if row:
+            return _saying_of(row, held)
+        if self.is_complete:
+            return Saying(has_access=False, why=NOT_ON_ROSTER, is_named=False)
+        return None
+
+    def _entitlement(self, saying: Saying, claims: Claims) -> tuple[Entitlement, ReviewDecision | None]:
+        """Return what somebody should have, and the decision of a review that it overrules."""
+        now = self.now.timestamp()
+        entitled = entitlement_of(saying, claims, now)
+        if not (self.overrules and entitled.decision):
+            return entitled, None
+        return entitlement_of(saying, claims, now, overrules=True), entitled.decision
+
+    # Open invites
+
+    def _of_invite(self, key: str, invite: Invite) -> Change | None:
+        """Withdraw an open invite; ``None`` if it stays."""
+        saying = self._saying(key, invite.level)
+        if saying is None:
+            return None
+        entitled, _ = self._entitlement(saying, self.noted.of_invite(key, invite.id, self._homes))
+        email = invite.target_email or ""
+        if not _is_withdrawn(saying, entitled, invite.level):
+            # What else is to be done, the row of the person says.
+            is_held = entitled.temporary is not None and not saying.has_access
+            return _person("wait", email, entitled.why, invite.level) if is_held else None
+        why = f"invited and {entitled.why}"
+        hold = "" if email and invite.id else HIDDEN + "its address or id"
+        if key in self.guards.protected:
+            hold = PROTECTED
+        if hold:
+            return _hold(email, why, hold, invite.level, None, entitled)
+        delete = DeleteInvite(organization_id=self.organization_id, invite_id=str(invite.id))
+        before = _level(invite.level)
+        name = f"invite {email}"
+        return Change("remove", "members", name, {}, before, why, delete, person=key, ends=entitled.ended)
+
+    # Members
+
+    def _of_member(self, member: Member) -> Change | None:
+        """Plan the change to a member; ``None`` if there is none."""
+        key = _key(member)
+        saying = self._saying(key, member.level)
+        self.holders.add(_identity(member), _holder(member, is_judged=saying is not None))
+        if saying is None:
+            return None
+        claims = self.noted.of_member(key, member.user.uuid if member.user else None)
+        entitled, overruled = self._entitlement(saying, claims)
+        case = _Case(member, key, self._rows.get(key), saying, entitled, overruled)
+        if not case.differs:
+            return _unchanged(case)
+        has_namesake = len(self._users.get(key, ())) > 1
+        who = f"{case.email} (user {case.user_uuid})" if has_namesake else case.email
+        hold = self._why_held(case)
+        if hold:
+            return _hold(who, case.why, hold, case.held, case.wanted, entitled)
+        if case.wanted is None:
+            delete = DeleteMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid))
+            return _removal(delete, who, case.held, case.why, ends=entitled.ended)
+        return self._level_change(case, who, case.wanted)
+
+    def _level_change(self, case: _Case, who: str, level: int) -> Change:
+        """Return the change of a member's level."""
+        after = _level(level)
+        if case.row and not case.row.is_over:
+            after |= case.row.end.fields
+        if case.overruled:
+            after[OVERRULES] = str(case.overruled)
+        return Change(
+            "change",
+            "members",
+            f"member {who}",
+            after,
+            _level(case.held),
+            case.why,
+            UpdateMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid), level=level),
+            person=case.key,
+            overrules=case.overruled,
+            ends=case.entitled.ended,
+        )
+
+    def _why_held(self, case: _Case) -> str:
+        """Return why a member is left as they are; an empty string if they may be changed."""
+        hold = self.guards.why_kept(case.member)
+        if hold:
+            return hold
+        if not (case.email and case.user_uuid):
+            return HIDDEN + "their address or user"
+        row = case.row
+        if row is None or case.saying.leaves:
+            return ""
+        if case.held is None and not (row.is_over and row.level is None):
+            return HIDDEN + "their level"
+        given = [grant.level for grant in case.entitled.ended]
+        is_given = row.level is None or row.had(case.held) or case.held in given
+        if row.is_over and not is_given:
+            return f"it was changed since: it was {row.level}"
+        if case.is_left_open:
+            return "another row keeps them, and names no level"
+        users = self._users.get(row.key, [])
+        if len(users) > 1 and case.entitled.gives(case.held):
+            named = ", ".join(uuid or "-" for uuid in users)
+            return f"{len(users)} users have this address ({named}): raise the right one by hand"
+        return ""
+
+    # People without access
+
+    def _of_leavers(self) -> list[Change | None]:
+        """Say who leaves later, whom another row keeps, and who has no access any more."""
+        changes: list[Change | None] = []
+        for row in self._rows.values():
+            email = row.invite.target_email
+            if row.leaves_now:
+                if not self._has_access(row.key):
+                    changes.append(self._of_absent(row, LEAVING))
+            elif row.end.until:
+                changes.append(_later(row, "leaves later: "))
+            else:
+                changes.append(_person("skip", email, f"row {row.number} has no end, and keeps them", mark="kept"))
+        return changes
+
+    def _of_absent(self, row: Row, why: str) -> Change | None:
+        """
+        Say that somebody who should go is in no list, which proves nothing while a list hides addresses.
+
+        :param why: why they should go; of somebody who is gone, only leavers have a line
+        """
+        email = row.invite.target_email
+        for user_uuid in self.noted.users_of_former(row.key, self._homes):
+            home = self._homes[user_uuid]
+            if self._saying(home, None) is None:
+                reason = f"{why}, but has another address now, {home} (user {user_uuid}): remove them by hand"
+                return replace(_person("differs", email, reason), should_lose=True)
+        if self._hidden:
+            reason = f"{why}, but {HIDDEN}the address of {self._hidden} members or invites"
+            return replace(_person("unknown", email, reason), should_lose=True)
+        saying = Saying(has_access=False, why=why, leaves=self.is_leaving, ended_at=row.end.moment.timestamp())
+        entitled, _ = self._entitlement(saying, self.noted.of_address(row.key, self._homes))
+        if entitled.ended:
+            return _person("skip", email, f"is neither a member nor invited; the sweep ends {entitled.ended[0]}")
+        return _person("skip", email, "is neither a member nor invited") if self.is_leaving else None
+
+    def _of_newcomers(self, staying: Mapping[str, list[Invite]]) -> list[Change | None]:
+        """
+        Invite the people of rows who are no members.
+
+        :param staying: the invites that are not withdrawn, by the key of their address
+        """
+        changes: list[Change | None] = []
+        unseen = [row for row in self.roster.ended if not self._has_access(row.key)]
+        changes += [self._of_absent(row, row.end.over) for row in unseen]
+        new = [row for row in self.roster.rows if row.key not in self._joined]
+        changes += [self._of_newcomer(row, staying.get(row.key, [])) for row in new]
+        return changes
+
+    def _of_newcomer(self, row: Row, invites: list[Invite]) -> Change | None:
+        """Invite somebody who is no member; nothing is sent if their open invites have the same level."""
+        email = row.invite.target_email
+        saying = _saying_of(row, None)
+        if invites:
+            claims = self.noted.of_invite(row.key, invites[0].id, self._homes)
+        else:
+            claims = self.noted.of_address(row.key, self._homes)
+        entitled, overruled = self._entitlement(saying, claims)
+        levels = {invite.level for invite in invites}
+        highest = max((level for level in levels if level is not None), default=None)
+        if entitled.decision and (highest is None or saying.level is None or highest < saying.level):
+            return _refused_by_review(row, entitled.decision, email, highest)
+        if not invites:
+            return _invitation(self.organization_id, row, entitled, overruled)
+        if entitled.temporary and None not in levels and highest == entitled.temporary.level:
+            return _person("wait", email, entitled.why, highest)
+        return _open_invites(row, invites, self.guards.owner_level)
+
+    def _of_protected(self) -> list[Change]:
+        """Say which protected people there are none of: a misspelt address protects nobody."""
+        changes: list[Change] = []
+        for key in sorted(self.guards.protected):
+            if not self._has_access(key) and key not in self._rows:
+                why = "protected, but neither a member nor invited: check the address"
+                changes.append(_person("skip", key, why))
+        return changes
 
 
-def _holder(member: Member, *, is_judged: bool) -> Holder:
-    email = member.user.email if member.user else None
-    (user_uuid,) = _identity(member)
-    name = f"member {email or '-'} (user {user_uuid or '-'})"
-    person = _key(member)
-    return Holder(name, member.level, person, is_judged and bool(person))
+def _saying_of(row: Row, held: int | None) -> Saying:
+    """
+    Return what a row of a roster says about its person.
+
+    :param held: their level; ``None`` if it is not shown, or they are no member
+    """
+    if not row.is_over and not row.had(held):
+        return Saying(has_access=True, level=row.level)
+    end = row.ended[-1].end
+    level = row.level
+    if row.is_over or level is None:
+        level = end.then_level
+    why = end.over if level is None else f"{end.over}, back to {level}"
+    if not row.is_over:
+        return Saying(has_access=True, level=level, why=why)
+    return Saying(has_access=level is not None, level=level, why=why, ended_at=end.moment.timestamp())
+
+
+def _is_withdrawn(saying: Saying, entitled: Entitlement, held: int | None) -> bool:
+    """
+    Return whether an open invite is withdrawn: it cannot be changed.
+
+    :param held: its level; ``None`` if it is not shown
+    """
+    if entitled.temporary:
+        return not saying.has_access and entitled.takes(held)
+    if not entitled.has_access:
+        return True
+    if entitled.decision:
+        return entitled.takes(held)
+    # A row gave it until its end.
+    return bool(saying.why) and (held is None or held != entitled.level)
+
+
+def _refused_by_review(row: Row, decision: ReviewDecision, who: str, held: int | None) -> Change:
+    """Leave a row undone that gives more than a review decided."""
+    why = f"{decision}, and row {row.number} gives more: correct the row, or have this plan approved"
+    return _person("differs", who, why, held, row.level)
 
 
 def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str, now: datetime) -> Roster:
@@ -216,38 +567,40 @@ def _person(
     return Change(action, "members", name, _level(after), _level(before), why, mark=mark, person=person)
 
 
-def _hold(
-    email: str, why: str, hold: str, before: int | None, after: int | None, *, should_lose: bool = False
-) -> Change:
+def _hold(email: str, why: str, hold: str, before: int | None, after: int | None, entitled: Entitlement) -> Change:
     """
-    Leave a person alone, because of ``hold``; another level, and an owner who should go, are left to people.
+    Leave a person alone, because of ``hold``; what a source says about them is left to people.
 
-    :param should_lose: whether they should lose a part of their level, though ``after`` is a level
+    :param after: the level that they should have; ``None`` if they should be removed
     """
+    takes = after is None
+    if before is not None and after is not None:
+        takes = after < before
+    may_take = takes or before is None
+    is_hidden = hold.startswith(HIDDEN)
     action: Action = "differs"
-    if hold.startswith(HIDDEN):
+    if is_hidden:
         action = "unknown"
-    elif hold == PROTECTED:
+    elif takes and not entitled.is_named:
         action = "skip"
-    if None not in (before, after) and before != after:
-        action = "differs"
-    change = _person(action, email, f"{why}, but {hold}", before, after, "kept" if action == "skip" else "")
-    return replace(change, should_lose=should_lose or after is None)
+    reason = f"{why or OTHER_LEVEL}, but {hold}"
+    mark: Mark = "kept" if action == "skip" else ""
+    change = _person(action, email, reason, before, after, mark)
+    should_lose = (takes and is_hidden) or (may_take and entitled.is_over)
+    return replace(change, should_lose=should_lose)
 
 
-def _count_hidden(people: People) -> int:
-    """Return how many members and open invites do not show their address."""
-    members = sum(not (member.user and member.user.email) for member in people.members)
-    return members + sum(not invite.target_email for invite in people.invites)
-
-
-def _absent(row: Row, why: str, hidden: int) -> Change:
-    """Say that somebody who should go is in no list, which proves nothing while a list hides addresses."""
-    email = row.invite.target_email
-    if hidden:
-        change = _person("unknown", email, f"{why}, but {HIDDEN}the address of {hidden} members or invites")
-        return replace(change, should_lose=True)
-    return _person("skip", email, "is neither a member nor invited")
+def _unchanged(case: _Case) -> Change | None:
+    """Say what else there is to say about somebody whose level stays; ``None`` if there is nothing."""
+    row = case.row
+    decision = case.entitled.decision
+    gives = case.saying.level
+    has_less = gives is not None and (case.held is None or case.held < gives)
+    if row and decision and has_less:
+        return _refused_by_review(row, decision, case.email, case.held)
+    if case.entitled.temporary:
+        return _person("wait", case.email, case.entitled.why, case.held)
+    return _later(row) if row else None
 
 
 def _later(row: Row, what: str = "") -> Change | None:
@@ -256,33 +609,30 @@ def _later(row: Row, what: str = "") -> Change | None:
     return _person("wait", row.invite.target_email, f"{what}{row.end}") if ends else None
 
 
-def _plan_invite(organization_id: str, invite: Invite, guards: Guards, row: Row | None, why: str) -> Change | None:
-    """Withdraw an open invite; ``None`` if it has the level of a row after its end."""
-    email = invite.target_email or ""
-    if row and invite.level is not None and invite.level == row.end.then_level:
-        return None
-    why = f"invited and {row.ended[-1].end.over if row else why}"
-    hold = "" if email and invite.id else HIDDEN + "its address or id"
-    hold = PROTECTED if address_key(email) in guards.protected else hold
-    if hold:
-        return _hold(email, why, hold, invite.level, None)
-    delete = DeleteInvite(organization_id=organization_id, invite_id=str(invite.id))
-    person = address_key(email)
-    return Change("remove", "members", f"invite {email}", {}, _level(invite.level), why, delete, person=person)
+def _invitation(organization_id: str, row: Row, entitled: Entitlement, overruled: ReviewDecision | None) -> Change:
+    """Invite the person of a row."""
+    email = row.invite.target_email
+    fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"}) | row.end.fields
+    if overruled:
+        fields[OVERRULES] = str(overruled)
+    create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
+    reasons = [str(row.end)]
+    if entitled.expired:
+        reasons.append(entitled.expired.expiry)
+    why = ", ".join(filter(None, reasons))
+    name = f"invite {email}"
+    return Change("create", "members", name, fields, why=why, operation=create, person=row.key, overrules=overruled)
 
 
-def _plan_row(organization_id: str, row: Row, invites: list[Invite], owner_level: int | None) -> Change | None:
-    """Invite somebody who is not a member; nothing is sent if their open invites have the same level."""
-    email, level = row.invite.target_email, row.level
-    if not invites:
-        create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
-        fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"}) | row.end.fields
-        name = f"invite {email}"
-        return Change("create", "members", name, fields, why=str(row.end), operation=create, person=row.key)
+def _open_invites(row: Row, invites: list[Invite], owner_level: int | None) -> Change | None:
+    """Compare a row with the open invites of its person, which the interface cannot change."""
+    email = row.invite.target_email
+    level = row.level
     others = {invite.level for invite in invites} - {level}
     if not others or (level is None and len(others) == 1):
         return _later(row)
-    why, highest = "holds an open invite", max(filter(None, others), default=0)
+    why = "holds an open invite"
+    highest = max((other for other in others if other is not None), default=0)
     if None in others:
         return _person("unknown", email, f"{why}, but {HIDDEN}its level", after=level)
     if len(invites) > 1:
@@ -292,76 +642,44 @@ def _plan_row(organization_id: str, row: Row, invites: list[Invite], owner_level
     return _person("differs", email, why, highest, level)
 
 
-def _plan_member(
-    organization_id: str, member: Member, row: Row | None, guards: Guards, why: str, users: list[str]
-) -> Change | None:
-    """
-    Plan the change to a member; ``None`` if there is none.
-
-    :param why: the reason to remove one without a row
-    :param users: all users who have the address
-    """
-    email = (member.user.email or "") if member.user else ""
-    user_uuid = member.user.uuid if member.user else None
-    old = member.level
-    level = row.level if row else None
-    end = _end_of(row, old)
-    if row and end:
-        level = end.then_level if row.is_over or level is None else level
-        why = end.over if level is None else f"{end.over}, back to {level}"
-        is_reached = level is not None and level == old
-    elif row:
-        why = "another level on the roster"
-        is_reached = level in (None, old)
-    else:
-        is_reached = False
-    if row and is_reached:
-        return _later(row)
-    who = f"{email} (user {user_uuid})" if len(users) > 1 else email
-    hold = guards.why_kept(member) or _why_held(member, row, level, users)
-    if hold:
-        return _hold(who, why, hold, old, level, should_lose=end is not None)
-    where = dict[str, Any](organization_id=organization_id, user_uuid=user_uuid)
-    if level is None:
-        return _removal(DeleteMember(**where), who, old, why)
-    update = UpdateMember(**where, level=level)
-    notes = [why] if end else []
-    after = _level(level)
-    if row and not row.is_over:
-        after |= row.end.fields
-        notes.append(str(row.end))
-    text = ", ".join(filter(None, notes))
-    return Change("change", "members", f"member {who}", after, _level(old), text, update, person=address_key(email))
-
-
-def _end_of(row: Row | None, level: int | None) -> End | None:
-    """Return the end of the period that gave a person what they have; ``None`` if it is none that is over."""
-    if row is None or not (row.is_over or row.had(level)):
-        return None
-    return row.ended[-1].end
-
-
-def _why_held(member: Member, row: Row | None, level: int | None, users: list[str]) -> str:
-    """Return why nothing is sent about a member who is not kept, though they should get another level or go."""
-    old = member.level
-    if not member.user or not member.user.email or not member.user.uuid:
-        return HIDDEN + "their address or user"
-    if row and old is None and not (row.is_over and row.level is None):
-        return HIDDEN + "their level"
-    if row and row.is_over and row.level is not None and not row.had(old):
-        return f"it was changed since: it was {row.level}"
-    if row and not row.is_over and level is None:
-        return "another row keeps them, and names no level"
-    is_raised = old is not None and level is not None and level > old
-    if is_raised and len(users) > 1:
-        named = ", ".join(user_uuid or "-" for user_uuid in users)
-        return f"{len(users)} users have this address ({named}): raise the right one by hand"
-    return ""
-
-
-def _removal(delete: DeleteMember, who: str, level: int | None, why: str) -> Change:
+def _removal(
+    delete: DeleteMember, who: str, level: int | None, why: str, ends: tuple[TemporaryAccess, ...] = ()
+) -> Change:
     person = address_key(who.partition(" ")[0])
-    return Change("remove", "members", f"member {who}", {}, _level(level), why, delete, person=person)
+    return Change("remove", "members", f"member {who}", {}, _level(level), why, delete, person=person, ends=ends)
+
+
+def _email_of(member: Member) -> str:
+    return (member.user.email or "") if member.user else ""
+
+
+def _key(member: Member) -> str:
+    """Return the key of the address of a member; empty if it is not shown."""
+    return address_key(_email_of(member))
+
+
+def _identity(member: Member) -> Identity:
+    user_uuid = member.user.uuid if member.user else None
+    return (user_uuid or "",)
+
+
+def _holder(member: Member, *, is_judged: bool) -> Holder:
+    (user_uuid,) = _identity(member)
+    name = f"member {_email_of(member) or '-'} (user {user_uuid or '-'})"
+    person = _key(member)
+    return Holder(name, member.level, person, is_judged and bool(person))
+
+
+def _left_out(roster: Roster) -> list[Change]:
+    """Return the rows that say what another one says, and the invalid ones."""
+    changes = [
+        _person("skip", entry.email, f"row {entry.row}: {entry.reason}", mark="duplicate")
+        for entry in roster.duplicates
+    ]
+    for entry in roster.invalid:
+        name = f"row {entry.row} {entry.email}".rstrip()
+        changes.append(Change("differs", "members", name, why=f"left out: {entry.reason}"))
+    return changes
 
 
 def plan_removal(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, Domain, Member, ProjectItem
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.entitlements import NotedAccess
     from airflow_provider_workspace.procedures.organization_file import (
         Collaborator,
         DashboardEntry,
@@ -58,6 +59,11 @@ class OrganizationReader(Protocol):
     """Decides which ends of access are over."""
     knows_dashboards: bool
     """Whether what Airflow remembers of dashboards can be read."""
+
+    @property
+    def noted(self) -> NotedAccess:
+        """What is noted about the people."""
+        ...
 
     @property
     def projects(self) -> list[ProjectItem]: ...
@@ -98,11 +104,14 @@ class PlannedOrganization:
     plan: Plan
 
 
-def plan_organization(wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS) -> Plan:
+def plan_organization(
+    wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS, *, overrules: bool = False
+) -> Plan:
     """
     Compare an organization with its file.
 
     :param parts: which of :data:`PARTS` to plan
+    :param overrules: whether somebody approves the plan, and may overrule the decisions of reviews
     :raises WorkspaceInputError: if the roster is invalid, or the file contradicts itself
     """
     changes: list[Change] = []
@@ -110,7 +119,7 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
         changes += _plan_projects(wanted, reader)
     if wanted.domains and ("domains" in parts or "verification" in parts):
         changes += _plan_domains(wanted, reader)
-    people = _plan_members(wanted, reader) if "members" in parts else Plan()
+    people = _plan_members(wanted, reader, overrules=overrules) if "members" in parts else Plan()
     changes += people.changes
     hidden = 0
     for project in wanted.projects:
@@ -127,7 +136,7 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
         why = "known only to Airflow, as are their collaborators"
         planned.append(Change("skip", "dashboards", f"dashboards of existing projects: {hidden}", why=why))
     where = reader.client.settings.organization_at_service(reader.organization_id)
-    return Plan(where, planned, members=people.members, holders=people.holders)
+    return Plan(where, planned, members=people.members, remark=people.remark, holders=people.holders)
 
 
 def _project_id(reader: OrganizationReader, entry: ProjectEntry) -> str | None:
@@ -211,7 +220,7 @@ def _verify(client: WorkspaceClient, verify: Any) -> str:
     return f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of {domain.domain}"
 
 
-def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
+def _plan_members(wanted: Organization, reader: OrganizationReader, *, overrules: bool) -> Plan:
     """Compare the people; nobody is removed unless the list is complete, or whom the file names as collaborator."""
     members = wanted.members
     if members is None or members.people == []:
@@ -228,6 +237,8 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
         now=reader.now,
         complete="members" in wanted.complete,
         read_members=lambda: reader.members,
+        noted=reader.noted,
+        overrules=overrules,
     )
     going = {change.person for change in plan.changes if change.action == "remove" and NOT_ON_ROSTER in change.why}
     _refuse_collaborators_who_go(wanted, going, reader.now)

@@ -17,6 +17,27 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
 
 
+@dataclass(frozen=True)
+class Person:
+    """
+    A person as notes know them.
+
+    :param email: the address in the newest note, which may be another one by now
+    :param since: when the first of the notes was written, in seconds since 1970
+    :param user_uuid: the user; ``None`` as long as no list has shown it
+    :param invite_ids: the invites
+    :param emails: all addresses in the notes
+    :param level: the lowest level that notes without a user gave a member; ``None`` if there is none
+    """
+
+    email: str
+    since: float
+    user_uuid: str | None = None
+    invite_ids: frozenset[str] = frozenset()
+    emails: frozenset[str] = frozenset()
+    level: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class People:
     """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.comparison import describe_unshown, unshown_of_record
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
-from airflow_provider_workspace.api.operations.members import UpdateMember
+from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 from airflow_provider_workspace.api.outcome import Outcome, is_refused
 from airflow_provider_workspace.procedures import ensure
 from airflow_provider_workspace.procedures.ends import END_FIELDS
@@ -27,6 +27,7 @@ from airflow_provider_workspace.procedures.invites_report import InvitesReport, 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.entitlements import ReviewDecision, TemporaryAccess
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +50,8 @@ MARKS: dict[Action, str] = {
 # The fields of a change in a result or report, and the statuses that need attention.
 REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "reason", "digest", "not_shown")
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
+# What the values after a change name, where it overrules the decision of a review.
+OVERRULES = "overrules"
 # Statuses of changes with which nothing is left to do.
 FINISHED = ("done", "invited", "skipped")
 # Why a removal is done that found nothing: an invite may also be gone because it was accepted.
@@ -61,6 +64,10 @@ DIGEST_VERSION = "1"
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
 # After so many refusals the changes are not the cause: the API key may lack the scope.
 MAX_REFUSALS = 5
+# The answers to an API key that does not work any more.
+KEY_REFUSED = (errors.WorkspaceAuthenticationError, errors.WorkspacePermissionError)
+# Operations that take access from a member, perhaps from the owner of the API key.
+OF_MEMBERS = (DeleteMember, UpdateMember)
 # Maximum number of lines of one part in messages and results; the log and the report file have all.
 MAX_LINES = 200
 
@@ -88,6 +95,8 @@ class Change:
     :param not_shown: the fields among ``after`` that the service does not show
     :param person: key of the address of the person whom it is about, in the part ``members``; else empty
     :param should_lose: of a change that is not sent: whether they should lose access, or a part of it
+    :param overrules: the decision of a review that an approval of it overrules; ``None`` if there is none
+    :param ends: temporary access that ends with it
     """
 
     action: Action
@@ -103,6 +112,8 @@ class Change:
     not_shown: Sequence[str] = ()
     person: str = ""
     should_lose: bool = False
+    overrules: ReviewDecision | None = None
+    ends: tuple[TemporaryAccess, ...] = ()
 
     @property
     def sends(self) -> bool:
@@ -264,10 +275,12 @@ class ApprovedPlan:
 
     :param planned_for: the service and the organization
     :param digests: the digests of its changes, without those that are never sent
+    :param overrules: whether one of them overrules the decision of a review
     """
 
     planned_for: str
     digests: frozenset[str]
+    overrules: bool = False
 
     @classmethod
     def read(cls, value: object, task: str) -> ApprovedPlan | None:
@@ -293,7 +306,8 @@ class ApprovedPlan:
         if not all(_has_digest(row) for row in rows):
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these")
         digests = {row["digest"] for row in rows}
-        return cls(planned_for, frozenset(digests - {None}))
+        overrules = any(OVERRULES in (row.get("after") or {}) for row in rows)
+        return cls(planned_for, frozenset(digests - {None}), overrules)
 
 
 def _has_digest(row: object) -> bool:
@@ -323,17 +337,21 @@ class Plan:
     :param outcomes: status and reason of changes that were sent
     :param not_shown: the fields that were sent and that the answer did not show, of changes that were sent
     :param members: number of members of the organization; 0 if no people are planned
+    :param remark: what people must know first; empty if there is nothing
     :param holders: who had access when it was made
     :param joined: who joined while invites were withdrawn, and may have accepted one under another address
+    :param last_taken: the change that took access from a member, if no request was accepted after it; else ``None``
     """
 
     planned_for: str = ""
     changes: list[Change] = field(default_factory=list[Change])
     outcomes: dict[Change, ChangeResult] = field(default_factory=dict[Change, ChangeResult])
     members: int = 0
+    remark: str = ""
     not_shown: dict[Change, Sequence[str]] = field(default_factory=dict[Change, Sequence[str]])
     holders: Holders = field(default_factory=Holders)
     joined: list[str] = field(default_factory=list[str])
+    last_taken: Change | None = None
 
     @property
     def counts(self) -> dict[Action, int]:
@@ -412,6 +430,8 @@ class Plan:
         :param limit: maximum number of lines of one part
         """
         lines = [self.summary(applied=applied)]
+        if self.remark:
+            lines.insert(0, self.remark)
         for part, changes in groupby(self.changes, lambda change: change.part):
             part_lines = [change.line() for change in changes]
             lines += part_lines[:limit]
@@ -460,6 +480,12 @@ class Plan:
     def withdraws_invites(self) -> bool:
         """Whether it withdraws open invites, which may be accepted at the same time."""
         return any(isinstance(change.operation, DeleteInvite) for change in self.changes)
+
+    @property
+    def left_by_hand(self) -> list[str]:
+        """Who should lose access and keeps it, because nobody but a person may take it away, for people."""
+        left = [change for change in self.changes if change.should_lose and change.action == "differs"]
+        return [f"{change.name}: {change.notes}" for change in left]
 
     def check_approved(self, approved: Collection[str], cure: str) -> None:
         """
@@ -548,13 +574,62 @@ def send_changes(
     :param memory_of: returns what the task remembers of a change across its tries
     :raises WorkspaceSyncIncompleteError: if a change was refused
     """
-    refused = _send_changes(client, plan, memory_of)
-    if len(refused) < MAX_REFUSALS:
-        _invite(plan, invite)
-    if refused:
-        lines = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
-        reasons = "; ".join(lines)
-        raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {reasons}", refused.values())
+    try:
+        refused = _send_changes(client, plan, memory_of)
+        if len(refused) < MAX_REFUSALS:
+            _invite(plan, invite)
+    except KEY_REFUSED as error:
+        _raise_if_key_owner_lost_access(plan, error)
+        raise
+    except WorkspaceInvitesIncompleteError as error:
+        if isinstance(error.__cause__, KEY_REFUSED):
+            _raise_if_key_owner_lost_access(plan, error)
+        raise
+    if not refused:
+        return
+    lines = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
+    reasons = "; ".join(lines)
+    incomplete = WorkspaceSyncIncompleteError(
+        f"The service refused {len(refused)} changes. {reasons}", refused.values()
+    )
+    if _are_all_forbidden(plan, refused):
+        _raise_if_key_owner_lost_access(plan, incomplete)
+    raise incomplete
+
+
+def _are_all_forbidden(plan: Plan, refused: Mapping[Change, errors.WorkspaceError]) -> bool:
+    """Return whether nothing but 403 came after the last change that took access from a member."""
+    if plan.last_taken is None:
+        return False
+    since = plan.changes[plan.changes.index(plan.last_taken) :]
+    later = [refused[change] for change in since if change in refused]
+    return bool(later) and all(isinstance(error, errors.WorkspacePermissionError) for error in later)
+
+
+def _raise_if_key_owner_lost_access(plan: Plan, error: errors.WorkspaceError) -> None:
+    """
+    Name who lost access directly before the service refused the API key; the interface cannot tell whose key it is.
+
+    :raises WorkspaceError: if somebody did
+    """
+    if plan.last_taken is None:
+        return
+    lost = "was removed" if plan.last_taken.removes else "got a lower level"
+    raise key_owner_removed(f"{plan.last_taken.name} {lost}", error) from None
+
+
+def key_owner_removed(event: str, error: errors.WorkspaceError) -> errors.WorkspaceError:
+    """
+    Return the error of an API key that may be of somebody who lost access.
+
+    :param event: who lost what
+    :param error: what the service answered then
+    """
+    return errors.WorkspaceError(
+        f"The key stopped working right after {event}; it may be theirs. Put an API key of somebody who stays into the "
+        f"connection, then run this again, which checks what was sent. {error}",
+        problem="key-owner-removed",
+    )
 
 
 def _send_changes(
@@ -587,6 +662,7 @@ def _send_changes(
             elif change.sends and change.operation is not None:
                 plan.outcomes[change] = ChangeResult("done")
                 plan.not_shown[change] = _not_shown(change, change.operation, record)
+                plan.last_taken = change if isinstance(change.operation, OF_MEMBERS) and change.takes_access else None
     return refused
 
 
@@ -613,6 +689,8 @@ def _invite(plan: Plan, invite: Callable[[list[dict[str, Any]]], InvitesReport])
     for entry in report.entries:
         change = changes[entry.row - 1]  # the rows are in the order of the changes
         plan.outcomes[change] = ChangeResult(entry.status, entry.reason)
+    if report.counts["invited"]:
+        plan.last_taken = None
     if failed:
         raise failed
     log.info("%s", report.table())
@@ -635,6 +713,23 @@ def raise_if_unproven(people: Sequence[str]) -> None:
     )
 
 
+def raise_if_left(people: Sequence[str]) -> None:
+    """
+    Refuse to end well while somebody keeps access that should be taken away; everything else was done.
+
+    :param people: see :attr:`Plan.left_by_hand`
+    :raises WorkspaceError: naming them
+    """
+    if not people:
+        return
+    named = "; ".join(people[:MAX_LINES])
+    raise errors.WorkspaceError(
+        f"Take the access of these people away by hand, or correct their rows ({len(people)}); all other changes were "
+        f"made: {named}",
+        problem="access-left",
+    )
+
+
 def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
     """
     Plan again until nothing is left of what was sent, and nobody who should be gone or lower is in the plan.
@@ -652,7 +747,7 @@ def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], 
 
     def is_done() -> bool:
         nonlocal left
-        left = _left_of(plan, sent, _read_again(plan_again, sent))
+        left = _left_of(plan, sent, _read_again(plan, plan_again, sent))
         return not left
 
     try:
@@ -667,22 +762,27 @@ def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], 
         raise
 
 
-def _read_again(plan_again: Callable[[], Plan], sent: Sequence[Change]) -> Plan:
+def _read_again(plan: Plan, plan_again: Callable[[], Plan], sent: Sequence[Change]) -> Plan:
     """
     Plan again; a key that may not read the lists any more proves nothing about who lost access.
 
+    :param plan: what was sent
     :raises WorkspaceError: if it may not, and something was taken
     """
     try:
-        return plan_again()
-    except errors.WorkspacePermissionError as error:
-        if not any(change.takes_access for change in sent):
+        again = plan_again()
+    except KEY_REFUSED as error:
+        _raise_if_key_owner_lost_access(plan, error)
+        is_forbidden = isinstance(error, errors.WorkspacePermissionError)
+        if not (is_forbidden and any(change.takes_access for change in sent)):
             raise
         raise errors.WorkspaceError(
             f"Look by hand whether the changes were made, which were sent: this API key may not check it. {error}",
             permanent=True,
             problem="effect-not-shown",
         ) from None
+    plan.last_taken = None
+    return again
 
 
 def _watch_withdrawn_invites(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
@@ -770,7 +870,7 @@ def _what_now(sent: Change, new: Sequence[Change]) -> str:
             continue
         if change.takes_from_person:
             return f"{_meanwhile(change)}: {change.name}, {change.notes}"
-        if change.action == "differs":
+        if change.action == "differs" or change.mark == "kept":
             return change.notes
     return ""
 

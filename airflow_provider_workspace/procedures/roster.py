@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Any
 
@@ -29,6 +29,8 @@ MAX_LABEL_LENGTH = 63
 # The fields of a row in a report.
 ENTRY_FIELDS = ("row", "email", "status", "reason", "invite_id")
 NO_END = End()
+# For so long, no run may have come after an end.
+MISSED_RUNS = timedelta(days=30)
 _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
 
 
@@ -40,6 +42,8 @@ class Row:
     :param number: position in the input, as a spreadsheet shows it: the header of a CSV file is row 1
     :param key: the address in the form in which addresses are compared
     :param ended: rows of the same person whose end is over, the latest last; with itself, if there are no others
+    :param recent: those of them after which the next run may not have come yet. Rows follow each other: what one gave
+        that ended long before, somebody gave again by hand
     """
 
     number: int
@@ -47,6 +51,7 @@ class Row:
     invite: InviteFields
     end: End = NO_END
     ended: tuple[Row, ...] = ()
+    recent: tuple[Row, ...] = ()
 
     @property
     def level(self) -> int | None:
@@ -58,9 +63,18 @@ class Row:
         """Whether its end is over, and the person has no other row that counts."""
         return bool(self.ended) and self.ended[-1].number == self.number
 
+    @property
+    def leaves_now(self) -> bool:
+        """Of a row of leavers, whether its person leaves now: a row without an end keeps whom an earlier one ended."""
+        if self.is_over:
+            return True
+        return self.end.until is None and not self.ended
+
     def had(self, level: int | None) -> bool:
         """Return whether a row of the same person gave a level until an end that is over, and this one does not."""
-        return level in {row.level for row in self.ended} - {None} and (self.is_over or level != self.level)
+        if level is None or (not self.is_over and level == self.level):
+            return False
+        return any(row.level == level for row in self.recent)
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -152,10 +166,13 @@ def _row_now(periods: list[Row], now: datetime | None) -> Row:
     """Return the row of a person that counts now: the best one whose end is not over, else the last one that is."""
     if len(periods) == 1 and periods[0].end is NO_END:  # as most rows, of which there may be many
         return periods[0]
-    ended = sorted((row for row in periods if now and row.end.is_over(now)), key=lambda row: row.end.moment)
+    ended = [row for row in periods if now and row.end.is_over(now)]
+    ended.sort(key=lambda row: row.end.moment)
     active = [row for row in periods if row not in ended]
     best = max(active or ended[-1:], key=lambda row: (-math.inf if row.level is None else row.level, row.end.moment))
-    return replace(best, ended=tuple(ended))
+    last = now if active and now else best.end.moment
+    recent = [row for row in ended if row.end.moment >= last - MISSED_RUNS]
+    return replace(best, ended=tuple(ended), recent=tuple(recent))
 
 
 def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:

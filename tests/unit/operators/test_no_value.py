@@ -45,10 +45,24 @@ LEFT_OUT = {
     *("delete_insights", "deleted", "description", "pinned", "restriction_level", "tags"),
     *("jit_provisioning_enabled", "saml_acs_url", "saml_entity_id", "saml_x509_cert", "sso_enforcement"),
     *("arguments", "body", "defaults", "resume_fields", "settings"),
-    *("level", "organization", "path", "report_path", "use_dashboard", "use_template", "user_email", "user_uuid"),
+    *(
+        "level",
+        "organization",
+        "path",
+        "report_path",
+        "requested_by",
+        "use_dashboard",
+        "use_template",
+        "user_email",
+        "user_uuid",
+    ),
 }
 # Of these, who gets what is no field that may be left out.
-NEEDED = {(access.WorkspaceGrantAccessOperator, name) for name in ("level", "user_email")}
+NEEDED = {
+    (access.WorkspaceGrantAccessOperator, "level"),
+    (access.WorkspaceGrantAccessOperator, "user_email"),
+    (access.WorkspaceEndAccessOperator, "user_email"),
+}
 
 
 @pytest.fixture

@@ -85,7 +85,7 @@ CASES: list[tuple[list[Any], Member | Invite | None, str, dict[str, int], dict[s
     (["ada@example.com"], member(level=None), "", {}, {}, ""),
     (OTHER, member(), "remove", {"level": 1}, {}, "not on the roster"),
     (OTHER, member(level=8), "remove", {"level": 8}, {}, "not on the roster"),
-    (OTHER, member(level=15), "differs", {"level": 15}, {}, "owner"),
+    (OTHER, member(level=15), "skip", {"level": 15}, {}, "owner"),
     ([ADA], invite(level=None), "unknown", {}, {"level": 8}, "does not show its level"),
     (OTHER, member(level=None), "unknown", {}, {}, "level"),
     (OTHER, invite(), "remove", {"level": 1}, {}, "not on the roster"),
@@ -188,7 +188,7 @@ def test_an_approval_covers_the_end() -> None:
     [
         # People without an address
         *((OTHER, [record], {"protected": protected}, ["create", "unknown"])
-         for record in (member(None), member(user=None), invite(None)) for protected in ((), ("ada@example.com",))),
+         for record in (member(None), member(user=None), invite(None)) for protected in ((), ("olga@example.com",))),
         # Protected people
         *(
             (rows, [there, member("lin@example.com")], {"protected": (" ADA@example.com",)}, found)
@@ -200,6 +200,7 @@ def test_an_approval_covers_the_end() -> None:
             )
         ),
         ([ADA], [], {"protected": ("ada@example.com",)}, ["create"]),
+        (OTHER, [], {"protected": ("ada@example.com",)}, ["create", "skip"]),
         # Several open invites of one person
         ([ADA], [invite(level=1), invite(level=8)], {}, ["differs"]),
         (["ada@example.com"], [invite(level=8), invite(level=1)], {}, ["differs"]),
@@ -229,8 +230,8 @@ def test_actions_of_a_plan(
 def test_the_plan_table_shows_each_change_and_reason_and_is_cut_with_a_note() -> None:
     lines = plan([ADA, ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
     assert lines[0] == "1 to create, 1 to change, 1 to remove, 1 skipped"
-    assert " ".join(lines[1].split()) == "- member old@example.com level: 8, not on the roster"
-    assert " ".join(lines[2].split()) == "~ member ada@example.com level: 1 -> 8"
+    assert " ".join(lines[1].split()) == "~ member ada@example.com level: 1 -> 8"
+    assert " ".join(lines[2].split()) == "- member old@example.com level: 8, not on the roster"
     assert lines[4].endswith("row 2: same address as row 1")
     lines = plan([f"p{number}@example.com" for number in range(203)]).table(limit=200).splitlines()
     assert len(lines) == 202
@@ -287,9 +288,9 @@ def test_only_leavers_are_removed() -> None:
         ("remove", "invite kim@example.com", {"level": 1}),
         ("remove", "member ada@example.com", {"level": 1}),
         ("differs", "person olive@example.com", {"level": 15}),
-        ("skip", "person pat@example.com", {"level": 1}),
-        ("wait", "person lin@example.com", {}),
+        ("differs", "person pat@example.com", {"level": 1}),
         ("skip", "person nobody@example.com", {}),
+        ("wait", "person lin@example.com", {}),
     ]
     assert "leaves later: until 2026-11-24, then removed" in planned.table()
     assert "is leaving, but protected" in planned.table()

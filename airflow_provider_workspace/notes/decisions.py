@@ -1,0 +1,256 @@
+"""
+Decisions of access reviews about people who were lowered or removed: what other features must not undo.
+
+Each review has one Airflow Variable, written before its decisions are sent. It counts until its end, until a later
+review decides the same people, or until a person approves a plan that overrules it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.errors import WorkspaceError, with_problem
+from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest
+from airflow_provider_workspace.notes.registry import NoteRegistry
+from airflow_provider_workspace.notes.store import NoteStore, VariableStore
+from airflow_provider_workspace.procedures.entitlements import ReviewDecision
+from airflow_provider_workspace.procedures.people import Person
+from airflow_provider_workspace.procedures.review import COLLABORATOR, INVITE, KEEP, moment_of_decision
+from airflow_provider_workspace.version_compat import COMMAND, lists_variables
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.procedures.review import Json
+
+log = logging.getLogger(__name__)
+
+DECISIONS_PREFIX = "workspace_decisions."
+NOT_NOTED = (
+    "The decisions of this review are not noted, because tasks cannot list Variables before Airflow 3.3. A sync may "
+    "give again what is taken now"
+)
+
+
+class DecidedPerson(BaseModel):
+    """
+    A person whom a review lowered or removed.
+
+    :param email: the address; empty if the service does not show it
+    :param user_uuid: the user; ``None`` if it is not known
+    :param invite_id: the invite; ``None`` if there was none
+    :param level: at most this level; ``None`` for no access
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    email: str = ""
+    user_uuid: Text | None = None
+    invite_id: Text | None = None
+    level: int | None = None
+
+    @classmethod
+    def of(cls, row: Json, decision: str | int) -> DecidedPerson:
+        """
+        Return somebody in the population of a review.
+
+        :param decision: what was decided: ``keep``, ``remove`` or a level
+        """
+        level = decision if isinstance(decision, int) else None
+        person = cls(email=row["email"] or "", level=level)
+        identity = "invite_id" if row["kind"] == INVITE else "user_uuid"
+        return person.model_copy(update={identity: row["id"]})
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything tells who it is."""
+        return bool(self.email or self.user_uuid or self.invite_id)
+
+    def is_same_as(self, other: DecidedPerson) -> bool:
+        """Return whether both are one person: one user, one invite, or one address."""
+        if self.user_uuid and other.user_uuid:
+            return self.user_uuid == other.user_uuid
+        if self.invite_id and self.invite_id == other.invite_id:
+            return True
+        return bool(self.email) and address_key(self.email) == address_key(other.email)
+
+
+class ReviewNote(EndingNote):
+    """
+    What a review decided about the people whom it lowered or removed.
+
+    :param review: what people find the review by
+    :param reviewer: who decided
+    :param decided_at: when
+    """
+
+    review: Text
+    reviewer: str
+    decided_at: Time
+    people: tuple[DecidedPerson, ...] = ()
+
+    @property
+    def organization_prefix(self) -> str:
+        """The prefix of the Variable keys of all reviews of the organization."""
+        return prefix_of(self.service, self.organization_id)
+
+    @property
+    def key(self) -> str:
+        """The key of its Variable."""
+        return self.organization_prefix + digest(self.dag_id, self.run_id, self.review)
+
+    @property
+    def decisions(self) -> list[ReviewDecision]:
+        """The decisions, as entitlements know them."""
+        return [self._decision(person) for person in self.people]
+
+    def _decision(self, decided: DecidedPerson) -> ReviewDecision:
+        invite_ids = frozenset({decided.invite_id} if decided.invite_id else ())
+        return ReviewDecision(
+            person=Person(decided.email, self.decided_at, decided.user_uuid, invite_ids),
+            level=decided.level,
+            decided_at=self.decided_at,
+            until=self.until,
+            review=self.review,
+            reviewer=self.reviewer,
+            key=self.key,
+        )
+
+
+def note_of_review(place: Mapping[str, Any], population: Json, decided: Json, counts_for: float) -> ReviewNote:
+    """
+    Return the note of a review: whom it lowered or removed.
+
+    :param place: the other fields: Dag, run, map index, service, connection, organization, and ``review``
+    :param population: everybody with access
+    :param decided: what was decided, by whom and when
+    :param counts_for: how long it counts, in seconds
+    """
+    decided_at = moment_of_decision(population, decided["decided_at"])
+    by = decided["by"] or {}
+    reviewer = by.get("name") or by.get("id") or "somebody"
+    people: list[DecidedPerson] = []
+    for row in population["people"]:
+        decision = decided["decisions"][row["who"]]
+        if decision == KEEP or row["kind"] == COLLABORATOR:
+            continue
+        person = DecidedPerson.of(row, decision)
+        if person.is_known:
+            people.append(person)
+    return ReviewNote(
+        **place,
+        reviewer=str(reviewer),
+        since=decided_at,
+        until=decided_at + counts_for,
+        decided_at=decided_at,
+        people=tuple(people),
+    )
+
+
+def everybody_in(population: Json) -> list[DecidedPerson]:
+    """Return all members and invites of a population, whatever was decided about them."""
+    rows = [row for row in population["people"] if row["kind"] != COLLABORATOR]
+    return [DecidedPerson.of(row, KEEP) for row in rows]
+
+
+def prefix_of(service: str, organization_id: str) -> str:
+    """Return the prefix of the Variable keys of all reviews of an organization."""
+    return f"{DECISIONS_PREFIX}{digest(service, organization_id)}."
+
+
+class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
+    """Reads and writes the decisions of reviews."""
+
+    model = ReviewNote
+
+    @staticmethod
+    def describe_unreadable(key: str, why: str) -> str:
+        msg = f"Correct the Variable with the decisions of an access review, or delete it: '{key}', {why}"
+        return with_problem(msg, "decisions-unreadable")
+
+    def of_organization(self, service: str, organization_id: str) -> list[ReviewNote]:
+        """
+        Return the reviews of an organization.
+
+        :raises WorkspaceError: if one of them is unreadable: what it decided may not be undone
+        """
+        prefix = prefix_of(service, organization_id)
+        notes = self.find(prefix)
+        for key, why in self.unreadable.items():
+            if key.startswith(prefix):
+                raise WorkspaceError(self.describe_unreadable(key, why), problem="decisions-unreadable")
+        return notes
+
+    def decisions_of(self, service: str, organization_id: str) -> list[ReviewDecision]:
+        """
+        Return what reviews decided about the people of an organization.
+
+        :raises WorkspaceError: if a note is unreadable
+        """
+        decisions: list[ReviewDecision] = []
+        for note in self.of_organization(service, organization_id):
+            decisions += note.decisions
+        return decisions
+
+    def all(self) -> list[ReviewNote]:
+        """Return all reviews, the latest last; see :attr:`unreadable` for the others."""
+        notes = self.find(DECISIONS_PREFIX, skip_failed=True)
+        return sorted(notes, key=lambda note: (note.decided_at, note.key))
+
+    def note(self, note: ReviewNote) -> None:
+        """Write the note of a review before its decisions are sent; a retry writes it again."""
+        if not note.people:
+            return
+        if not lists_variables():
+            log.warning("%s", NOT_NOTED)
+            return
+        self.add(note)
+
+    def settle(self, note: ReviewNote, decided: Collection[DecidedPerson]) -> None:
+        """
+        Take people whom a review has decided out of the notes of earlier ones.
+
+        :param decided: everybody whom the review decided, also those who stay
+        """
+        for earlier in self.of_organization(note.service, note.organization_id):
+            if earlier.key != note.key and earlier.decided_at <= note.decided_at:
+                self._take_out(earlier, decided)
+
+    def lift(self, decision: ReviewDecision) -> None:
+        """Take a person out of the note of a review, whose decision was overruled."""
+        note = self.read(decision.key)
+        if note is None:
+            return
+        person = decision.person
+        invite_id = next(iter(person.invite_ids), None)
+        decided = DecidedPerson(email=person.email, user_uuid=person.user_uuid, invite_id=invite_id)
+        self._take_out(note, [decided])
+
+    def _take_out(self, note: ReviewNote, decided: Iterable[DecidedPerson]) -> None:
+        gone = list(decided)
+        left = tuple(one for one in note.people if not any(one.is_same_as(other) for other in gone))
+        if not left:
+            self.end(note)
+        elif len(left) < len(note.people):
+            self.change(note, people=left)
+
+
+@dataclass(frozen=True)
+class ReviewVariables(VariableStore):
+    """Stores the decisions of reviews as Variables, for tasks. Since Airflow 3.3."""
+
+    prefix: str = DECISIONS_PREFIX
+    index: str = "workspace_decisions"
+    description: str = f"Decisions of an access review: {COMMAND} decisions shows them."
+
+    def list_keys(self) -> list[str]:
+        """Return the keys of all reviews; before Airflow 3.3 there are none."""
+        return super().list_keys() if lists_variables() else []
+
+
+# The store of decisions for tasks.
+VARIABLES = ReviewVariables()

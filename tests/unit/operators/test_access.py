@@ -410,6 +410,7 @@ def connection_to(server: RawServer) -> dict[str, Any]:
     return {"conn_type": "workspace", "host": server.url, "password": "key", "extra": extra}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("number", range(6))
 def test_an_end_that_is_killed_at_any_request_is_ended_by_the_next(
@@ -441,6 +442,7 @@ def kill_at(interrupt: Interruptions, moment: str, number: int) -> None:
     plan("/api/", lambda: count(number))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(2))
 def test_an_end_that_is_killed_at_any_variable_is_ended_by_the_next(
     sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, number: int
@@ -902,6 +904,7 @@ def test_of_grants_that_end_together_none_leaves_a_level(notes: Variables, clock
     assert (len(end()["ended"]), level_of(MINA), keys(notes)) == (3, 1, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("email", [MINA, ADA])
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("number", range(8))
@@ -918,6 +921,7 @@ def test_a_grant_that_is_killed_at_any_request_is_continued_and_ended(
     assert (len(end()["ended"]), level_of(email), keys(notes)) == (1, before, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_end", [False, True])
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("number", range(3))

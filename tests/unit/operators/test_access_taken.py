@@ -329,6 +329,16 @@ def test_a_key_that_stops_working_names_who_was_lowered_before(
     assert effects(sandbox)[0] == "update_member"
 
 
+@pytest.mark.parametrize(("operation", "after"), [("update_member", 0), ("list_members", 1)])
+def test_a_key_that_stops_working_after_nothing_was_taken_names_nobody(
+    sandbox: SandboxServer, operation: str, after: int
+) -> None:
+    refuse_key(sandbox, operation, 401, after=after)
+    with pytest.raises(AirflowFailException, match="api-key-refused") as refused:
+        sync(roster=[ADAM, {"email": MINA, "level": 8}, GRACE, NOAH, LIV])
+    assert "key-owner-removed" not in str(refused.value)
+
+
 def test_members_whom_the_key_may_not_remove_are_no_sign_of_its_owner(sandbox: SandboxServer) -> None:
     """Another request succeeds after the one that is refused."""
     refuse_key(sandbox, "delete_member", times=1, after=1)

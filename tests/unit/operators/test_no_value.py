@@ -45,7 +45,17 @@ LEFT_OUT = {
     *("delete_insights", "deleted", "description", "pinned", "restriction_level", "tags"),
     *("jit_provisioning_enabled", "saml_acs_url", "saml_entity_id", "saml_x509_cert", "sso_enforcement"),
     *("arguments", "body", "defaults", "resume_fields", "settings"),
-    *("level", "organization", "path", "report_path", "use_dashboard", "use_template", "user_email", "user_uuid"),
+    *(
+        "level",
+        "leavers_path",
+        "organization",
+        "path",
+        "report_path",
+        "use_dashboard",
+        "use_template",
+        "user_email",
+        "user_uuid",
+    ),
 }
 # Of these, who gets what is no field that may be left out.
 NEEDED = {(access.WorkspaceGrantAccessOperator, name) for name in ("level", "user_email")}
@@ -189,9 +199,9 @@ def test_files_are_data_and_their_templates_need_a_value(sandbox: SandboxServer,
         run(organization.WorkspacePlanOrganizationOperator, **plan)
     file.write_text("projects:\n  - {name: Sales, timezone: {{ params.nothing | tojson }}}\n")
     assert run(organization.WorkspacePlanOrganizationOperator, **plan)["pending"] == 1
-    team.write_text(f"email,first_name\n{ADA},None\n")
+    team.write_text(f"email,first_name\n{ADA},None of them\n")
     run(invites.WorkspaceCreateInvitesOperator, native=False, path=str(team))
-    assert bodies(sandbox) == [[{"target_email": ADA, "first_name": "None"}]]
+    assert bodies(sandbox) == [[{"target_email": ADA, "first_name": "None of them"}]]
 
 
 def test_hooks_refuse_ids_without_a_value(sandbox: SandboxServer) -> None:

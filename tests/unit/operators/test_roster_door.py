@@ -415,3 +415,33 @@ def test_no_row_disappears_and_nobody_is_changed_whom_no_row_names(
     named = {cell.strip().lower() for row in rows for cell in row}
     changed = {change["name"].split()[-1] for change in plan["changes"] if change["status"] == "planned"}
     assert changed <= named
+
+
+# The exports of the guide
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "rosters.md"
+
+
+@pytest.mark.parametrize(
+    ("directory", "created", "removed"),
+    [
+        ("Entra ID", ["ada@example.com"], 5),
+        ("Google Workspace", ["ada@example.com"], 5),
+        ("Okta", ["ada@example.com", "lee@example.com"], 5),
+        ("An HR system", [], 1),
+    ],
+)
+def test_the_exports_of_the_guide_are_read(tmp_path: Path, directory: str, created: list[str], removed: int) -> None:
+    section = GUIDE.read_text().partition(f"### {directory}\n")[2]
+    text, written = re.findall(r"```text\n(.*?)```", section, re.DOTALL)[:2]
+    arguments = eval(f"dict({written})")  # noqa: S307 - the code of the guide
+    argument = "leavers_path" if "leavers_path" in arguments else "path"
+    (tmp_path / arguments[argument]).write_text(text)
+    arguments[argument] = str(tmp_path / arguments[argument])
+    task = WorkspaceSyncMembersOperator(
+        task_id="sync", protected=["olive.owner@example.com"], max_removals=None, dry_run=True, **arguments
+    )
+    plan = task.execute({})
+    assert [row["name"].split()[-1] for row in plan["changes"] if row["action"] == "create"] == created
+    assert plan["counts"]["remove"] == removed
+    assert "Left out by where" in plan["table"]

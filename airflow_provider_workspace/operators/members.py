@@ -144,8 +144,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     :param leavers_path: file to read the leavers from instead, as ``path``
     :param protected: rows or addresses of members who are never removed or changed. Include the owner of the
         connection's API key: the interface does not show whose key it is, and without its owner the key stops working
-    :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows; only for
-        ``leavers``, since the person of a row that is left out of a roster would be removed
+    :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows: all others are done,
+        and the task fails at its end; only for leavers, since the person of a row that is left out of a roster would be
+        removed
     :param defaults: fields for all rows that do not have them, such as ``{"send_email": False}``. A ``level`` here is
         the level of every member whose row has none
     :param max_removals: how many people one run may remove (members and open invites) or put to a lower level: a

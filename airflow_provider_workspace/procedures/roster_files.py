@@ -93,7 +93,8 @@ class _RowReader:
         self.table, self.columns = table, columns
         self.has_rows = False
         self._filter = row_filter
-        self._defaults = _values(*zip(*(defaults or {"level": None}).items(), strict=True))
+        common = defaults or {}
+        self._defaults = _values([*common], common.values())
         self._roster = RosterRows(table.first_number)
         self._levels: set[str] = set()
 
@@ -105,22 +106,22 @@ class _RowReader:
 
     def _read_row(self, row: Any, number: int) -> dict[str, Any]:
         """Return the fields of a row; nothing if it is blank or left out."""
-        is_mapping = isinstance(row, Mapping)
-        is_list = not is_mapping and _is_list(row)
-        cells: Sequence[Any] = row if is_list else [row]
-        if is_mapping:
-            cells = [*row.values()]
-        # A cell alone that is empty is an address without a value, unless the row is a list.
-        if (is_mapping or is_list) and not cells:
-            return {}
-        layout = ADDRESS_ALONE if not (is_mapping or is_list) else self._layout(row, cells, number)
+        layout: Layout | None = ADDRESS_ALONE
+        cells: Sequence[Any] = [row]
+        # Without a value, an address alone is an invalid row, and a list or a mapping is a blank one.
+        may_be_blank = isinstance(row, Mapping) or _is_list(row)
+        if may_be_blank:
+            cells = [*row.values()] if isinstance(row, Mapping) else row
+            if not cells:
+                return {}
+            layout = self._layout(row, cells, number)
         if layout is None:
-            self.has_rows = True
             return {}
         values = _values(layout.fields, cells)
         if len(cells) > len(layout.fields):
-            values |= _values([EXTRA_CELLS] * len(cells), cells[len(layout.fields) :])
-        if not values and (is_mapping or is_list) and all(map(is_empty, cells)):
+            extra = cells[len(layout.fields) :]
+            values |= _values([EXTRA_CELLS] * len(extra), extra)
+        if may_be_blank and not values and all(map(is_empty, cells)):
             return {}
         self.has_rows = True
         if layout is ADDRESS_ALONE:
@@ -243,19 +244,19 @@ def _is_usual(address: Any) -> bool:
 
 def _hint(address: Any, cells: Sequence[Any], layout: Layout, *, may_be_footer: bool) -> str:
     """Return what helps to find the person of a row without a usual address, or to correct it; perhaps nothing."""
-    named = [
-        (name, str(cell).strip())
-        for name, field, cell in zip(layout.names, layout.fields, cells, strict=False)
-        if (field is None or field in TEXT_FIELDS) and isinstance(cell, str | int | float) and not is_empty(cell)
-    ]
+    texts: dict[str, str] = {}
+    for name, field, cell in zip(layout.names, layout.fields, cells, strict=False):
+        is_about_person = field is None or field in TEXT_FIELDS
+        if is_about_person and isinstance(cell, str | int | float) and not is_empty(cell):
+            texts[name] = str(cell).strip()
     if isinstance(address, str) and GUEST in address.lower():
-        mailboxes = [name for name, text in named if "@" in text and address_problem(text) is None]
+        mailboxes = [name for name, text in texts.items() if "@" in text and address_problem(text) is None]
         return f"column {shown(mailboxes[0])} holds one" if mailboxes else ""
-    texts = [str(cell).strip() for cell in cells if not is_empty(cell)]
-    if may_be_footer and len(layout.names) > 1 and len(texts) == 1:
-        text = texts[0]
-        return f"it has {text[:MAX_CELL]!r} alone: delete it if it is the footer of an export"
+    given = [cell for cell in cells if not is_empty(cell)]
+    if may_be_footer and len(layout.names) > 1 and len(given) == 1:
+        text = str(given[0]).strip()[:MAX_CELL]
+        return f"it has {text!r} alone: delete it if it is the footer of an export"
     if address is not None:
         return ""
-    visible = without_secrets([f"{name} {text[:MAX_CELL]!r}" for name, text in named[:MAX_CELLS]])
-    return ", ".join(visible)
+    named = [f"{name} {text[:MAX_CELL]!r}" for name, text in texts.items()]
+    return ", ".join(without_secrets(named[:MAX_CELLS]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -358,6 +358,34 @@ def test_words_for_no_value_are_no_names(sandbox: SandboxServer) -> None:
     assert [row.get("first_name") for row in sent["body"]] == [None] * len(words) + ["Nan"]
 
 
+class Scalar:
+    """A number as pandas has it; NumPy is no dependency."""
+
+    __module__ = "numpy"
+
+    def item(self) -> int:
+        return 8
+
+
+class Described(Sequence[Any]):
+    """A column as psycopg describes it: a sequence, and no tuple."""
+
+    def __init__(self, name: str) -> None:
+        self.values = (name, 25, None)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[index]
+
+
+def test_drivers_have_cells_and_descriptions_of_their_own(sandbox: SandboxServer) -> None:
+    invite(([("mia@example.com", Scalar()), ("noor@example.com", 1)], [Described("EMAIL"), Described("LEVEL")]))
+    (sent,) = writes(sandbox)
+    assert [row["level"] for row in sent["body"]] == [8, 1]
+
+
 def test_leavers_come_from_a_file(sandbox: SandboxServer, file: Any) -> None:
     path = file("Mail,Ends on\nnoah.newton@example.com,\nmina.member@example.com,9998-12-31\n")
     columns = {"Mail": "email", "Ends on": "until"}
@@ -415,6 +443,13 @@ def test_no_row_disappears_and_nobody_is_changed_whom_no_row_names(
     named = {cell.strip().lower() for row in rows for cell in row}
     changed = {change["name"].split()[-1] for change in plan["changes"] if change["status"] == "planned"}
     assert changed <= named
+    try:
+        plan = sync(**arguments, dry_run=True, owner_level=None, protected=["olive.owner@example.com"])
+    except AirflowFailException:
+        return
+    removed = {change["name"].split()[-1] for change in plan["changes"] if change["action"] == "remove"}
+    assert not removed & named
+    assert removed <= {f"{name}@example.com" for name in SEEDED}
 
 
 # The exports of the guide

@@ -51,6 +51,7 @@ class RosterRows(list[dict[str, Any]]):
     :ivar hints: by the number of a row whose address may be invalid, what helps to find or correct it
     :ivar columns: the name of the column of each field, where it has another one
     :ivar remarks: what people must know about how the rows were read
+    :ivar origin_of_levels: what they must know about where levels come from; empty if there is nothing
     """
 
     def __init__(self, first_number: int = 1) -> None:
@@ -60,6 +61,7 @@ class RosterRows(list[dict[str, Any]]):
         self.hints: dict[int, str] = {}
         self.columns: dict[str, str] = {}
         self.remarks: list[str] = []
+        self.origin_of_levels = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,8 @@ def check_roster(
     """
     given = rows if isinstance(rows, RosterRows) else RosterRows()
     roster = Roster(left_out=len(given.left_out), remarks=[*given.remarks])
+    if given.origin_of_levels and not only_addresses:
+        roster.remarks.append(given.origin_of_levels)
     people: dict[str, dict[str | None, list[Row]]] = {}
     for number, row in enumerate(rows, start=given.first_number):
         if not row:

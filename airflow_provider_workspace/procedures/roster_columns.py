@@ -106,8 +106,8 @@ class RosterColumns:
                 self.reject(f"unknown field {shown(field)} in columns", 0)
             elif key in spellings:
                 self.reject(f"columns names {shown(spellings[key])} and {shown(name)}, which are one column", 0)
-            spellings[key] = name
-            named[key] = None if field is None else FIELDS.get(column_key(field))
+            spellings.setdefault(key, name)
+            named.setdefault(key, None if field is None else FIELDS.get(column_key(field)))
         return named
 
     def names(self, field: str) -> bool:

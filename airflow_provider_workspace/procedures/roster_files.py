@@ -79,6 +79,7 @@ def read_roster(
     roster = reader.read()
     reader.columns.check(place, has_rows=reader.has_rows)
     roster.remarks = [*table.remarks, *reader.remarks()]
+    roster.origin_of_levels = reader.origin_of_levels()
     spellings = reader.columns.spellings.items()
     roster.columns = {field: name for field, name in spellings if FIELDS.get(column_key(name)) != field}
     return roster
@@ -152,22 +153,26 @@ class _RowReader:
         return by_position
 
     def remarks(self) -> list[str]:
-        """Return what people must know about the rows: how many are left out, and where levels come from."""
-        remarks: list[str] = []
+        """Return what people must know about the rows: how many are left out."""
         left_out = len(self._roster.left_out)
-        if left_out:
-            remarks.append(f"Left out by where ({', '.join(self._filter.columns)}): {left_out} of {len(self._roster)}.")
+        if not left_out:
+            return []
+        return [f"Left out by where ({', '.join(self._filter.columns)}): {left_out} of {len(self._roster)}."]
+
+    def origin_of_levels(self) -> str:
+        """Return where levels come from, if nobody said so and they may be other numbers; else nothing."""
         column = self.columns.spellings.get("level")
         is_written = self.table.is_written_by_hand and column == "level"
-        are_numbers = bool(self._levels) and all(level.strip().isdecimal() for level in self._levels)
-        if column and are_numbers and not is_written and not self.columns.names("level"):
-            levels = sorted(self._levels, key=lambda level: (len(level), level))
-            more = ", …" if len(levels) > MAX_LEVELS else ""
-            remarks.append(
-                f"Levels come from column {shown(column)} ({', '.join(levels[:MAX_LEVELS])}{more}), which columns=… "
-                f"does not name: check that these are access levels, and no job grades."
-            )
-        return remarks
+        if column is None or is_written or self.columns.names("level"):
+            return ""
+        if not self._levels or not all(level.isdecimal() for level in self._levels):
+            return ""
+        levels = sorted(self._levels, key=lambda level: (len(level), level))
+        more = ", …" if len(levels) > MAX_LEVELS else ""
+        return (
+            f"Levels come from column {shown(column)} ({', '.join(levels[:MAX_LEVELS])}{more}), which columns=… does "
+            "not name: check that these are access levels, not job grades."
+        )
 
 
 def addresses_of(value: Any, argument: str, *, needed: bool = True) -> list[str]:

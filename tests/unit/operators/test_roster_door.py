@@ -184,7 +184,7 @@ EVERY_FORM = [
         ({"Mail": "email"}, None, "unknown column 'Last day'"),
         ({"E-Post": "email"}, None, "no column 'E-Post'; .*unknown columns 'Mail'.*, 'Last day'"),
         ({"*": None}, None, r"no column 'email'. .* With \{'\*': None\}, name each column that counts"),
-        ({"Mail": "email", "mail": "message", "*": None}, None, "columns names 'Mail' and 'mail', which are one"),
+        ({"Mail": "email", "mail": "message", "*": None}, None, ": columns names 'Mail' and 'mail', which are one"),
         ({"Mail": "email", "*": "until"}, None, r"unknown field 'until' in columns"),
         ({"Mail": "email", "*": None}, {"Status": "active"}, "no column 'Status'"),
         ({"Mail": "email", "*": None}, {"Last day": {"before": "soon"}}, "where compares Last day with a wrong age"),
@@ -210,6 +210,7 @@ def test_all_other_columns_may_be_left_out(file: Any) -> None:
     assert said in sync(path=file(text), columns=others, dry_run=True)["table"]
     named = sync(path=file(text), columns={**others, "Level": "level"}, dry_run=True)
     assert "Levels come from" not in named["table"]
+    assert "Levels come from" not in leave(path=file(text), columns=others, dry_run=True)["table"]
     assert "Levels come from" not in sync([{"email": "mia@example.com", "level": 8}], dry_run=True)["table"]
 
 
@@ -247,6 +248,18 @@ def test_where_selects_rows_and_the_others_are_counted(sandbox: SandboxServer, f
             removed = len(sandbox.effects("delete_member"))
             assert removed == (1 if road is leave else 3)
             sandbox.reset()
+
+
+def test_where_of_an_organization_is_for_rows_that_a_task_passes(sandbox: SandboxServer) -> None:
+    rows = [{"email": "mia@example.com", "Status": "active"}, {"email": "noor@example.com", "Status": "suspended"}]
+    arguments: dict[str, Any] = {"task_id": "apply", "part": "members", "where": {"Status": "active"}}
+    members = {"where": {"Status": "suspended"}}
+    WorkspaceApplyOrganizationOperator(file={"members": members}, roster=rows, **arguments).execute({})
+    assert [effect["target"] for effect in sandbox.effects()] == ["mia@example.com"]
+    with pytest.raises(
+        AirflowFailException, match=r"line \d+: members: where: it selects rows of a roster; delete it, or"
+    ):
+        organization(people=["mia@example.com"], where={"Status": "active"})
 
 
 def test_where_takes_no_letter_case_and_no_age_for_granted(sandbox: SandboxServer, file: Any) -> None:

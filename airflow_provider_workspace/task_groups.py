@@ -409,6 +409,7 @@ def access_review(
     max_removals: int | str | None = "10 or 30%",
     dashboards: Sequence[Any] | str | XComArg = (),
     notifiers: Any = (),
+    allow_self_approval: bool = False,
     dry_run: bool = False,
     organization_id: str | XComArg | None = None,
     workspace_conn_id: str | None = None,
@@ -438,6 +439,7 @@ def access_review(
     :param dashboards: dashboards whose collaborators belong to the review: ids in the project of the connection, or
         mappings with ``project_id`` and ``dashboard_id``
     :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
+    :param allow_self_approval: whether a reviewer may be among the reviewed. By default their answer is refused
     :param dry_run: whether to plan only what was decided; the review then stays incomplete
     :param organization_id: organization; by default that of ``default_args``, or of the connection
     :param workspace_conn_id: connection to the service; by default that of ``default_args``, or ``workspace_default``
@@ -451,6 +453,7 @@ def access_review(
     where = {"organization_id": organization_id, "workspace_conn_id": workspace_conn_id}
     common = {"evidence": evidence, "dashboards": dashboards, "reviewers": reviewers, "review_timeout": review_timeout}
     common |= {"protected": protected, "owner_level": owner_level, "max_removals": max_removals}
+    common["allow_self_approval"] = allow_self_approval
     common |= {**{name: value for name, value in where.items() if value is not None}, **TASK_DEFAULTS, **task_args}
     group = TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove")
     first_task_id = group.child_id("read_population")  # type: ignore[no-untyped-call]

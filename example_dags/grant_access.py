@@ -63,6 +63,7 @@ def grant_access() -> None:
         length="{{ params.hours * 3600 }}",  # seconds
         reason="{{ params.why }}",
         require_approval=True,
+        allow_self_approval=True,  # for a trial of one person: remove it, so that somebody else approves
         approval_timeout=timedelta(days=1),
     )
     # [END howto_grant_access]

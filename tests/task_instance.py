@@ -70,13 +70,18 @@ class Question:
 
 
 class Task:
-    """A task instance: its question and what Airflow keeps between its tries."""
+    """
+    A task instance: its question and what Airflow keeps between its tries.
 
-    def __init__(self, question: Question, *, store: bool = True) -> None:
+    :param started_by: the Airflow user who started the run; ``None`` for a schedule
+    """
+
+    def __init__(self, question: Question, *, store: bool = True, started_by: str | None = None) -> None:
         self.question = question
         self.pushed: dict[str, Any] = {}
         self.ti = SimpleNamespace(id=SEED.owner_uuid, max_tries=2, try_number=1, xcom_push=self.push)
         self.context: Any = {"ti": self.ti, **({"task_state_store": TaskStore()} if store else {})}
+        self.context["dag_run"] = SimpleNamespace(triggering_user_name=started_by)
         self.resume: Any = None
 
     def push(self, key: str, value: Any) -> None:

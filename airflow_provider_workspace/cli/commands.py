@@ -6,9 +6,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, TextIO
 
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, printable, with_problem
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.database_store import LeaseDatabase
+    from airflow_provider_workspace.notes.decisions import ReviewRegistry
+    from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
     from airflow_provider_workspace.notes.leases import LeaseRegistry
     from airflow_provider_workspace.notes.noted_access import AccessNotes
-
+    from airflow_provider_workspace.procedures.entitlements import ReviewDecision
 
 # Options of `plan` for rosters, and where an organization file says the same.
 OPTIONS_OF_ROSTERS = {
@@ -32,7 +35,6 @@ OPTIONS_OF_ROSTERS = {
     "--max-removals": "an organization file has 'max_removals' at its top",
     "--leavers": "an organization file removes whomever it does not name, with 'complete: [members]' at its top",
 }
-BY_WHOM = {"requested_by": "asked by", "approved_by": "approved by"}
 # Where a command prints; see run().
 _output: TextIO = sys.stdout
 
@@ -104,13 +106,17 @@ def whoami(args: Namespace) -> None:
 
 
 def plan(args: Namespace) -> None:
-    """Compare organizations with files or rosters; exit with status 2 if one may differ, and 1 after an error."""
+    """
+    Compare organizations with files or rosters; exit with status 2 if one may differ, and 1 after an error.
+
+    Files that say different things about one organization are an error too.
+    """
     from airflow_provider_workspace.cli.plan_output import FORMATS
 
     plans: list[Planned] = []
     errors: dict[str, str] = {}
     with _open_hook(args.conn_id) as hook:
-        for file in args.files:
+        for file in dict.fromkeys(args.files):
             try:
                 with _errors_without_traceback():
                     for planned in _plan_file(hook, file, args):
@@ -119,11 +125,37 @@ def plan(args: Namespace) -> None:
                         one.plan.check_losses(one.wanted.max_removals)
             except SystemExit as error:  # noqa: PERF203 - the other files are planned
                 errors[file] = str(error)
-                # The name first: a CI may take a line that begins otherwise for a command.
-                print(*(printable(f"{file}: {line}") for line in str(error).split("\n")), sep="\n", file=sys.stderr)  # noqa: T201
+    errors |= _contradictions(plans)
+    for file, message in errors.items():
+        # The name first: a CI may take a line that begins otherwise for a command.
+        print(*(printable(f"{file}: {line}") for line in message.split("\n")), sep="\n", file=sys.stderr)  # noqa: T201
     _print(*FORMATS[args.output](plans, errors))
     if errors or any(one.plan.differences or one.plan.counts["set"] for one in plans):
         raise SystemExit(1 if errors else 2)
+
+
+def _contradictions(plans: Sequence[Planned]) -> dict[str, str]:
+    """Return what is said differently of one organization, by the names of the two files."""
+    from airflow_provider_workspace.files.storage import file_at
+    from airflow_provider_workspace.procedures.contradictions import FileOfOrganization, describe_contradictions
+
+    errors: dict[str, str] = {}
+    for one, other in combinations(plans, 2):
+        if one.plan.planned_for != other.plan.planned_for:
+            continue
+        is_same_file = one.file == other.file
+        first, second = [
+            FileOfOrganization(
+                f"{planned.organization} in {planned.file}" if is_same_file else planned.file,
+                planned.wanted,
+                planned.is_leavers,
+            )
+            for planned in (one, other)
+        ]
+        message = describe_contradictions(first, second, file_at, one.now)
+        if message:
+            errors[f"{first.name} and {second.name}"] = with_problem(message, "files-contradict")
+    return errors
 
 
 def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Planned]:
@@ -159,7 +191,8 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
         store = _readable_store()
         access = _access_notes(hook, organization_id) if store else None
-        if is_roster and args.leavers and wanted.members:
+        is_leavers = is_roster and args.leavers
+        if is_leavers and wanted.members:
             rows = read_roster(None, file_at(file))
             noted = access.read() if access else NotedAccess(are_known=False)
             guards = wanted.members.guards
@@ -168,7 +201,7 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
             reader = AirflowOrganizationReader(hook.client, organization_id, store, access)
             reader.now = now
             planned = plan_organization(wanted, reader)
-        yield Planned(file, name or organization_id, wanted, planned)
+        yield Planned(file, name or organization_id, wanted, planned, now, is_leavers=is_leavers)
 
 
 def _refuse_options_of_rosters(args: Namespace) -> None:
@@ -265,21 +298,33 @@ def windows(args: Namespace) -> None:
 
 
 def grants(args: Namespace) -> None:
-    """List temporary access; exit with status 2 if some is overdue, and 1 if a Variable is unreadable."""
+    """
+    List temporary access, or end that of a person early.
+
+    Exit with status 2 if some is overdue, and 1 if a Variable is unreadable, or access could not be ended.
+    """
     from airflow_provider_workspace.notes.database_store import DatabaseStore
     from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
     from airflow_provider_workspace.notes.note import utc_now
 
     _find_connections_in_database()
     registry = GrantRegistry(DatabaseStore(GRANT_PREFIX))
+    if args.end:
+        with _errors_without_traceback():
+            _end_early(registry, args)
+        return
+    for option in ("organization_id", "dry_run", "protected"):
+        if getattr(args, option):
+            raise SystemExit(f"Add --end: --{option.replace('_', '-')} is for access that ends early")
     with _errors_without_traceback():
-        noted, now = registry.all(), utc_now()
-    found = [{**one.to_dict(), "then": one.row["then"], "overdue": one.is_over(now)} for one in noted]
+        noted = registry.all()
+    now = utc_now()
+    found = [{**grant.to_dict(), "then": grant.row["then"], "overdue": grant.is_over(now)} for grant in noted]
     if args.output == "json":
         _print(json.dumps({"grants": found, "unreadable": registry.unreadable}, indent=2))
     else:
         unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
-        lines = [*unreadable, *map(_grant_line, found)]
+        lines = unreadable + [_grant_line(grant, is_overdue=grant.is_over(now)) for grant in noted]
         _print(*map(printable, lines or ["Nobody has access for a while."]))
     if registry.unreadable:
         raise SystemExit(1)
@@ -290,6 +335,7 @@ def grants(args: Namespace) -> None:
 def sweep(args: Namespace) -> None:
     """End what is due, as the Dag of the sweep does; exit with status 1 if something is left or has failed."""
     from airflow_provider_workspace.notes.database_store import DatabaseStore, LeaseDatabase
+    from airflow_provider_workspace.notes.decisions import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.due import Due, end_all, failure_of, reports_of
     from airflow_provider_workspace.notes.due_grants import OverdueGrants
     from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
@@ -305,7 +351,8 @@ def sweep(args: Namespace) -> None:
         # The note of the sweep says that a Dag sweeps, so a command does not write it.
         due.append(AbandonedWindows(leases, f"{COMMAND} sweep {time.time()}", at_once=True, is_recorded=False))
     if "grants" in args.kinds:
-        due.append(OverdueGrants(GrantRegistry(DatabaseStore(GRANT_PREFIX)), args.protected))
+        reviews = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
+        due.append(OverdueGrants(GrantRegistry(DatabaseStore(GRANT_PREFIX)), reviews, args.protected))
     ends = end_all(due, dry_run=args.dry_run)
     failure = failure_of(ends)
     if args.output == "json":
@@ -321,11 +368,87 @@ def sweep(args: Namespace) -> None:
         raise SystemExit(1)
 
 
-def _grant_line(grant: dict[str, Any]) -> str:
-    who = ", ".join(f"{what} {grant[name]}" for name, what in BY_WHOM.items() if grant[name])
-    times = f"since {grant['since'][:19]}Z until {grant['until'][:19]}Z, then {grant['then']}"
-    late = "OVERDUE  " if grant["overdue"] else ""
-    return f"{late}{grant['user_email']}  level {grant['level']} {times}  {who or 'asked by nobody'}: {grant['reason']}"
+def _grant_line(grant: Grant, *, is_overdue: bool) -> str:
+    from airflow_provider_workspace.api.timestamps import iso
+
+    since = iso(grant.since, "seconds")
+    until = iso(grant.until, "seconds")
+    late = "OVERDUE  " if is_overdue else ""
+    times = f"since {since} until {until}, then {grant.row['then']}"
+    return f"{late}{grant.user_email}  level {grant.level} {times}  {grant.request}"
+
+
+def _end_early(registry: GrantRegistry, args: Namespace) -> None:
+    """End the temporary access of a person."""
+    from getpass import getuser
+
+    from airflow_provider_workspace.notes.database_store import DatabaseStore
+    from airflow_provider_workspace.notes.decisions import DECISIONS_PREFIX, ReviewRegistry
+    from airflow_provider_workspace.notes.early_ends import EarlyEnd, end_early
+
+    wish = EarlyEnd(args.end, f"{getuser()} ({COMMAND} grants)", args.organization_id)
+    reviews = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
+    ended = end_early(registry, reviews, wish, args.protected, dry_run=args.dry_run)
+    verb = "Would end" if args.dry_run else "Ended"
+    if args.output == "json":
+        _print(json.dumps(ended.to_dict(), indent=2))
+    else:
+        _print(*(printable(f"{verb}: {end.line}") for end in ended.ended))
+    if ended.error:
+        raise ended.error
+
+
+def decisions(args: Namespace) -> None:
+    """List what access reviews decided about people whom they lowered or removed, or lift what they decided of one."""
+    from airflow_provider_workspace.notes.database_store import DatabaseStore
+    from airflow_provider_workspace.notes.decisions import DECISIONS_PREFIX, ReviewRegistry
+    from airflow_provider_workspace.notes.note import utc_now
+
+    _find_connections_in_database()
+    registry = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
+    now = utc_now().timestamp()
+    with _errors_without_traceback():
+        if args.lift:
+            _lift(registry, args)
+            return
+        reviews = registry.all()
+    if args.output == "json":
+        found = [{**review.to_dict(), "expired": review.until < now} for review in reviews]
+        _print(json.dumps({"reviews": found, "unreadable": registry.unreadable}, indent=2))
+    else:
+        lines = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
+        for review in reviews:
+            lines += [_decision_line(decision, now) for decision in review.decisions]
+        _print(*map(printable, lines or ["No access review has lowered or removed anybody."]))
+    if registry.unreadable:
+        raise SystemExit(1)
+
+
+def _decision_line(decision: ReviewDecision, now: float) -> str:
+    from airflow_provider_workspace.api.levels import describe_level
+    from airflow_provider_workspace.api.timestamps import iso
+
+    person = decision.person
+    who = person.email or f"user {person.user_uuid}"
+    most = "no access" if decision.level is None else f"at most {describe_level(decision.level)}"
+    late = "EXPIRED  " if now > decision.until else ""
+    return f"{late}{who}  {most} until {iso(decision.until, 'seconds')}  {decision}"
+
+
+def _lift(registry: ReviewRegistry, args: Namespace) -> None:
+    """Let what reviews decided about a person not count any more."""
+    from airflow_provider_workspace.api.comparison import address_key
+
+    key = address_key(args.lift)
+    lifted: list[ReviewDecision] = []
+    for review in registry.all():
+        if args.organization_id in (None, review.organization_id):
+            lifted += [decision for decision in review.decisions if address_key(decision.person.email) == key]
+    if not lifted:
+        raise WorkspaceInputError(f"Give an address that '{COMMAND} decisions' shows, not {args.lift}")
+    for decision in lifted:
+        registry.lift(decision)
+        _print(printable(f"Lifted: {args.lift}: {decision}"))
 
 
 def resume(args: Namespace) -> None:

@@ -64,6 +64,19 @@ def get_workspace_commands() -> list[CLICommand]:
         Arg(("--at",), metavar="DATE", help="Show the plan of that day or time, which decides what access has ended"),
         Arg(("-o", "--output"), choices=("table", "json", "markdown"), default="table", help="Output format"),
     )
+    several = Arg(("--organization-id",), help="The organization, if the person is noted in several")
+    grants_args = (
+        Arg(("--end",), metavar="EMAIL", help="End the temporary access of this person now, as the sweep does"),
+        several,
+        Arg(("--dry-run",), action="store_true", help="With --end: send and write nothing; print what would be ended"),
+        protected,
+        output,
+    )
+    decisions_args = (
+        Arg(("--lift",), metavar="EMAIL", help="Let what was decided about this person not count any more"),
+        several,
+        output,
+    )
     sweep_args = (
         Arg(("--dry-run",), action="store_true", help="Send and write nothing; print what would be ended"),
         Arg(
@@ -87,7 +100,12 @@ def get_workspace_commands() -> list[CLICommand]:
         ("plan", "Compare with files, read-only; exit status 0: equal, 2: may differ, 1: error", plan_args),
         ("import", "Print an organization file that describes an organization", (conn_id, organization_id)),
         ("windows", "List maintenance windows and the last sweep", (output,)),
-        ("grants", "List temporary access; exit status 2: some is overdue, 1: error", (output,)),
+        ("grants", "List temporary access, or end it early; exit status 2: some is overdue, 1: error", grants_args),
+        (
+            "decisions",
+            "List whom access reviews have lowered or removed, which other features do not undo",
+            decisions_args,
+        ),
         ("sweep", "Resume the exports of abandoned windows, and end temporary access that is over", sweep_args),
         (
             "resume",

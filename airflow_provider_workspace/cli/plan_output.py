@@ -11,6 +11,8 @@ from airflow_provider_workspace.errors import visible
 from airflow_provider_workspace.procedures.markdown import code, table
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from airflow_provider_workspace.procedures.organization_file import Organization
     from airflow_provider_workspace.procedures.plan import Plan
 
@@ -25,12 +27,16 @@ class Planned:
     The plan of one organization.
 
     :param organization: its name in the file, or its id
+    :param now: decides which ends are over
+    :param is_leavers: whether the people of the file leave
     """
 
     file: str
     organization: str
     wanted: Organization
     plan: Plan
+    now: datetime
+    is_leavers: bool = False
 
 
 def _table(plans: Sequence[Planned], _: Mapping[str, str]) -> Iterator[str]:

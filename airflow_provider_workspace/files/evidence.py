@@ -12,12 +12,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.timestamps import to_second
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
 from airflow_provider_workspace.files.reports import csv_text
 from airflow_provider_workspace.files.storage import SHARED, StoredFile, file_at, is_stored
 from airflow_provider_workspace.procedures import review as procedures
+from airflow_provider_workspace.procedures.answers import Answerer, AnswerRules, emails_of
 from airflow_provider_workspace.procedures.roster_tables import records_of_csv
 
 log = logging.getLogger(__name__)
@@ -116,14 +116,18 @@ class Evidence:
         self.write(POPULATION, population)
         self.write(TABLE, csv_text(procedures.COLUMNS, procedures.csv_rows(population)))
 
-    def decide(self, population: Any, event: Json, asked: str, number: int, **facts: Any) -> dict[str, Any]:
+    def decide(
+        self, population: Any, event: Json, asked: str, number: int, answer_rules: AnswerRules, **facts: Any
+    ) -> dict[str, Any]:
         """
         Write and return what an answer decides.
 
         :param event: the answer, or the error if there is none
         :param asked: digest of the population that was asked about
         :param number: number of the try
-        :raises WorkspaceInputError: if it does not decide everybody; a file has the answer then, and why
+        :param answer_rules: who may answer
+        :raises WorkspaceInputError: if it does not decide everybody, or is of somebody who may not answer; a file has
+            the answer then, and why
         """
         user = event.get("responded_by_user")
         answer = event.get("params_input")
@@ -131,6 +135,7 @@ class Evidence:
         answer = answer or {}
         try:
             self._check_answer(event, asked)
+            answer_rules.judge(user, cure="Start a new run to decide again, and let another user answer")
             rows, decided["decisions_file"] = self._read_file(answer)
             decided["decisions"] = procedures.read_answer(population, answer, rows)
         except WorkspaceInputError as error:
@@ -208,7 +213,9 @@ class Evidence:
         outcomes: list[dict[str, Any]] = []
         if decided:
             last_look = self._look_last(look)
-            outcomes = procedures.judge(population, decided["decisions"], last_look, "not done", "gone")
+            decisions = decided["decisions"]
+            at = decided["decided_at"]
+            outcomes = procedures.judge(population, decisions, last_look, "not done", "gone", decided_at=at)
         left = procedures.left_of(outcomes)
         tries = [self.read(name) for name in self.names(TRIES)]
         digests = {name: self.digest(name) for name in self.names() if name != PAGE}
@@ -276,11 +283,12 @@ def _refusal(why: str) -> WorkspaceInputError:
 
 def _is_reviewed(user: Json | None, population: Json) -> bool | str:
     """Return whether whoever answered is one of the people reviewed, as far as their address tells."""
-    user = user or {}
-    names = {address_key(str(user.get("id") or "")), address_key(str(user.get("name") or ""))}
-    if "@" not in str(names):
+    answerer = Answerer.read(user)
+    if answerer and AnswerRules(about=emails_of(population["people"])).is_subject(answerer):
+        return True
+    if answerer is None or "@" not in f"{answerer.id}{answerer.name}":
         return "unknown: this Airflow user has no address"
-    return any(address_key(row["email"] or "-") in names for row in population["people"])
+    return False
 
 
 def _state(decided: Any, left: list[str]) -> str:

@@ -7,8 +7,10 @@ review decides the same people, or until a person approves a plan that overrules
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+import logging
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -19,11 +21,19 @@ from airflow_provider_workspace.notes.registry import NoteRegistry
 from airflow_provider_workspace.notes.store import NoteStore, VariableStore
 from airflow_provider_workspace.procedures.entitlements import ReviewDecision
 from airflow_provider_workspace.procedures.people import Person
+from airflow_provider_workspace.procedures.review import COLLABORATOR, INVITE, KEEP, moment_of_decision
 from airflow_provider_workspace.version_compat import COMMAND, lists_variables
 
+if TYPE_CHECKING:
+    from airflow_provider_workspace.procedures.review import Json
+
+log = logging.getLogger(__name__)
+
 DECISIONS_PREFIX = "workspace_decisions."
-# How long a decision counts, in seconds: a bit longer than a year, after which the next review is due.
-DECISIONS_COUNT_FOR = 400 * 86_400.0
+NOT_NOTED = (
+    "The decisions of this review are not noted, because tasks cannot list Variables before Airflow 3.3. A sync may "
+    "give again what is taken now"
+)
 
 
 class DecidedPerson(BaseModel):
@@ -42,6 +52,23 @@ class DecidedPerson(BaseModel):
     user_uuid: Text | None = None
     invite_id: Text | None = None
     level: int | None = None
+
+    @classmethod
+    def of(cls, row: Json, decision: str | int) -> DecidedPerson:
+        """
+        Return somebody in the population of a review.
+
+        :param decision: what was decided: ``keep``, ``remove`` or a level
+        """
+        level = decision if isinstance(decision, int) else None
+        person = cls(email=row["email"] or "", level=level)
+        identity = "invite_id" if row["kind"] == INVITE else "user_uuid"
+        return person.model_copy(update={identity: row["id"]})
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything tells who it is."""
+        return bool(self.email or self.user_uuid or self.invite_id)
 
     def is_same_as(self, other: DecidedPerson) -> bool:
         """Return whether both are one person: one user, one invite, or one address."""
@@ -94,6 +121,42 @@ class ReviewNote(EndingNote):
         )
 
 
+def note_of_review(place: Mapping[str, Any], population: Json, decided: Json, counts_for: float) -> ReviewNote:
+    """
+    Return the note of a review: whom it lowered or removed.
+
+    :param place: the other fields: Dag, run, map index, service, connection, organization, and ``review``
+    :param population: everybody with access
+    :param decided: what was decided, by whom and when
+    :param counts_for: how long it counts, in seconds
+    """
+    decided_at = moment_of_decision(population, decided["decided_at"])
+    by = decided["by"] or {}
+    reviewer = by.get("name") or by.get("id") or "somebody"
+    people: list[DecidedPerson] = []
+    for row in population["people"]:
+        decision = decided["decisions"][row["who"]]
+        if decision == KEEP or row["kind"] == COLLABORATOR:
+            continue
+        person = DecidedPerson.of(row, decision)
+        if person.is_known:
+            people.append(person)
+    return ReviewNote(
+        **place,
+        reviewer=str(reviewer),
+        since=decided_at,
+        until=decided_at + counts_for,
+        decided_at=decided_at,
+        people=tuple(people),
+    )
+
+
+def everybody_in(population: Json) -> list[DecidedPerson]:
+    """Return all members and invites of a population, whatever was decided about them."""
+    rows = [row for row in population["people"] if row["kind"] != COLLABORATOR]
+    return [DecidedPerson.of(row, KEEP) for row in rows]
+
+
 def prefix_of(service: str, organization_id: str) -> str:
     """Return the prefix of the Variable keys of all reviews of an organization."""
     return f"{DECISIONS_PREFIX}{digest(service, organization_id)}."
@@ -122,9 +185,30 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
                 raise WorkspaceError(self.describe_unreadable(key, why), problem="decisions-unreadable")
         return notes
 
-    def write(self, note: ReviewNote) -> None:
-        """Write the note of a review; a retry writes it again."""
-        self.store.add(note.key, note.model_dump_json(exclude_none=True))
+    def decisions_of(self, service: str, organization_id: str) -> list[ReviewDecision]:
+        """
+        Return what reviews decided about the people of an organization.
+
+        :raises WorkspaceError: if a note is unreadable
+        """
+        decisions: list[ReviewDecision] = []
+        for note in self.of_organization(service, organization_id):
+            decisions += note.decisions
+        return decisions
+
+    def all(self) -> list[ReviewNote]:
+        """Return all reviews, the latest last; see :attr:`unreadable` for the others."""
+        notes = self.find(DECISIONS_PREFIX, skip_failed=True)
+        return sorted(notes, key=lambda note: (note.decided_at, note.key))
+
+    def note(self, note: ReviewNote) -> None:
+        """Write the note of a review before its decisions are sent; a retry writes it again."""
+        if not note.people:
+            return
+        if not lists_variables():
+            log.warning("%s", NOT_NOTED)
+            return
+        self.add(note)
 
     def settle(self, note: ReviewNote, decided: Collection[DecidedPerson]) -> None:
         """

@@ -10,6 +10,7 @@ from airflow_provider_workspace.notes.due import Ended
 from airflow_provider_workspace.notes.ending import end_grants
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.notes.decisions import ReviewRegistry
     from airflow_provider_workspace.notes.grants import GrantRegistry
 
 
@@ -18,21 +19,23 @@ class OverdueGrants:
     """
     Grants that are over.
 
+    :param reviews: what reviews decided, which caps the level after the end
     :param protected: rows or addresses of people who are never removed or lowered
     :param writer: what no other run is known by; by default a new one
     """
 
     registry: GrantRegistry
+    reviews: ReviewRegistry
     protected: Collection[Any] = ()
     kind: str = "grants"
     writer: str = ""
 
     def end_due(self, *, dry_run: bool) -> Ended:
         """End them; a dry run reports what would be left, and that is no error."""
-        result = end_grants(self.registry, self.protected, dry_run=dry_run, writer=self.writer)
+        result = end_grants(self.registry, self.reviews, self.protected, dry_run=dry_run, writer=self.writer)
         verb = "Would end" if dry_run else "Ended"
-        lines = [f"{verb}: {end.user_email}: {end.done}" for end in result.ended]
+        lines = [f"{verb}: {end.line}" for end in result.ended]
         if dry_run:
-            lines += [f"Would not end: {end.user_email}: {end.why}" for end in result.left]
+            lines += [f"Would not end: {end.line}" for end in result.left]
         error = None if dry_run else result.error
         return Ended(self.kind, result.to_dict(), lines, error=error, is_left=bool(result.left))

@@ -24,6 +24,7 @@ from airflow_provider_workspace.version_compat import COMMAND
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.notes.decisions import ReviewRegistry
     from airflow_provider_workspace.notes.grants import Grant
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,12 @@ class GrantEnd:
     def user_email(self) -> str:
         """The address of the person."""
         return self.grant.user_email if self.grant else "unknown"
+
+    @property
+    def line(self) -> str:
+        """What became of it and whom it served, for people."""
+        request = f" ({self.grant.request})" if self.grant else ""
+        return f"{self.user_email}: {self.done or self.why}{request}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -85,20 +92,31 @@ class GrantsEnded:
 
 
 def end_grants(
-    registry: GrantRegistry, protected: Collection[Any] = (), *, dry_run: bool = False, writer: str = ""
+    registry: GrantRegistry,
+    reviews: ReviewRegistry,
+    protected: Collection[Any] = (),
+    *,
+    dry_run: bool = False,
+    writer: str = "",
+    only: frozenset[str] | None = None,
 ) -> GrantsEnded:
     """
     End the grants that are over; what goes wrong with one person or organization stops no other.
 
+    :param reviews: what reviews decided: nobody keeps more than that after the end
     :param protected: rows or addresses of people who are never removed or lowered
     :param dry_run: whether to send nothing, and say what would be done
     :param writer: what no other run is known by; by default a new one
+    :param only: the keys of the grants to end; ``None`` for all that are over
     """
     guards = Guards.read(protected, None)
     now = utc_now()
     registry = GrantRegistry(LockedStore(registry.store))
     grants = registry.all()
+    active = [grant for grant in grants if not grant.is_over(now)]
     over = [grant for grant in grants if grant.is_over(now)]
+    if only is not None:
+        over = [grant for grant in over if grant.key in only]
     people = _people_of(over)
     run = SweepRun(registry, guards, now, writer or uuid4().hex, grants)
     with NoteServices() as services:
@@ -109,23 +127,25 @@ def end_grants(
             client = services.hook_of(grant, otherwise).client
             place = (grant.service, grant.workspace_conn_id, grant.organization_id)
             if place not in organizations:
-                organizations[place] = OrganizationEnds(run, client, grant.organization_id)
+                decisions = reviews.decisions_of(grant.service, grant.organization_id)
+                organizations[place] = OrganizationEnds(run, client, grant.organization_id, decisions)
             return organizations[place]
 
         for person in people:
             with person.guarded():
                 organization_of(person.last).people.append(person)
-        for grant in grants:
-            if dry_run or grant.user_uuid or grant.is_over(now):
+        for grant in active:
+            if dry_run or grant.user_uuid or only is not None:
                 continue
             with _warned(f"{grant.user_email}: the user is not looked up"):
                 organization_of(grant).unknown.append(grant)
         _check_before_writes(list(organizations.values()))
         _run_side_by_side(list(organizations.values()), dry_run=dry_run)
-    return _result_of(registry, people, active=len(grants) - len(over))
+    unreadable = registry.unreadable if only is None else {}
+    return _result_of(people, unreadable, active=len(active))
 
 
-def _result_of(registry: GrantRegistry, people: list[PersonEnd], *, active: int) -> GrantsEnded:
+def _result_of(people: list[PersonEnd], unreadable: dict[str, str], *, active: int) -> GrantsEnded:
     """Return what became of people, and log it."""
     ended: list[GrantEnd] = []
     left: list[GrantEnd] = []
@@ -139,8 +159,8 @@ def _result_of(registry: GrantRegistry, people: list[PersonEnd], *, active: int)
         else:
             log.error("%s: %s", email, person.error)
             left += [GrantEnd(grant, grant.key, why=str(person.error)) for grant in person.over]
-    for key, why in registry.unreadable.items():
-        left.append(GrantEnd(None, key, why=registry.describe_unreadable(key, why)))
+    for key, why in unreadable.items():
+        left.append(GrantEnd(None, key, why=GrantRegistry.describe_unreadable(key, why)))
     error: WorkspaceError | None = None
     if left:
         is_permanent = all(person.is_permanent for person in people)

@@ -46,6 +46,7 @@ class Grant(EndingNote):
     :param user_uuid: the user of the person; ``None`` as long as no list has shown it
     :param invite_id: the invite of the person; ``None`` if there was none, or no list has shown it
     :param given_at: when the service confirmed that it was given; ``None`` before
+    :param ended_by: who ended it early; empty if nobody did
     :param writer: the try that may act on it; ``None`` in notes of earlier releases
     """
 
@@ -59,7 +60,21 @@ class Grant(EndingNote):
     user_uuid: Text | None = None
     invite_id: Text | None = None
     given_at: Time | None = None
+    ended_by: str = ""
     writer: Text | None = None
+
+    @property
+    def request(self) -> str:
+        """Whom it serves, for people: who asked and approved, why, and the task that gave it."""
+        people: list[str] = []
+        if self.requested_by:
+            people.append(f"asked by {self.requested_by}")
+        if self.approved_by:
+            people.append(f"approved by {self.approved_by}")
+        if self.ended_by:
+            people.append(f"ended early by {self.ended_by}")
+        who = ", ".join(people) or "asked by nobody"
+        return f"{who}: {self.reason} ({self.dag_id} / {self.run_id} / {self.task_id})"
 
     @property
     def person(self) -> str:

@@ -55,10 +55,9 @@ class AccessNotes:
         for key, why in self.grants.unreadable.items():
             raise WorkspaceError(self.grants.describe_unreadable(key, why), problem="grant-unreadable")
         here = [grant for grant in noted if self._is_here(grant) and not grant.is_over(now)]
-        reviews = self.reviews.of_organization(self.service, self.organization_id)
         return NotedAccess(
-            grants=[_temporary(grant) for grant in here],
-            decisions=[decision for review in reviews for decision in review.decisions],
+            grants=[temporary_access_of(grant) for grant in here],
+            decisions=self.reviews.decisions_of(self.service, self.organization_id),
         )
 
     def settle(self, plan: Plan) -> None:
@@ -78,7 +77,8 @@ class AccessNotes:
         return grant.service == self.service and grant.organization_id == self.organization_id
 
 
-def _temporary(grant: Grant) -> TemporaryAccess:
+def temporary_access_of(grant: Grant) -> TemporaryAccess:
+    """Return a grant, as entitlements know it."""
     person = Person(
         email=grant.user_email,
         since=grant.since,
@@ -92,4 +92,5 @@ def _temporary(grant: Grant) -> TemporaryAccess:
         until=str(grant.row["until"]),
         approved_by=grant.approved_by,
         key=grant.key,
+        then=grant.then,
     )

@@ -6,15 +6,19 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.notes.grants import person_of, rows_of
 from airflow_provider_workspace.notes.note import utc_now
+from airflow_provider_workspace.notes.noted_access import temporary_access_of
 from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look_until
+from airflow_provider_workspace.procedures.entitlements import NotedAccess
 from airflow_provider_workspace.procedures.grants import Giving, OrganizationPeople, give, plan_end
 from airflow_provider_workspace.procedures.invites import invite_all
 from airflow_provider_workspace.procedures.members import check_owner_stays
@@ -25,6 +29,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
+    from airflow_provider_workspace.procedures.entitlements import ReviewDecision
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.members import Guards
     from airflow_provider_workspace.procedures.people import Person
@@ -176,6 +181,7 @@ class OrganizationEnds:
     """
     The ends in one organization, over one connection.
 
+    :param decisions: what reviews decided about its people
     :param people: the people whose grants are over
     :param unknown: the grants that are not over, and whose user is not known
     :param interruption: what stopped it, such as the end of its process; raised again by the caller
@@ -187,6 +193,7 @@ class OrganizationEnds:
     run_of_sweep: SweepRun
     client: WorkspaceClient
     organization_id: str
+    decisions: list[ReviewDecision] = field(default_factory=list["ReviewDecision"])
     people: list[PersonEnd] = field(default_factory=list[PersonEnd])
     unknown: list[Grant] = field(default_factory=list["Grant"])
     interruption: BaseException | None = None
@@ -354,14 +361,12 @@ class OrganizationEnds:
         active: list[Grant] = []
         for grant in self._notes_of(person, people):
             is_ending = ending.get(grant.key) == grant.terms
-            if not is_ending and not grant.is_over(now):
+            if not is_ending and not grant.is_over(now) and not self._is_ended_by_review(grant, person):
                 active.append(grant)
         return active
 
     def _plan_from(self, person: PersonEnd, people: OrganizationPeople) -> Plan:
-        run = self.run_of_sweep
-        rows = rows_of(person.noted, person.person)
-        plan = plan_end(people, person.person, rows, run.guards, run.now)
+        plan = self._plan_end(person, people, person.noted)
         # The lists still show the people before as they were.
         changes: list[Change] = []
         for other in self.people:
@@ -369,6 +374,37 @@ class OrganizationEnds:
         changes += plan.changes
         check_owner_stays(people.members, changes)
         return plan
+
+    def _plan_end(self, person: PersonEnd, people: OrganizationPeople, grants: list[Grant]) -> Plan:
+        """Plan what the end of a person takes, from their grants and from what reviews decided."""
+        run = self.run_of_sweep
+        who = person.person
+        active = [grant for grant in grants if not grant.is_over(run.now)]
+        temporary = [replace(temporary_access_of(grant), person=who) for grant in active]
+        decision = self._decision_about(who)
+        decisions = [replace(decision, person=who)] if decision else []
+        noted = NotedAccess(temporary, decisions)
+        return plan_end(people, who, rows_of(grants, who), run.guards, run.now, noted)
+
+    @cached_property
+    def _decided(self) -> NotedAccess:
+        """What reviews decided, by identity."""
+        return NotedAccess(decisions=self.decisions)
+
+    def _decision_about(self, person: Person) -> ReviewDecision | None:
+        """Return what a review decided about a person; ``None`` if nothing is noted."""
+        key = address_key(person.email)
+        if person.user_uuid is not None:
+            return self._decided.of_member(key, person.user_uuid).decision
+        homes = self.people_now.homes if self.people_now else {}
+        return self._decided.of_invite(key, min(person.invite_ids, default=None), homes).decision
+
+    def _is_ended_by_review(self, grant: Grant, person: PersonEnd) -> bool:
+        """Return whether a review removed a person after a grant was noted."""
+        decision = self._decision_about(person.person)
+        if decision is None or decision.level is not None:
+            return False
+        return grant.since <= decision.decided_at and self.run_of_sweep.now.timestamp() <= decision.until
 
     def _known_users(self) -> set[str]:
         """Return the users of notes who came by an invite of their own."""
@@ -427,7 +463,6 @@ class OrganizationEnds:
 
     def _check(self) -> None:
         """Read the lists until they show what was sent."""
-        run = self.run_of_sweep
         sent = [person for person in self.unsettled() if person.taken]
         together = Plan()
         for person in sent:
@@ -440,8 +475,7 @@ class OrganizationEnds:
             for person in sent:
                 # A grant that began meanwhile may have raised them again.
                 noted = [*person.over, *self._active_of(person, people)]
-                rows = rows_of(noted, person.person)
-                again.changes += plan_end(people, person.person, rows, run.guards, run.now).changes
+                again.changes += self._plan_end(person, people, noted).changes
             return again
 
         try:

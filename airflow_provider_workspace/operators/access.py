@@ -1,17 +1,18 @@
-"""The operator that gives access for a while."""
+"""The operators that give access for a while, and end it early."""
 
 from __future__ import annotations
 
 import time
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
-from airflow_provider_workspace.operators.arguments import Arg, arg
-from airflow_provider_workspace.operators.base import OfOrganization
+from airflow_provider_workspace.operators.arguments import Arg, arg, fixed
+from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Key in the task state: the grant was noted, and a retry after its end gives nothing again.
 NOTED = "airflow_provider_workspace_granted"
+# Key in the task state: access was ended early, and a retry may find none.
+ENDED = "airflow_provider_workspace_ended"
 
 
 class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
@@ -33,7 +36,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     it. Then the person gets the level that they had before, or is removed if they were no member. Who is no member is
     invited. Needs Airflow 3.3.
 
-    An approval covers the level, how long, what comes then, and the reason. A retry continues its grant, whose end
+    An approval covers the level, how long, what comes then, and the reason. Who asks for access, or gets it, cannot
+    approve it, unless the Dag file sets ``allow_self_approval=True``. A retry continues its grant, whose end
     stays; one that begins after the end gives nothing again. If the service certainly refused, nothing
     stays noted. People are known by their user as soon as a list shows it, and by their invite before. A retry gives
     nothing again that somebody took back meanwhile: it fails.
@@ -58,10 +62,15 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     length: Arg[timedelta | float | None] = arg(kinds.SECONDS_FROM_ONE, default=None)
     until: Arg[datetime | str | None] = arg(kinds.UNTIL, default=None)
     reason: Arg[str] = arg(kinds.NAME)
+    allow_self_approval: bool = fixed(kinds.FLAG, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.api.levels import describe_level
+        from airflow_provider_workspace.notes import decisions
+        from airflow_provider_workspace.notes.decisions import ReviewRegistry
         from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry, person_of, raise_if_unsupported
         from airflow_provider_workspace.notes.note import utc_now
+        from airflow_provider_workspace.procedures.entitlements import NotedAccess
         from airflow_provider_workspace.procedures.grants import plan_grant
 
         raise_if_unsupported()
@@ -83,16 +92,20 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
         row = {"target_email": draft.user_email, "level": draft.level}
         person = person_of([own or draft])
-        planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms(), person)
+        reviews = ReviewRegistry(decisions.VARIABLES)
+        decided = NotedAccess(decisions=reviews.decisions_of(draft.service, draft.organization_id))
+        planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms(), person, decided)
         if not planned.plan.changes:
             self.log.info("Nothing is to be given: %s has level %s.", draft.user_email, planned.before)
             if own and not self.is_dry_run:
                 own = self._confirm(registry, own, planned.people)
             return {**(own or draft).to_dict(), "granted": own is not None, "before": planned.before}
         self._raise_if_taken_back(own, planned)
+        self._raise_if_decided(planned)
         self.log.info("%s", planned.plan.table())
         place = describe_organization(hook.client.settings, draft.organization_id)
-        self.await_approval(f"Give {draft.user_email} access for a while to {place}?", planned.plan)
+        subject = f"Give {draft.user_email} temporary access as {describe_level(self.level)} to {place}?"
+        self.await_approval(subject, planned.plan, facts=self._facts(draft, planned), about=[draft.user_email])
         if self.is_dry_run:
             return planned.plan.to_dict()
         grant = self._note(hook, registry, planned, own)
@@ -125,6 +138,24 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             return {"length": str(timedelta(seconds=self.length)), "reason": self.reason}
         return {"until": self.until, "reason": self.reason}
 
+    def _facts(self, draft: Grant, planned: GrantPlan) -> dict[str, str]:
+        """Return what the question says about the grant."""
+        from airflow_provider_workspace.api.levels import describe_level
+        from airflow_provider_workspace.api.timestamps import to_second
+
+        before = "no access" if planned.before is None else describe_level(planned.before)
+        then = "removed" if planned.then is None else describe_level(planned.then)
+        until = f"{timedelta(seconds=self.length or 0)} after the approval"
+        if self.until is not None:
+            until = to_second(datetime.fromtimestamp(draft.until, timezone.utc))
+        return {
+            "For": draft.user_email,
+            "Level": f"{describe_level(draft.level)} instead of {before}",
+            "Until": until,
+            "Then": then,
+            "Why": draft.reason,
+        }
+
     def _raise_if_taken_back(self, own: Grant | None, planned: GrantPlan) -> None:
         """Refuse to give again what somebody took back after it was given."""
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -146,6 +177,15 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         why = f"{own.user_email} got level {own.level} by this grant, and {now} now"
         raise WorkspaceInputError(f"{cure}: {why}. Somebody took it back")
 
+    def _raise_if_decided(self, planned: GrantPlan) -> None:
+        """Refuse to give more than a review decided, unless a person approves it."""
+        from airflow_provider_workspace.errors import WorkspaceInputError
+
+        if planned.decision is None or self.require_approval:
+            return
+        msg = f"Set require_approval=True, so that a person decides about {self.user_email} again: {planned.decision}"
+        raise WorkspaceInputError(msg, problem="decided-by-review")
+
     def _note(self, hook: WorkspaceHook, registry: GrantRegistry, planned: GrantPlan, own: Grant | None) -> Grant:
         """Note the grant, and the user whom it is for, before anything is sent."""
         from airflow_provider_workspace.procedures.grants import user_of_change
@@ -154,7 +194,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if own:
             return own if own.user_uuid == user_uuid else registry.change(own, user_uuid=user_uuid)
         approval = self._approval()
-        approved_by = approval.by if approval else ""
+        approved_by = approval.approver if approval else ""
         changes = {"then": planned.then, "approved_by": approved_by, "user_uuid": user_uuid}
         grant = self.draft(hook).model_copy(update=changes)
         registry.add(grant)
@@ -234,6 +274,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.api.timestamps import moment_of
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.notes.grants import Grant
+        from airflow_provider_workspace.procedures.answers import AnswerRules
         from airflow_provider_workspace.procedures.roster import check_address
 
         if (self.length is None) is (self.until is None):
@@ -245,8 +286,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if until <= now:
             raise WorkspaceInputError(f"Give a later until: {self.until} is over")
         ti = self._context.get("ti")
-        dag_run = self._context.get("dag_run")
-        requested_by = getattr(dag_run, "triggering_user_name", None) or ""
+        asked = AnswerRules(started_by=self.started_by, requested_by=self.requested_by or "")
         # Airflow gives each try its own id.
         writer = getattr(ti, "id", None) or uuid4()
         return Grant(
@@ -262,6 +302,69 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             since=now,
             until=float(int(until)),
             reason=self.reason,
-            requested_by=str(requested_by),
+            requested_by=asked.requester,
             writer=str(writer),
         )
+
+
+class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
+    """
+    End the temporary access of a person before its end.
+
+    Scopes ``organization_member:write`` and ``organization_member:read``. All grants of the person in the organization
+    get a new end, which is now, and who ended them; then they are ended as the sweep ends them, over the connections
+    that gave them. What cannot be ended fails the task, stays noted, and is ended by the next sweep. Needs Airflow 3.3.
+
+    A task that finds no grant of the person fails, unless an earlier try has ended it: an address with a typing error
+    ends nothing.
+
+    The result has the grants: ``{"ended": [{"user_email", "level", "done", "ended_by", "requested_by", "approved_by",
+    "reason", ...}], "left": [], "active": number}``.
+
+    :param user_email: address of the person, as ``airflow workspace grants`` shows it
+    :param protected: rows or addresses of members who are never lowered or removed, such as the owner of the
+        connection's API key
+    """
+
+    resource_kind = "members"
+    has_own_dry_run = True
+    user_email: Arg[str] = arg(kinds.NAME)
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.notes import decisions, grants
+        from airflow_provider_workspace.notes.decisions import ReviewRegistry
+        from airflow_provider_workspace.notes.early_ends import EarlyEnd, end_early
+        from airflow_provider_workspace.notes.grants import GrantRegistry, raise_if_unsupported
+        from airflow_provider_workspace.notes.task_state import TaskState
+        from airflow_provider_workspace.procedures.roster import check_address
+
+        raise_if_unsupported()
+        email = check_address("user_email", self.user_email)
+        wish = EarlyEnd(
+            user_email=email,
+            ended_by=self._ended_by,
+            organization_id=hook.organization_or_default(self.organization_id),
+            service=hook.client.settings.base_url,
+        )
+        registry = GrantRegistry(grants.VARIABLES)
+        reviews = ReviewRegistry(decisions.VARIABLES)
+        state = TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=ENDED, clock=time.time)
+        if wish.grants_of(registry):
+            state.begin(ENDED)
+        elif state.has_begun(ENDED):
+            self.log.info("An earlier try has ended the temporary access of %s.", email)
+            return {"ended": [], "left": [], "active": 0}
+        ended = end_early(registry, reviews, wish, self.protected, dry_run=self.is_dry_run)
+        for end in ended.ended:
+            self.log.info("%s", end.line)
+        if ended.error and not self.is_dry_run:
+            raise ended.error
+        return ended.to_dict()
+
+    @property
+    def _ended_by(self) -> str:
+        """Who started the run; the run if nobody did, or it is not known."""
+        user = getattr(self._context.get("dag_run"), "triggering_user_name", None)
+        ti = self._context.get("ti")
+        return str(user or f"run {getattr(ti, 'run_id', '-')} of Dag {getattr(ti, 'dag_id', '-')}")

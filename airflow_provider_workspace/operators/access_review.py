@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.files.evidence import Evidence
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.notes.decisions import ReviewNote
+    from airflow_provider_workspace.notes.noted_access import AccessNotes
+    from airflow_provider_workspace.procedures.answers import AnswerRules
+    from airflow_provider_workspace.procedures.entitlements import NotedAccess
     from airflow_provider_workspace.procedures.plan import Plan
+
+# What the question says where nobody may decide about themselves.
+NOT_ABOUT_THEMSELVES = "The answer of a reviewer who is among these people is refused: nobody decides about themselves."
+# The arguments that are rules of the review, as its evidence has them.
+RULES = ("reviewers", "allow_self_approval", "owner_level", "max_removals")
 
 
 class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
@@ -32,6 +41,8 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     :param evidence: folder with the evidence of all reviews, in which each gets a folder of its own: an absolute path
         on a disk that all workers share, or the URL of an object store, such as ``s3://conn_id@bucket/reviews``
     :param reviewers: ids of the Airflow users who may answer; one answer is enough
+    :param allow_self_approval: whether a reviewer may be among the reviewed. By default their answer is refused: nobody
+        decides about their own access. Not templated, so that nobody who starts a run can set it
     :param review_timeout: how long to wait for the answer, a timedelta or seconds; then the review fails
     :param dashboards: dashboards whose collaborators belong to the review: ids in the project of the connection, or
         mappings with ``project_id`` and ``dashboard_id``
@@ -41,16 +52,20 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     :param max_removals: how many people one review may remove or put to a lower level: a number, a share of the
         members such as ``"50%"``, or both, such as ``"10 or 30%"``, of which the lower one counts. ``None`` for any
         number. If there are more, the review fails and sends nothing
+    :param decisions_count_for: how long other features, such as a sync, give nobody more than the review decided, a
+        timedelta or seconds; by default 400 days. Since Airflow 3.3
     """
 
     resource_kind = "members"
     evidence: Arg[ObjectStoragePath | str] = arg(kinds.NEEDED)
     reviewers: Arg[Sequence[str]] = arg(kinds.NAMES)
+    allow_self_approval: bool = fixed(kinds.FLAG, default=False)
     review_timeout: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE)
     dashboards: Arg[Sequence[Any]] = arg(kinds.DASHBOARDS, default=())
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
     owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
     max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM, default="10 or 30%")
+    decisions_count_for: Arg[timedelta | float] = arg(kinds.YEARS, default=timedelta(days=400))
 
     @property
     def evidence_of_run(self) -> Evidence:
@@ -70,13 +85,42 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
         organization_id = hook.organization_or_default(self.organization_id)
         return {"organization_id": organization_id, "service": hook.client.settings.base_url}
 
-    def read_now(self, hook: WorkspaceHook, previous: Any = None) -> dict[str, Any]:
-        """Read who has access now."""
+    def read_now(self, hook: WorkspaceHook, previous: Any = None, noted: NotedAccess | None = None) -> dict[str, Any]:
+        """
+        Read who has access now.
+
+        :param previous: the population of the last review
+        :param noted: temporary access, if somebody has read it
+        """
         from airflow_provider_workspace.procedures.review import read_population
 
         boards = [{"project_id": one.get("project_id") or hook.project_or_default(), **one} for one in self.dashboards]
-        organization_id, now = self.where(hook)["organization_id"], datetime.now(timezone.utc)
-        return read_population(hook.client, organization_id, self.guards(), now, boards, previous)
+        organization_id = self.where(hook)["organization_id"]
+        if noted is None:
+            noted = self.access_notes(hook).read()
+        now = datetime.now(timezone.utc)
+        return read_population(hook.client, organization_id, self.guards(), now, boards, previous, noted)
+
+    def access_notes(self, hook: WorkspaceHook) -> AccessNotes:
+        """Return the notes about the people of the organization."""
+        from airflow_provider_workspace.notes.noted_access import AccessNotes
+
+        return AccessNotes.of_tasks(hook.client.settings, self.where(hook)["organization_id"])
+
+    def note(self, hook: WorkspaceHook, evidence: Evidence, population: Any, decided: Any) -> ReviewNote:
+        """Return the note of what the review decided."""
+        from airflow_provider_workspace.notes.decisions import note_of_review
+
+        ti = self._context.get("ti")
+        place = {
+            "dag_id": str(getattr(ti, "dag_id", "-")),
+            "run_id": str(getattr(ti, "run_id", "-")),
+            "map_index": getattr(ti, "map_index", -1),
+            "workspace_conn_id": self.workspace_conn_id,
+            "review": evidence.path.name,
+            **self.where(hook),
+        }
+        return note_of_review(place, population, decided, self.decisions_count_for)
 
     def guards(self) -> Any:
         """Return who can only be kept."""
@@ -86,8 +130,9 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
 
     def rules(self) -> dict[str, Any]:
         """Return the rules of the review, for its evidence."""
-        rules = {name: getattr(self, name) for name in ("reviewers", "owner_level", "max_removals")}
+        rules = {name: getattr(self, name) for name in RULES}
         rules["review_timeout"] = str(timedelta(seconds=self.review_timeout))
+        rules["decisions_count_for"] = str(timedelta(seconds=self.decisions_count_for))
         return {**rules, "protected": sorted(self.guards().protected)}
 
 
@@ -114,7 +159,8 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
     """
     Ask a person who keeps access, under **Required Actions** in the Airflow UI; write ``decisions.json``.
 
-    Nobody is decided by silence: without an answer, or with one that does not decide everybody, the task fails.
+    Nobody is decided by silence: without an answer, or with one that does not decide everybody, the task fails. Who
+    answered is checked here too, whatever Airflow permits.
 
     :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
     """
@@ -137,9 +183,22 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         elif self._answer is None:
             self._ask(hook, evidence, population)
         else:
-            decided = evidence.decide(population, *self._answer, self.try_identity()[1], rules=self.rules())
+            event, asked = self._answer
+            number = self.try_identity()[1]
+            answer_rules = self._answer_rules(population)
+            decided = evidence.decide(population, event, asked, number, answer_rules, rules=self.rules())
         counts = Counter(map(str, decided["decisions"].values()))
         return {"folder": str(evidence), "by": decided["by"], "at": decided["decided_at"], "counts": dict(counts)}
+
+    def _answer_rules(self, population: dict[str, Any]) -> AnswerRules:
+        """Return who may answer."""
+        from airflow_provider_workspace.procedures.answers import AnswerRules, emails_of
+
+        return AnswerRules(
+            approvers=tuple(self.reviewers),
+            about=emails_of(population["people"]),
+            allow_self_approval=self.allow_self_approval,
+        )
 
     def _ask(self, hook: WorkspaceHook, evidence: Evidence, population: dict[str, Any]) -> NoReturn:
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -148,8 +207,12 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
 
         if not self.reviewers:
             raise WorkspaceInputError("Name one or more reviewers: a review is decided by somebody who is named")
+        self._answer_rules(population).raise_if_nobody_may_answer()
         subject = f"Who keeps access to {describe_organization(hook.client.settings, population['organization_id'])}?"
-        form = {"options": [DONE], "body": question_of(population, str(evidence)), "params": form_of(population)}
+        body = question_of(population, str(evidence))
+        if not self.allow_self_approval:
+            body = f"{NOT_ABOUT_THEMSELVES}\n\n{body}"
+        form = {"options": [DONE], "body": body, "params": form_of(population)}
         wait, told = (self.reviewers, self.review_timeout, self.notifiers), {"population": evidence.digest(POPULATION)}
         self.log.info("Waiting until everybody is decided, under Required Actions.")
         ask_and_wait(self, self._context, wait, "access reviewed", told, subject=subject, **form)
@@ -161,6 +224,11 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
 
     Scopes ``organization_member:write`` and ``organization_member:read``; for dashboards ``dashboard:write``. Writes
     ``done-<try>.json``. Whoever changed meanwhile is left, and the task fails and names them.
+
+    Before anything is sent, the decisions about members and invites who are lowered or removed are noted in a Variable
+    (since Airflow 3.3): a sync, an organization file and the end of temporary access give nobody more than that. Who
+    has temporary access is judged without it: *lower* is done at its end, *remove* ends it, unless it was given after
+    the decision.
     """
 
     has_own_dry_run = True
@@ -172,11 +240,21 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
         from airflow_provider_workspace.procedures.review import outcomes_of, plan_decisions
 
         evidence, population, decided = self.open(hook, 2)
-        plan, rows, failed = Plan(), list[dict[str, Any]](), None
+        plan = Plan()
+        rows: list[dict[str, Any]] = []
+        failed: WorkspaceError | None = None
+        notes = self.access_notes(hook)
 
         def plan_now() -> tuple[Plan, list[dict[str, Any]]]:
-            how = {"present": self.read_now(hook), "decided_at": decided["decided_at"]}
-            return plan_decisions(hook.client, population, decided["decisions"], **how)
+            noted = notes.read()
+            return plan_decisions(
+                hook.client,
+                population,
+                decided["decisions"],
+                present=self.read_now(hook, noted=noted),
+                decided_at=decided["decided_at"],
+                noted=noted,
+            )
 
         try:
             wait_for_consistency(hook.client, self.task_state)
@@ -185,8 +263,10 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
             plan.check_losses(self.max_removals)
             if self.is_dry_run:
                 return plan.to_dict()
+            notes.reviews.note(self.note(hook, evidence, population, decided))
             invite = partial(self.invite_people, hook=hook, organization_id=population["organization_id"])
             apply(hook.client, plan, invite, lambda: plan_now()[0])
+            notes.settle(plan)
         except WorkspaceError as error:
             failed = error
         outcomes = outcomes_of(plan, rows)
@@ -200,7 +280,8 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
 
     Reads once more who has access (``last_look.json``), and writes the page for people (``review.md``) and, last,
     ``review.json`` with the digests of all files. The task fails unless everybody was decided, and all of it is done.
-    It is skipped if the review was not due: a branch or a short circuit skipped the first task, and nothing was read.
+    What earlier reviews decided about the same people does not count any more after a complete review. The task is
+    skipped if the review was not due: a branch or a short circuit skipped the first task, and nothing was read.
 
     :param read_task_id: the task that reads who has access; ``None`` if this task is to run always
     """
@@ -230,11 +311,17 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         return bool(states.get(self.read_task_id + index) == "skipped")
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.files.evidence import COMPLETE
+        from airflow_provider_workspace.notes.decisions import everybody_in
+
         evidence, population, decided = self.open(hook)
         facts = {name: getattr(self._context.get("ti"), name, "") for name in ("dag_id", "run_id")}
         facts |= {"package": f"airflow-provider-workspace {__version__}", "rules": self.rules(), **self.where(hook)}
         facts["airflow"] = conf.get("api", "base_url", fallback="not set")
         review, digest = evidence.close(population, decided, partial(self.read_now, hook), facts)
+        if review["state"] == COMPLETE:
+            note = self.note(hook, evidence, population, decided)
+            self.access_notes(hook).reviews.settle(note, everybody_in(population))
         # Also of a task that fails, which has no result.
         said = "The review is %s, closed at %s. SHA-256 of review.json: %s"
         self.log.info(said, review["state"], review["closed_at"], digest)

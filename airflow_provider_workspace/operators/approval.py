@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow_provider_workspace.operators.arguments import NAMES, NEEDED, SECONDS_FROM_ONE, SWITCH, Arg, arg, fixed
+from airflow_provider_workspace.operators.arguments import (
+    FLAG,
+    NAMES,
+    NEEDED,
+    OPTIONAL_NAME,
+    SECONDS_FROM_ONE,
+    SWITCH,
+    Arg,
+    arg,
+    fixed,
+)
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 
@@ -17,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.notes.approvals import Approval
     from airflow_provider_workspace.notes.task_state import TaskState
+    from airflow_provider_workspace.procedures.answers import AnswerRules
     from airflow_provider_workspace.procedures.plan import Plan
 
 REJECT = "Reject"
@@ -31,12 +42,20 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     the changes, fails and sends nothing. The approval is kept in the task state (Airflow 3.3), so a retry continues
     with it; before 3.3 a retry asks again about the remaining changes. A cleared task asks again.
 
-    The XCom ``approved`` has ``plan``, ``by`` and ``at``.
+    Who may answer is checked here too, whatever Airflow permits: one of the ``approvers``, and without
+    ``allow_self_approval`` neither who asks nor whom it is about. Who asks is who started the run and ``requested_by``.
+    An answer of anybody else fails the task, and sends nothing.
+
+    The XCom ``approved`` has ``plan``, ``by`` and ``by_id`` (name and id of the Airflow user), ``at``,
+    ``requested_by`` and ``self_approved``.
 
     :param require_approval: whether to show the plan under **Required Actions** in the Airflow UI, and send it only
         after a person approves it. An empty plan needs no approval
     :param approvers: ids of the Airflow users who may answer; one answer is enough. By default every user whose role
         permits it
+    :param requested_by: who asks, if a bot or a schedule starts the run: the Airflow user or the address of a person
+    :param allow_self_approval: whether who asks, or a person whom the plan is about, may approve it. Not templated, so
+        that nobody who starts a run can set it. If not, and Airflow does not say who asks, ``approvers`` are needed
     :param approval_timeout: how long to wait for the answer, a timedelta or seconds; then the task fails. By default
         there is no limit
     :param fail_on_reject: whether a rejected task fails. By default it is skipped, with the tasks that depend on it
@@ -45,6 +64,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     require_approval: Arg[bool] = arg(SWITCH, default=False)
     approvers: Arg[Sequence[str] | None] = arg(NAMES, default=None)
+    requested_by: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
+    allow_self_approval: bool = fixed(FLAG, default=True)
     approval_timeout: Arg[timedelta | float | None] = arg(SECONDS_FROM_ONE, default=None)
     fail_on_reject: Arg[bool] = arg(SWITCH, default=False)
     notifiers: Callable[[Context], object] | Sequence[Callable[[Context], object]] = fixed(NEEDED, default=())
@@ -56,42 +77,75 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             self._approval_state.forget()
         return result
 
-    def execute_approved(self, context: Context, event: Mapping[str, Any], plan: str, changes: list[str]) -> Any:
+    def execute_approved(
+        self, context: Context, event: Mapping[str, Any], plan: str, changes: list[str], rules: Any = None
+    ) -> Any:
         """
         Continue with the answer.
 
         :param event: the answer, or the error if there is none
         :param plan: digest of the plan in the question
         :param changes: digests of its changes
+        :param rules: who may answer; ``None`` in a question of an earlier release
         """
+        from airflow_provider_workspace.errors import WorkspaceInputError, with_class
+        from airflow_provider_workspace.notes.approvals import Approval
+        from airflow_provider_workspace.procedures.answers import AnswerRules
+
         self._context = context
         if "error" in event:
             why = "nobody answered in time" if event.get("error_type") == "timeout" else event["error"]
             raise AirflowFailException(f"Clear the task to ask again: {why}. Nothing was sent of plan {plan}")
-        user = event.get("responded_by_user") or {}
-        who = user.get("name") or user.get("id") or "somebody"
-        answers, approve = event.get("chosen_options"), _approve_option(plan)
+        answer_rules = AnswerRules.read(rules)
+        if answer_rules is None:
+            msg = "Clear the task to ask again: another release of this package asked, and did not say who may answer"
+            raise AirflowFailException(f"{msg}. Nothing was sent of plan {plan}")
+        answers = event.get("chosen_options")
+        try:
+            answerer = answer_rules.judge(event.get("responded_by_user"), approves=answers != [REJECT])
+        except WorkspaceInputError as error:
+            raise AirflowFailException(with_class(error)) from None
         if answers == [REJECT]:
-            from airflow_provider_workspace.operators.reading import read_arguments
-
-            read_arguments(self)  # execute has not run since the answer
-            why = f"Nothing was sent: {who} rejected plan {plan}"
-            self.log.warning("%s", why)  # Airflow does not log why a task is skipped
-            raise (AirflowFailException if self.fail_on_reject else AirflowSkipException)(why)
+            self._reject(f"Nothing was sent: {answerer} rejected plan {plan}")
+        approve = _approve_option(plan)
         if answers != [approve]:
             raise AirflowFailException(
-                f"Start a new run to be asked about plan {plan}: {who} answered {answers}, expected ['{approve}'] or "
-                f"['{REJECT}']. Nothing was sent"
+                f"Start a new run to be asked about plan {plan}: {answerer} answered {answers}, expected "
+                f"['{approve}'] or ['{REJECT}']. Nothing was sent"
             )
-        self.log.info("%s approved plan %s.", who, plan)
-        from airflow_provider_workspace.notes.approvals import Approval
-
-        at = str(event.get("responded_at"))
-        approval = Approval(plan=plan, changes=changes, by=who, at=at, max_tries=self._max_tries)
+        is_requester = answer_rules.is_requester(answerer)
+        self.log.info("%s%s approved plan %s.", answerer, ", who also asked for it," if is_requester else "", plan)
+        approval = Approval(
+            plan=plan,
+            changes=changes,
+            by=answerer.name,
+            by_id=answerer.id,
+            at=str(event.get("responded_at")),
+            requested_by=answer_rules.requester,
+            self_approved=is_requester,
+            max_tries=self._max_tries,
+        )
         self._approval_state.write(approval.to_dict())
         return self.execute(context)
 
-    def await_approval(self, subject: str, plan: Plan, report: object = None) -> None:
+    def _reject(self, why: str) -> NoReturn:
+        from airflow_provider_workspace.operators.reading import read_arguments
+
+        read_arguments(self)  # execute has not run since the answer
+        self.log.warning("%s", why)  # Airflow does not log why a task is skipped
+        if self.fail_on_reject:
+            raise AirflowFailException(why)
+        raise AirflowSkipException(why)
+
+    def await_approval(
+        self,
+        subject: str,
+        plan: Plan,
+        report: object = None,
+        *,
+        facts: Mapping[str, str] | None = None,
+        about: Sequence[str] = (),
+    ) -> None:
         """
         Return if these changes are approved or need no approval; else ask, and defer the task.
 
@@ -99,6 +153,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
         :param subject: headline of the question
         :param report: the file with the plan, if there is one
+        :param facts: what the question says above the plan, by name; texts of others
+        :param about: addresses of people whom it is about, besides those of the changes
         :raises WorkspaceInputError: if a change was not approved, or the question cannot be asked
         """
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -107,10 +163,10 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             return
         approval = self._approval()
         if approval is None:
-            self._ask(subject, plan, report)
+            self._ask(subject, plan, report, facts or {}, about)
         cure = (
             f"Start a new run to have the plan approved as it is now, instead of plan {approval.plan}, which "
-            f"{approval.by} approved"
+            f"{approval.approver} approved"
         )
         try:
             plan.check_approved(approval.changes, cure)
@@ -119,8 +175,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             self._approval_state.forget()
             raise
         if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
-            approved = {"plan": approval.plan, "by": approval.by, "at": approval.at}
-            self._context["ti"].xcom_push(key="approved", value=approved)
+            self._context["ti"].xcom_push(key="approved", value=approval.described())
 
     @property
     def task_state(self) -> TaskState:
@@ -130,20 +185,50 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         asks = self.require_approval and self._approval() is None
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run or asks, clock=time.time)
 
-    def _ask(self, subject: str, plan: Plan, report: object) -> NoReturn:
+    def answer_rules(self, plan: Plan, about: Sequence[str]) -> AnswerRules:
+        """
+        Return who may answer.
+
+        :param about: addresses of people whom it is about, besides those of the changes
+        """
+        from airflow_provider_workspace.procedures.answers import AnswerRules
+
+        people: tuple[str, ...] = ()
+        if not self.allow_self_approval:
+            changed = [change.person for change in plan.changes if change.sends and change.person]
+            people = (*about, *changed)
+        return AnswerRules(
+            approvers=tuple(self.approvers or ()),
+            started_by=self.started_by,
+            requested_by=self.requested_by or "",
+            about=people,
+            allow_self_approval=self.allow_self_approval,
+        )
+
+    @property
+    def started_by(self) -> str:
+        """The Airflow user who started the Dag run; empty for a schedule, and if Airflow does not say it (3.1.0)."""
+        return str(getattr(self._context.get("dag_run"), "triggering_user_name", None) or "")
+
+    def _ask(
+        self, subject: str, plan: Plan, report: object, facts: Mapping[str, str], about: Sequence[str]
+    ) -> NoReturn:
         from airflow_provider_workspace.procedures.plan import make_digest
 
+        rules = self.answer_rules(plan, about)
+        rules.raise_if_nobody_may_answer()
         digests = sorted(row.digest for row in plan.rows() if row.digest is not None)
         name = make_digest(digests)[-8:]
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
+        introduction = introduce(rules, facts, self.approval_timeout)
         ask_and_wait(
             self,
             self._context,
             (self.approvers or [], self.approval_timeout, self.notifiers),
             f"plan {name} approved",
-            {"plan": name, "changes": digests},
+            {"plan": name, "changes": digests, "rules": rules.to_dict()},
             subject=subject,
-            body=question(plan.table(), name, len(digests), report),
+            body=question(introduction, plan.table(), name, len(digests), report),
             options=[_approve_option(name), REJECT],
             params={},
         )
@@ -207,14 +292,38 @@ def _approve_option(plan: str) -> str:
     return f"Approve plan {plan}"
 
 
-def question(plan: str, name: str, changes: int, report: object = None) -> str:
-    """Return the Markdown body of a question, short enough for every database; ``report`` is a file with the plan."""
+def introduce(rules: AnswerRules, facts: Mapping[str, str], seconds: float | None) -> list[str]:
+    """
+    Return Markdown that says who asks, what for, and who may not approve it; each fact has a line, which wraps.
+
+    :param facts: texts of others, by name
+    :param seconds: how long the question waits for its answer; ``None`` without a limit
+    """
+    from airflow_provider_workspace.procedures.markdown import inert
+
+    told = {"Asked by": rules.requester or "not known (no user started this run, or Airflow does not say who)", **facts}
+    if seconds is not None:
+        until = datetime.fromtimestamp(time.time() + seconds, timezone.utc)
+        told["Answer until"] = f"{until:%Y-%m-%d %H:%M} UTC"
+    lines = [f"- **{name}**: {inert(text)}" for name, text in told.items()]
+    if not rules.allow_self_approval:
+        lines += ["", "Nobody approves their own request: not who asks, and not whom it is about."]
+    return [*lines, ""]
+
+
+def question(introduction: list[str], plan: str, name: str, changes: int, report: object = None) -> str:
+    """
+    Return the Markdown body of a question, short enough for every database.
+
+    :param introduction: lines of Markdown above the plan
+    :param report: a file with the plan, if there is one
+    """
     from airflow_provider_workspace.procedures.markdown import fit
 
     lines = plan.replace("```", "'''").split("\n")
-    shown = fit(lines)
+    shown = fit([*introduction, *lines])[len(introduction) :]
     hidden = len(lines) - len(shown)
-    body = ["```text", *shown, "```", ""]
+    body = [*introduction, "```text", *shown, "```", ""]
     approved = f"{changes} changes, plan {name}"
     if hidden:
         where = f"in the log of the task and in {report}" if report else "in the log of the task"

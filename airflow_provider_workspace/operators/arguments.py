@@ -236,6 +236,7 @@ INTEGER, MAXIMUM, LEVEL = Kind("integer"), Kind("maximum", none=True), Kind("lev
 SOME_LEVEL, UNTIL = Kind("level"), Kind("until")
 SECONDS, TIME = Kind("seconds"), Kind("time")
 SECONDS_FROM_ONE = Kind("seconds", least=1.0)
+YEARS = Kind("seconds", least=1.0, years=10)
 # What something else reads.
 NEEDED = Kind()
 # A class or function, or its name, as :func:`fixed`.

@@ -82,6 +82,7 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
         from airflow_provider_workspace.procedures.find import check_user_id, read_rows
         from airflow_provider_workspace.procedures.members import Guards, plan_removal
         from airflow_provider_workspace.procedures.people import check_not_empty
+        from airflow_provider_workspace.procedures.plan import KEY_REFUSED, key_owner_removed
 
         guards = Guards.read(self.protected, self.owner_level)
         members = self.operation_from_arguments(hook, "members.ListMembers")
@@ -98,7 +99,10 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
         self.task_state.begin(what)
 
         def find() -> bool:
-            rows = read_rows(hook.client, members)
+            try:
+                rows = read_rows(hook.client, members)
+            except KEY_REFUSED as error:
+                raise key_owner_removed(f"{what} was removed", error) from None
             check_not_empty(rows)
             return any(row.user is not None and row.user.uuid == user_uuid for row in rows)
 

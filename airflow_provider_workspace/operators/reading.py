@@ -313,20 +313,22 @@ def _read_by(parse: Callable[[Any], Any], name: str, value: Any) -> Any:
         raise WorkspaceInputError(f"{name}: {error}; found {shown(value)}") from None
 
 
-def read_seconds(name: str, value: Any, *, least: float = 0.0) -> float:
+def read_seconds(name: str, value: Any, *, least: float = 0.0, years: int = 1) -> float:
     """
     Read a length of time.
 
     :param value: a timedelta, or a number of seconds, also as text
     :param least: minimum in seconds
-    :raises WorkspaceInputError: if it is neither, too short or longer than a year
+    :param years: maximum in years
+    :raises WorkspaceInputError: if it is neither, too short or too long
     """
     seconds = value.total_seconds() if isinstance(value, timedelta) else _read_number(value)
-    if least <= seconds <= MAX_SECONDS:
+    if least <= seconds <= years * MAX_SECONDS:
         return seconds
+    longest = "a year" if years == 1 else f"{years} years"
     found = str(value) if isinstance(value, float | timedelta) else shown(value)
     raise WorkspaceInputError(
-        f"{name} must be a timedelta or a number of seconds, from {least:g} s to a year, not {found}"
+        f"{name} must be a timedelta or a number of seconds, from {least:g} s to {longest}, not {found}"
     )
 
 

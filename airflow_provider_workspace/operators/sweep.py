@@ -34,7 +34,8 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
       task has not begun five minutes later. A window at work is never closed, and an export that another window holds
       stays paused.
     - **Grants**: levels go back to what they were before, who was no member is removed, and open invites are withdrawn;
-      then the lists are read again. A level that somebody changed meanwhile is left.
+      then the lists are read again. A level that somebody changed meanwhile is left. Nobody keeps more than an access
+      review decided.
 
     The result has an entry for each kind, ``{"windows": {"windows": [{"window", "state", "why", "resumed", "held",
     "failed", …}], "unreadable": {variable: error}}, "grants": {"ended": [...], "left": [...], "active": number}}``. A
@@ -74,8 +75,10 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
 
     def due(self) -> list[Due]:
         """Return what to end, in order."""
+        from airflow_provider_workspace.notes import decisions, grants
+        from airflow_provider_workspace.notes.decisions import ReviewRegistry
         from airflow_provider_workspace.notes.due_grants import OverdueGrants
-        from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry
+        from airflow_provider_workspace.notes.grants import GrantRegistry
         from airflow_provider_workspace.operators.windows import lease_registry
         from airflow_provider_workspace.windows.sweep import AbandonedWindows
 
@@ -86,7 +89,8 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
         if "grants" in self.kinds:
             ti_id = getattr(self._context.get("ti"), "id", None)
             writer = str(ti_id) if ti_id else ""
-            due.append(OverdueGrants(GrantRegistry(VARIABLES), self.protected, writer=writer))
+            reviews = ReviewRegistry(decisions.VARIABLES)
+            due.append(OverdueGrants(GrantRegistry(grants.VARIABLES), reviews, self.protected, writer=writer))
         return due
 
     def log_end(self, ended: Ended) -> None:

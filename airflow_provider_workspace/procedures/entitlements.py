@@ -6,8 +6,9 @@ Sync, leavers, organization files, the ends of temporary access, and access revi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -29,6 +30,7 @@ class TemporaryAccess:
     :param until: its end, for people
     :param approved_by: who approved it; empty if nobody was asked
     :param key: the key of its Variable
+    :param then: the level after it; ``None`` if the person is removed
     """
 
     person: Person
@@ -37,6 +39,7 @@ class TemporaryAccess:
     until: str
     approved_by: str
     key: str
+    then: int | None = None
 
     def __str__(self) -> str:
         """Return it for people."""
@@ -70,6 +73,12 @@ class ReviewDecision:
         decided = "removed them" if self.level is None else f"lowered them to {describe_level(self.level)}"
         return f"{self.reviewer} {decided} in access review {self.review}"
 
+    @property
+    def expiry(self) -> str:
+        """Say that it does not count any more."""
+        day = datetime.fromtimestamp(self.until, tz=timezone.utc).date()
+        return f"{self}, which counted until {day}"
+
 
 @dataclass(frozen=True, slots=True)
 class Claims:
@@ -99,7 +108,9 @@ class _ByIdentity(Generic[N]):
         self._by_address: dict[str, list[N]] = {}
         for record in records:
             person = record.person
-            self._by_address.setdefault(address_key(person.email), []).append(record)
+            key = address_key(person.email)
+            if key:
+                self._by_address.setdefault(key, []).append(record)
             if person.user_uuid is not None:
                 self._by_user.setdefault(person.user_uuid, []).append(record)
             for invite_id in person.invite_ids:
@@ -107,22 +118,34 @@ class _ByIdentity(Generic[N]):
 
     def of_member(self, key: str, user_uuid: str | None) -> list[N]:
         """Return the records of a user, and those of their address that know no user yet."""
-        found = list(self._by_user.get(user_uuid, ())) if user_uuid is not None else []
+        found: list[N] = []
+        if user_uuid is not None:
+            found += self._by_user.get(user_uuid, ())
         for record in self._by_address.get(key, ()):
             if record.person.user_uuid is None or user_uuid is None:
                 found.append(record)
         return found
 
-    def of_invite(self, key: str, invite_id: str | None) -> list[N]:
+    def of_invite(self, key: str, invite_id: str | None, homes: Mapping[str, str]) -> list[N]:
         """Return the records of an invite, and those of its address."""
-        found = list(self._by_address.get(key, ()))
-        if invite_id is not None:
-            found += [record for record in self._by_invite.get(invite_id, ()) if record not in found]
+        found = self.of_address(key, homes)
+        for record in self._by_invite.get(invite_id or "", ()):
+            if record not in found:
+                found.append(record)
         return found
 
-    def of_address(self, key: str) -> list[N]:
-        """Return the records of an address."""
-        return self._by_address.get(key, [])
+    def of_address(self, key: str, homes: Mapping[str, str]) -> list[N]:
+        """Return the records of an address; a user who is a member under another one has left it to somebody else."""
+        return [record for record in self._by_address.get(key, ()) if _lives_at(record.person, key, homes)]
+
+    def of_former(self, key: str, homes: Mapping[str, str]) -> list[N]:
+        """Return the records of users who had an address when they were noted, and are members under another one."""
+        return [record for record in self._by_address.get(key, ()) if not _lives_at(record.person, key, homes)]
+
+
+def _lives_at(person: Person, key: str, homes: Mapping[str, str]) -> bool:
+    """Return whether a noted person may still be the one who has an address."""
+    return homes.get(person.user_uuid or "", key) == key
 
 
 @dataclass(frozen=True)
@@ -155,22 +178,50 @@ class NotedAccess:
         """
         if not (self.grants or self.decisions):
             return NO_CLAIMS
-        return _claims(self._grants.of_member(key, user_uuid), self._decisions.of_member(key, user_uuid))
+        grants = self._grants.of_member(key, user_uuid)
+        decisions = self._decisions.of_member(key, user_uuid)
+        return _claims(grants, decisions)
 
-    def of_invite(self, key: str, invite_id: str | None) -> Claims:
-        """Return what is noted about somebody who holds an open invite."""
-        return _claims(self._grants.of_invite(key, invite_id), self._decisions.of_invite(key, invite_id))
+    def of_invite(self, key: str, invite_id: str | None, homes: Mapping[str, str]) -> Claims:
+        """
+        Return what is noted about somebody who holds an open invite.
 
-    def of_address(self, key: str) -> Claims:
-        """Return what is noted about somebody who is neither a member nor invited."""
-        return _claims(self._grants.of_address(key), self._decisions.of_address(key))
+        :param homes: the key of the address of each user who is a member
+        """
+        grants = self._grants.of_invite(key, invite_id, homes)
+        decisions = self._decisions.of_invite(key, invite_id, homes)
+        return _claims(grants, decisions)
+
+    def of_address(self, key: str, homes: Mapping[str, str]) -> Claims:
+        """
+        Return what is noted about somebody who is neither a member nor invited.
+
+        :param homes: the key of the address of each user who is a member
+        """
+        grants = self._grants.of_address(key, homes)
+        decisions = self._decisions.of_address(key, homes)
+        return _claims(grants, decisions)
+
+    def users_of_former(self, key: str, homes: Mapping[str, str]) -> list[str]:
+        """
+        Return the users who had an address when something was noted about them, and are members under another one.
+
+        :param homes: the key of the address of each user who is a member
+        """
+        people = [grant.person for grant in self._grants.of_former(key, homes)]
+        people += [decision.person for decision in self._decisions.of_former(key, homes)]
+        users = [person.user_uuid for person in people if person.user_uuid]
+        return list(dict.fromkeys(users))
 
 
 NOTHING_NOTED = NotedAccess()
 
 
-def _claims(grants: Iterable[TemporaryAccess], decisions: Iterable[ReviewDecision]) -> Claims:
-    return Claims(tuple(grants), max(decisions, key=attrgetter("decided_at"), default=None))
+def _claims(grants: Sequence[TemporaryAccess], decisions: Sequence[ReviewDecision]) -> Claims:
+    if not (grants or decisions):  # as of most people, of whom there may be many
+        return NO_CLAIMS
+    last = max(decisions, key=attrgetter("decided_at"), default=None)
+    return Claims(tuple(grants), last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +256,9 @@ class Entitlement:
     :param is_named: whether a source names the person; else they are merely on no list
     :param temporary: the grant that holds a higher level, which is not taken; ``None`` if there is none
     :param decision: the decision of a review that allows less than rows say; ``None`` if there is none
+    :param expired: the decision of a review that would allow less, if it still counted; ``None`` if there is none
     :param ended: grants that end with this
+    :param is_over: whether access was taken: the person leaves, their row ended, or a review decided about them
     """
 
     has_access: bool
@@ -214,7 +267,9 @@ class Entitlement:
     is_named: bool
     temporary: TemporaryAccess | None = None
     decision: ReviewDecision | None = None
+    expired: ReviewDecision | None = None
     ended: tuple[TemporaryAccess, ...] = ()
+    is_over: bool = False
 
     @property
     def most(self) -> int | None:
@@ -247,7 +302,14 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
     :param now: in seconds since 1970
     :param overrules: whether a person approves what rows say in spite of the decision of a review
     """
-    decision = claims.decision if claims.decision and now <= claims.decision.until else None
+    if claims is NO_CLAIMS:
+        is_over = saying.leaves or saying.ended_at is not None
+        return Entitlement(saying.has_access, saying.level, saying.why, saying.is_named, is_over=is_over)
+    decision = claims.decision
+    expired: ReviewDecision | None = None
+    if decision and now > decision.until:
+        expired = decision if _says_more(saying, decision) else None
+        decision = None
     standing = [grant for grant in claims.grants if _stands(grant, saying, decision)]
     ended = tuple(grant for grant in claims.grants if grant not in standing)
     has_access = saying.has_access
@@ -261,11 +323,20 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
         why = str(decision)
     temporary: TemporaryAccess | None = None
     highest = max(standing, key=attrgetter("level"), default=None)
-    if highest and _is_more(highest, has_access=has_access, level=level):
+    if highest and _is_more(highest, saying, has_access=has_access, level=level):
         temporary = highest
         why = str(highest)
-    is_named = saying.is_named or capping is not None
-    return Entitlement(has_access, level, why, is_named, temporary, capping, ended)
+    return Entitlement(
+        has_access=has_access,
+        level=level,
+        why=why,
+        is_named=saying.is_named or decision is not None,
+        temporary=temporary,
+        decision=capping,
+        expired=expired,
+        ended=ended,
+        is_over=saying.leaves or saying.ended_at is not None or decision is not None,
+    )
 
 
 def _stands(grant: TemporaryAccess, saying: Saying, decision: ReviewDecision | None) -> bool:
@@ -287,8 +358,10 @@ def _says_more(saying: Saying, decision: ReviewDecision) -> bool:
     return saying.level > decision.level
 
 
-def _is_more(grant: TemporaryAccess, *, has_access: bool, level: int | None) -> bool:
-    """Return whether a grant gives more than rows do; any level is as much as each."""
+def _is_more(grant: TemporaryAccess, saying: Saying, *, has_access: bool, level: int | None) -> bool:
+    """Return whether a grant gives more than rows do; any level is as much, unless it is what an ended row left."""
     if not has_access:
         return True
-    return level is not None and grant.level > level
+    if level is None:
+        return bool(saying.why)
+    return grant.level > level

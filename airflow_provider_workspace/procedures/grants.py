@@ -13,14 +13,17 @@ from airflow_provider_workspace.api.operations.members import ListMembers, Updat
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.procedures.ends import REMOVED
+from airflow_provider_workspace.procedures.entitlements import NOTHING_NOTED, NotedAccess
+from airflow_provider_workspace.procedures.holders import homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.members import Guards, plan_members
 from airflow_provider_workspace.procedures.people import People, Person, read_people
-from airflow_provider_workspace.procedures.plan import Change, Plan, apply
+from airflow_provider_workspace.procedures.plan import OVERRULES, Change, Plan, apply
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.entitlements import ReviewDecision
 
 Rows = Collection[Mapping[str, Any]]
 NO_GUARDS = Guards(frozenset(), None)
@@ -74,12 +77,14 @@ class GrantPlan:
     :param before: the level before; ``None`` if the person is no member
     :param then: the level after the end; ``None`` if the person is removed
     :param people: the lists it was planned from
+    :param decision: that of a review, which allows less than this level; ``None`` if there is none
     """
 
     plan: Plan
     before: int | None
     then: int | None
     people: OrganizationPeople
+    decision: ReviewDecision | None = None
 
 
 @dataclass(frozen=True)
@@ -205,8 +210,25 @@ class OrganizationPeople:
             )
         return changes
 
-    def plan(self, rows: Rows, guards: Guards, now: datetime) -> Plan:
-        """Plan what rows say about their people, and about nobody else."""
+    @property
+    def homes(self) -> dict[str, str]:
+        """The key of the address of each user who is a member and shows it."""
+        return homes_of(users_by_address(self.members))
+
+    def decision_about(self, email: str, noted: NotedAccess, now: datetime) -> ReviewDecision | None:
+        """Return what a review decided about whoever has an address; ``None`` if nothing counts now."""
+        key = address_key(email)
+        user_uuid = self.user_uuid_at(email)
+        claims = noted.of_invite(key, self.invite_id_at(email), self.homes)
+        if user_uuid is not None:
+            claims = noted.of_member(key, user_uuid)
+        decision = claims.decision
+        if decision is None or now.timestamp() > decision.until:
+            return None
+        return decision
+
+    def plan(self, rows: Rows, guards: Guards, now: datetime, noted: NotedAccess = NOTHING_NOTED) -> Plan:
+        """Plan what rows say about their people, and about nobody else; notes have a say too."""
         return plan_members(
             self.client,
             self.organization_id,
@@ -215,6 +237,7 @@ class OrganizationPeople:
             complete=False,
             now=now,
             people=self.people,
+            noted=noted,
         )
 
 
@@ -226,6 +249,7 @@ def plan_grant(
     given: Callable[[str | None], Mapping[int | None, int | None]],
     terms: Mapping[str, Any],
     person: Person,
+    noted: NotedAccess,
 ) -> GrantPlan:
     """
     Plan temporary access.
@@ -234,6 +258,7 @@ def plan_grant(
     :param given: returns levels that other grants gave a user, and what they have after those
     :param terms: what an approval covers besides the levels: how long, and why
     :param person: who it is, as far as it is known
+    :param noted: what reviews decided
     :raises WorkspaceInputError: if their level cannot be known, several accounts have the address, or they hold an
         open invite with a lower level
     """
@@ -260,11 +285,24 @@ def plan_grant(
     if change is None or not change.sends:  # another grant gave it: it is noted, and nothing is sent
         read = ListMembers(organization_id=organization_id)
         change = Change("change", "members", f"member {email}", operation=read)
+    decision = people.decision_about(email, noted, now)
+    if decision and (decision.level is None or decision.level < level):
+        then = _capped(then, decision)
+        terms = {**terms, OVERRULES: str(decision)}
+    else:
+        decision = None
     level_before = {} if before is None else {"level": before}
     end = {**terms, "then": REMOVED if then is None else then}
     why = ", ".join(f"{name} {end[name]}" for name in ("until", "then") if name in end)
     plan.changes = [replace(change, before=level_before, after={"level": level, **end}, why=why)]
-    return GrantPlan(plan, before, then, people)
+    return GrantPlan(plan, before, then, people, decision)
+
+
+def _capped(level: int | None, decision: ReviewDecision) -> int | None:
+    """Return a level, at most what a review decided; ``None`` for no access."""
+    if level is None or decision.level is None:
+        return None
+    return min(level, decision.level)
 
 
 def plan_give(people: OrganizationPeople, giving: Giving, now: datetime) -> Plan:
@@ -276,11 +314,14 @@ def plan_give(people: OrganizationPeople, giving: Giving, now: datetime) -> Plan
     return plan
 
 
-def plan_end(people: OrganizationPeople, person: Person, rows: Rows, guards: Guards, now: datetime) -> Plan:
+def plan_end(
+    people: OrganizationPeople, person: Person, rows: Rows, guards: Guards, now: datetime, noted: NotedAccess
+) -> Plan:
     """
     Plan what the end of grants of a person takes; nothing is given.
 
     :param guards: whom it leaves alone
+    :param noted: what still counts: other grants of the person, and what reviews decided
     :raises WorkspaceError: if it is not known who the person is, or whether they are protected
     """
     user = people.user_of(person)
@@ -294,13 +335,19 @@ def plan_end(people: OrganizationPeople, person: Person, rows: Rows, guards: Gua
         guards = replace(guards, protected=guards.protected | {address_key(person.email)})
     seen = people.as_noted([person])
     seen.raise_if_ambiguous(person.email)
-    plan = seen.plan(rows, guards, now)
+    plan = seen.plan(rows, guards, now, noted)
     plan.changes = [change for change in plan.changes if not _gives(change)]
     return plan
 
 
 def _gives(change: Change) -> bool:
-    return change.raises or change.action == "create"
+    """Return whether a change gives access, or would give it if it was sent."""
+    if change.raises or change.action == "create":
+        return True
+    before: int | None = change.before.get("level")
+    after: int | None = change.after.get("level")
+    is_higher = after is not None and (before is None or before < after)
+    return change.action == "differs" and is_higher
 
 
 def give(

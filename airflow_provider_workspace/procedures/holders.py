@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -84,6 +84,19 @@ def identity_of(operation: object) -> Identity | None:
 def collaborator_identity(dashboard_id: object, user_uuid: object) -> Identity:
     """Return what a collaborator is known by."""
     return (str(dashboard_id), str(user_uuid or ""))
+
+
+def homes_of(users: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """
+    Return the key of the address of each user who shows it.
+
+    :param users: the users of each address, see :func:`users_by_address`
+    """
+    homes: dict[str, str] = {}
+    for key, uuids in users.items():
+        for user_uuid in filter(None, uuids):
+            homes[user_uuid] = key
+    return homes
 
 
 def users_by_address(members: Iterable[Member]) -> dict[str, list[str]]:

@@ -27,7 +27,7 @@ from airflow_provider_workspace.procedures.entitlements import (
     TemporaryAccess,
     entitlement_of,
 )
-from airflow_provider_workspace.procedures.holders import Holder, Holders, users_by_address
+from airflow_provider_workspace.procedures.holders import Holder, Holders, homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
 from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change, Mark, Plan
@@ -144,14 +144,84 @@ def _order(change: Change) -> tuple[int, int]:
     """
     Return where a change is sent: removals first, because a plan may limit the number of members.
 
-    Administrators are removed after the changes: one of them may own the API key, which then stops working.
+    Administrators lose access after the other changes: one of them may own the API key, which then stops working.
     """
     if not change.sends:
         return len(ORDER), 0
     level: int = change.before.get("level") or 0
-    if isinstance(change.operation, DeleteMember) and level >= LEVELS["admin"]:
+    is_member = isinstance(change.operation, DeleteMember | UpdateMember)
+    if is_member and change.takes_from_person and level >= LEVELS["admin"]:
         return ORDER.index("change"), level
     return ORDER.index(change.action), 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """
+    A member, and what is said about them.
+
+    :param key: of their address
+    :param row: their row; ``None`` if there is none
+    :param overruled: the decision of a review that the plan overrules; ``None`` if there is none
+    """
+
+    member: Member
+    key: str
+    row: Row | None
+    saying: Saying
+    entitled: Entitlement
+    overruled: ReviewDecision | None
+
+    @property
+    def email(self) -> str:
+        """Their address; empty if it is not shown."""
+        return _email_of(self.member)
+
+    @property
+    def user_uuid(self) -> str | None:
+        """Their user; ``None`` if it is not shown."""
+        return self.member.user.uuid if self.member.user else None
+
+    @property
+    def held(self) -> int | None:
+        """Their level; ``None`` if it is not shown."""
+        return self.member.level
+
+    @property
+    def differs(self) -> bool:
+        """Whether they should have another level than they have, or none, or one that no row names."""
+        if self.entitled.takes(self.held):
+            return True
+        if self.entitled.gives(self.held):
+            return self.entitled.decision is None
+        if self.held is None:
+            return self.entitled.most is not None
+        return self.is_left_open
+
+    @property
+    def is_left_open(self) -> bool:
+        """Whether a row gave their level until its end, and the row that keeps them names no level."""
+        says_any_level = self.saying.has_access and self.saying.level is None
+        return says_any_level and bool(self.saying.why) and self.entitled.temporary is None
+
+    @property
+    def wanted(self) -> int | None:
+        """The level that they should have, if it differs; ``None`` for none, or if no row names one."""
+        if self.entitled.gives(self.held):
+            return self.entitled.level
+        return self.entitled.most
+
+    @property
+    def why(self) -> str:
+        """The reason of a change, for people."""
+        reasons = [self.entitled.why]
+        if self.entitled.gives(self.held):
+            reasons = [self.saying.why]
+        if self.row and not self.row.is_over and self.wanted is not None:
+            reasons.append(str(self.row.end))
+        if self.entitled.expired:
+            reasons.append(self.entitled.expired.expiry)
+        return ", ".join(filter(None, reasons))
 
 
 @dataclass(frozen=True)
@@ -197,6 +267,17 @@ class _Planner:
         """The users of each address."""
         return users_by_address(self.people.members)
 
+    @cached_property
+    def _hidden(self) -> int:
+        """How many members and open invites do not show their address."""
+        members = sum(not _email_of(member) for member in self.people.members)
+        return members + sum(not invite.target_email for invite in self.people.invites)
+
+    @cached_property
+    def _homes(self) -> dict[str, str]:
+        """The key of the address of each user who is a member and shows it."""
+        return homes_of(self._users)
+
     def _has_access(self, key: str) -> bool:
         """Return whether somebody is a member or invited."""
         return key in self._joined or key in self._invites
@@ -229,7 +310,7 @@ class _Planner:
         """
         row = self._rows.get(key)
         if self.is_leaving:
-            return Saying(has_access=False, why=LEAVING, leaves=True) if row and _leaves_now(row) else None
+            return Saying(has_access=False, why=LEAVING, leaves=True) if row and row.leaves_now else None
         if row:
             return _saying_of(row, held)
         if self.is_complete:
@@ -251,7 +332,7 @@ class _Planner:
         saying = self._saying(key, invite.level)
         if saying is None:
             return None
-        entitled, _ = self._entitlement(saying, self.noted.of_invite(key, invite.id))
+        entitled, _ = self._entitlement(saying, self.noted.of_invite(key, invite.id, self._homes))
         email = invite.target_email or ""
         if not _is_withdrawn(saying, entitled, invite.level):
             # What else is to be done, the row of the person says.
@@ -262,7 +343,7 @@ class _Planner:
         if key in self.guards.protected:
             hold = PROTECTED
         if hold:
-            return _hold(email, why, hold, invite.level, None, saying, entitled)
+            return _hold(email, why, hold, invite.level, None, entitled)
         delete = DeleteInvite(organization_id=self.organization_id, invite_id=str(invite.id))
         before = _level(invite.level)
         name = f"invite {email}"
@@ -273,112 +354,105 @@ class _Planner:
     def _of_member(self, member: Member) -> Change | None:
         """Plan the change to a member; ``None`` if there is none."""
         key = _key(member)
-        user_uuid = member.user.uuid if member.user else None
-        held = member.level
-        saying = self._saying(key, held)
+        saying = self._saying(key, member.level)
         self.holders.add(_identity(member), _holder(member, is_judged=saying is not None))
         if saying is None:
             return None
-        entitled, overruled = self._entitlement(saying, self.noted.of_member(key, user_uuid))
-        row = self._rows.get(key)
-        if entitled.takes(held):
-            level = entitled.most
-        elif entitled.gives(held) and not entitled.decision:
-            level = entitled.level
-        elif held is None and entitled.most is not None:
-            level = entitled.most
-        elif saying.why and saying.has_access and saying.level is None:
-            level = None
-        else:
-            return self._unchanged(row, saying, entitled, _email_of(member), held)
-        email = _email_of(member)
+        claims = self.noted.of_member(key, member.user.uuid if member.user else None)
+        entitled, overruled = self._entitlement(saying, claims)
+        case = _Case(member, key, self._rows.get(key), saying, entitled, overruled)
+        if not case.differs:
+            return _unchanged(case)
         has_namesake = len(self._users.get(key, ())) > 1
-        who = f"{email} (user {user_uuid})" if has_namesake else email
-        hold = self._why_held(member, row, saying, entitled, level)
+        who = f"{case.email} (user {case.user_uuid})" if has_namesake else case.email
+        hold = self._why_held(case)
         if hold:
-            return _hold(who, entitled.why, hold, held, level, saying, entitled)
-        where = dict[str, Any](organization_id=self.organization_id, user_uuid=user_uuid)
-        if level is None:
-            return _removal(DeleteMember(**where), who, held, entitled.why, ends=entitled.ended)
-        update = UpdateMember(**where, level=level)
+            return _hold(who, case.why, hold, case.held, case.wanted, entitled)
+        if case.wanted is None:
+            delete = DeleteMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid))
+            return _removal(delete, who, case.held, case.why, ends=entitled.ended)
+        return self._level_change(case, who, case.wanted)
+
+    def _level_change(self, case: _Case, who: str, level: int) -> Change:
+        """Return the change of a member's level."""
         after = _level(level)
-        notes = [entitled.why]
-        if row and not row.is_over:
-            after |= row.end.fields
-            notes.append(str(row.end))
-        if overruled:
-            after[OVERRULES] = str(overruled)
-        why = ", ".join(filter(None, notes))
+        if case.row and not case.row.is_over:
+            after |= case.row.end.fields
+        if case.overruled:
+            after[OVERRULES] = str(case.overruled)
         return Change(
             "change",
             "members",
             f"member {who}",
             after,
-            _level(held),
-            why,
-            update,
-            person=key,
-            overrules=overruled,
-            ends=entitled.ended,
+            _level(case.held),
+            case.why,
+            UpdateMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid), level=level),
+            person=case.key,
+            overrules=case.overruled,
+            ends=case.entitled.ended,
         )
 
-    def _why_held(
-        self, member: Member, row: Row | None, saying: Saying, entitled: Entitlement, level: int | None
-    ) -> str:
-        """
-        Return why a member is left as they are; an empty string if they may be changed.
-
-        :param level: the level that they should have; ``None`` if they should be removed
-        """
-        hold = self.guards.why_kept(member)
+    def _why_held(self, case: _Case) -> str:
+        """Return why a member is left as they are; an empty string if they may be changed."""
+        hold = self.guards.why_kept(case.member)
         if hold:
             return hold
-        email = _email_of(member)
-        held = member.level
-        if not (email and member.user and member.user.uuid):
+        if not (case.email and case.user_uuid):
             return HIDDEN + "their address or user"
-        if row is None or saying.leaves:
+        row = case.row
+        if row is None or case.saying.leaves:
             return ""
-        if held is None and not (row.is_over and row.level is None):
+        if case.held is None and not (row.is_over and row.level is None):
             return HIDDEN + "their level"
-        granted = [grant.level for grant in entitled.ended]
-        if row.is_over and row.level is not None and not row.had(held) and held not in granted:
+        given = [grant.level for grant in case.entitled.ended]
+        is_given = row.level is None or row.had(case.held) or case.held in given
+        if row.is_over and not is_given:
             return f"it was changed since: it was {row.level}"
-        if saying.level is None and not row.is_over:
+        if case.is_left_open:
             return "another row keeps them, and names no level"
         users = self._users.get(row.key, [])
-        is_raised = held is not None and level is not None and level > held
-        if is_raised and len(users) > 1:
+        if len(users) > 1 and case.entitled.gives(case.held):
             named = ", ".join(uuid or "-" for uuid in users)
             return f"{len(users)} users have this address ({named}): raise the right one by hand"
         return ""
-
-    def _unchanged(
-        self, row: Row | None, saying: Saying, entitled: Entitlement, who: str, held: int | None
-    ) -> Change | None:
-        """Say what else there is to say about somebody whose level stays; ``None`` if there is nothing."""
-        if row and entitled.decision and saying.level is not None and (held is None or held < saying.level):
-            return _refused_by_review(row, entitled.decision, who, held)
-        if entitled.temporary:
-            return _person("wait", who, entitled.why, held)
-        return _later(row) if row else None
 
     # People without access
 
     def _of_leavers(self) -> list[Change | None]:
         """Say who leaves later, whom another row keeps, and who has no access any more."""
         changes: list[Change | None] = []
-        hidden = _count_hidden(self.people)
         for row in self._rows.values():
             email = row.invite.target_email
-            if not _leaves_now(row):
-                if row.end.until:
-                    changes.append(_later(row, "leaves later: "))
-                else:
-                    changes.append(_person("skip", email, f"row {row.number} has no end, and keeps them", mark="kept"))
-            elif not self._has_access(row.key):
-                changes.append(_absent(row, LEAVING, hidden))
+            if row.leaves_now:
+                if not self._has_access(row.key):
+                    changes.append(self._of_absent(row, LEAVING))
+            elif row.end.until:
+                changes.append(_later(row, "leaves later: "))
+            else:
+                changes.append(_person("skip", email, f"row {row.number} has no end, and keeps them", mark="kept"))
         return changes
+
+    def _of_absent(self, row: Row, why: str) -> Change | None:
+        """
+        Say that somebody who should go is in no list, which proves nothing while a list hides addresses.
+
+        :param why: why they should go; of somebody who is gone, only leavers have a line
+        """
+        email = row.invite.target_email
+        for user_uuid in self.noted.users_of_former(row.key, self._homes):
+            home = self._homes[user_uuid]
+            if self._saying(home, None) is None:
+                reason = f"{why}, but has another address now, {home} (user {user_uuid}): remove them by hand"
+                return replace(_person("differs", email, reason), should_lose=True)
+        if self._hidden:
+            reason = f"{why}, but {HIDDEN}the address of {self._hidden} members or invites"
+            return replace(_person("unknown", email, reason), should_lose=True)
+        saying = Saying(has_access=False, why=why, leaves=self.is_leaving, ended_at=row.end.moment.timestamp())
+        entitled, _ = self._entitlement(saying, self.noted.of_address(row.key, self._homes))
+        if entitled.ended:
+            return _person("skip", email, f"is neither a member nor invited; the sweep ends {entitled.ended[0]}")
+        return _person("skip", email, "is neither a member nor invited") if self.is_leaving else None
 
     def _of_newcomers(self, staying: Mapping[str, list[Invite]]) -> list[Change | None]:
         """
@@ -387,10 +461,8 @@ class _Planner:
         :param staying: the invites that are not withdrawn, by the key of their address
         """
         changes: list[Change | None] = []
-        hidden = _count_hidden(self.people)
-        if hidden:
-            unseen = [row for row in self.roster.ended if not self._has_access(row.key)]
-            changes += [_absent(row, row.ended[-1].end.over, hidden) for row in unseen]
+        unseen = [row for row in self.roster.ended if not self._has_access(row.key)]
+        changes += [self._of_absent(row, row.end.over) for row in unseen]
         new = [row for row in self.roster.rows if row.key not in self._joined]
         changes += [self._of_newcomer(row, staying.get(row.key, [])) for row in new]
         return changes
@@ -399,14 +471,17 @@ class _Planner:
         """Invite somebody who is no member; nothing is sent if their open invites have the same level."""
         email = row.invite.target_email
         saying = _saying_of(row, None)
-        claims = self.noted.of_invite(row.key, invites[0].id) if invites else self.noted.of_address(row.key)
+        if invites:
+            claims = self.noted.of_invite(row.key, invites[0].id, self._homes)
+        else:
+            claims = self.noted.of_address(row.key, self._homes)
         entitled, overruled = self._entitlement(saying, claims)
         levels = {invite.level for invite in invites}
         highest = max((level for level in levels if level is not None), default=None)
         if entitled.decision and (highest is None or saying.level is None or highest < saying.level):
             return _refused_by_review(row, entitled.decision, email, highest)
         if not invites:
-            return _invitation(self.organization_id, row, overruled)
+            return _invitation(self.organization_id, row, entitled, overruled)
         if entitled.temporary and None not in levels and highest == entitled.temporary.level:
             return _person("wait", email, entitled.why, highest)
         return _open_invites(row, invites, self.guards.owner_level)
@@ -415,17 +490,10 @@ class _Planner:
         """Say which protected people there are none of: a misspelt address protects nobody."""
         changes: list[Change] = []
         for key in sorted(self.guards.protected):
-            if not self._has_access(key):
+            if not self._has_access(key) and key not in self._rows:
                 why = "protected, but neither a member nor invited: check the address"
                 changes.append(_person("skip", key, why))
         return changes
-
-
-def _leaves_now(row: Row) -> bool:
-    """Return whether the person of a row of leavers leaves now; one without an end keeps whom an earlier one ended."""
-    if row.is_over:
-        return True
-    return row.end.until is None and not row.ended
 
 
 def _saying_of(row: Row, held: int | None) -> Saying:
@@ -453,7 +521,7 @@ def _is_withdrawn(saying: Saying, entitled: Entitlement, held: int | None) -> bo
     :param held: its level; ``None`` if it is not shown
     """
     if entitled.temporary:
-        return False
+        return not saying.has_access and entitled.takes(held)
     if not entitled.has_access:
         return True
     if entitled.decision:
@@ -503,41 +571,40 @@ def _person(
     return Change(action, "members", name, _level(after), _level(before), why, mark=mark, person=person)
 
 
-def _hold(
-    email: str, why: str, hold: str, before: int | None, after: int | None, saying: Saying, entitled: Entitlement
-) -> Change:
+def _hold(email: str, why: str, hold: str, before: int | None, after: int | None, entitled: Entitlement) -> Change:
     """
     Leave a person alone, because of ``hold``; what a source says about them is left to people.
 
     :param after: the level that they should have; ``None`` if they should be removed
     """
-    takes = after is None or (before is not None and after < before)
-    is_over = saying.leaves or saying.ended_at is not None or entitled.decision is not None
-    should_lose = takes and (is_over or hold.startswith(HIDDEN))
+    takes = after is None
+    if before is not None and after is not None:
+        takes = after < before
+    may_take = takes or before is None
+    is_hidden = hold.startswith(HIDDEN)
     action: Action = "differs"
-    if hold.startswith(HIDDEN):
+    if is_hidden:
         action = "unknown"
     elif takes and not entitled.is_named:
         action = "skip"
     reason = f"{why or OTHER_LEVEL}, but {hold}"
     mark: Mark = "kept" if action == "skip" else ""
     change = _person(action, email, reason, before, after, mark)
+    should_lose = (takes and is_hidden) or (may_take and entitled.is_over)
     return replace(change, should_lose=should_lose)
 
 
-def _count_hidden(people: People) -> int:
-    """Return how many members and open invites do not show their address."""
-    members = sum(not (member.user and member.user.email) for member in people.members)
-    return members + sum(not invite.target_email for invite in people.invites)
-
-
-def _absent(row: Row, why: str, hidden: int) -> Change:
-    """Say that somebody who should go is in no list, which proves nothing while a list hides addresses."""
-    email = row.invite.target_email
-    if hidden:
-        change = _person("unknown", email, f"{why}, but {HIDDEN}the address of {hidden} members or invites")
-        return replace(change, should_lose=True)
-    return _person("skip", email, "is neither a member nor invited")
+def _unchanged(case: _Case) -> Change | None:
+    """Say what else there is to say about somebody whose level stays; ``None`` if there is nothing."""
+    row = case.row
+    decision = case.entitled.decision
+    gives = case.saying.level
+    has_less = gives is not None and (case.held is None or case.held < gives)
+    if row and decision and has_less:
+        return _refused_by_review(row, decision, case.email, case.held)
+    if case.entitled.temporary:
+        return _person("wait", case.email, case.entitled.why, case.held)
+    return _later(row) if row else None
 
 
 def _later(row: Row, what: str = "") -> Change | None:
@@ -546,14 +613,17 @@ def _later(row: Row, what: str = "") -> Change | None:
     return _person("wait", row.invite.target_email, f"{what}{row.end}") if ends else None
 
 
-def _invitation(organization_id: str, row: Row, overruled: ReviewDecision | None) -> Change:
+def _invitation(organization_id: str, row: Row, entitled: Entitlement, overruled: ReviewDecision | None) -> Change:
     """Invite the person of a row."""
     email = row.invite.target_email
     fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"}) | row.end.fields
     if overruled:
         fields[OVERRULES] = str(overruled)
     create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
-    why = str(row.end)
+    reasons = [str(row.end)]
+    if entitled.expired:
+        reasons.append(entitled.expired.expiry)
+    why = ", ".join(filter(None, reasons))
     name = f"invite {email}"
     return Change("create", "members", name, fields, why=why, operation=create, person=row.key, overrules=overruled)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.comparison import describe_unshown, unshown_of_record
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
-from airflow_provider_workspace.api.operations.members import UpdateMember
+from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 from airflow_provider_workspace.api.outcome import Outcome, is_refused
 from airflow_provider_workspace.procedures import ensure
 from airflow_provider_workspace.procedures.ends import END_FIELDS
@@ -64,6 +64,10 @@ DIGEST_VERSION = "1"
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
 # After so many refusals the changes are not the cause: the API key may lack the scope.
 MAX_REFUSALS = 5
+# The answers to an API key that does not work any more.
+KEY_REFUSED = (errors.WorkspaceAuthenticationError, errors.WorkspacePermissionError)
+# Operations that take access from a member, perhaps from the owner of the API key.
+OF_MEMBERS = (DeleteMember, UpdateMember)
 # Maximum number of lines of one part in messages and results; the log and the report file have all.
 MAX_LINES = 200
 
@@ -336,6 +340,7 @@ class Plan:
     :param remark: what people must know first; empty if there is nothing
     :param holders: who had access when it was made
     :param joined: who joined while invites were withdrawn, and may have accepted one under another address
+    :param last_taken: the change that took access from a member, if no request was accepted after it; else ``None``
     """
 
     planned_for: str = ""
@@ -346,6 +351,7 @@ class Plan:
     not_shown: dict[Change, Sequence[str]] = field(default_factory=dict[Change, Sequence[str]])
     holders: Holders = field(default_factory=Holders)
     joined: list[str] = field(default_factory=list[str])
+    last_taken: Change | None = None
 
     @property
     def counts(self) -> dict[Action, int]:
@@ -568,13 +574,62 @@ def send_changes(
     :param memory_of: returns what the task remembers of a change across its tries
     :raises WorkspaceSyncIncompleteError: if a change was refused
     """
-    refused = _send_changes(client, plan, memory_of)
-    if len(refused) < MAX_REFUSALS:
-        _invite(plan, invite)
-    if refused:
-        lines = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
-        reasons = "; ".join(lines)
-        raise WorkspaceSyncIncompleteError(f"The service refused {len(refused)} changes. {reasons}", refused.values())
+    try:
+        refused = _send_changes(client, plan, memory_of)
+        if len(refused) < MAX_REFUSALS:
+            _invite(plan, invite)
+    except KEY_REFUSED as error:
+        _raise_if_key_owner_lost_access(plan, error)
+        raise
+    except WorkspaceInvitesIncompleteError as error:
+        if isinstance(error.__cause__, KEY_REFUSED):
+            _raise_if_key_owner_lost_access(plan, error)
+        raise
+    if not refused:
+        return
+    lines = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
+    reasons = "; ".join(lines)
+    incomplete = WorkspaceSyncIncompleteError(
+        f"The service refused {len(refused)} changes. {reasons}", refused.values()
+    )
+    if _are_all_forbidden(plan, refused):
+        _raise_if_key_owner_lost_access(plan, incomplete)
+    raise incomplete
+
+
+def _are_all_forbidden(plan: Plan, refused: Mapping[Change, errors.WorkspaceError]) -> bool:
+    """Return whether nothing but 403 came after the last change that took access from a member."""
+    if plan.last_taken is None:
+        return False
+    since = plan.changes[plan.changes.index(plan.last_taken) :]
+    later = [refused[change] for change in since if change in refused]
+    return bool(later) and all(isinstance(error, errors.WorkspacePermissionError) for error in later)
+
+
+def _raise_if_key_owner_lost_access(plan: Plan, error: errors.WorkspaceError) -> None:
+    """
+    Name who lost access directly before the service refused the API key; the interface cannot tell whose key it is.
+
+    :raises WorkspaceError: if somebody did
+    """
+    if plan.last_taken is None:
+        return
+    lost = "was removed" if plan.last_taken.removes else "got a lower level"
+    raise key_owner_removed(f"{plan.last_taken.name} {lost}", error) from None
+
+
+def key_owner_removed(event: str, error: errors.WorkspaceError) -> errors.WorkspaceError:
+    """
+    Return the error of an API key that may be of somebody who lost access.
+
+    :param event: who lost what
+    :param error: what the service answered then
+    """
+    return errors.WorkspaceError(
+        f"The key stopped working right after {event}; it may be theirs. Put an API key of somebody who stays into the "
+        f"connection, then run this again, which checks what was sent. {error}",
+        problem="key-owner-removed",
+    )
 
 
 def _send_changes(
@@ -607,6 +662,7 @@ def _send_changes(
             elif change.sends and change.operation is not None:
                 plan.outcomes[change] = ChangeResult("done")
                 plan.not_shown[change] = _not_shown(change, change.operation, record)
+                plan.last_taken = change if isinstance(change.operation, OF_MEMBERS) and change.takes_access else None
     return refused
 
 
@@ -633,6 +689,8 @@ def _invite(plan: Plan, invite: Callable[[list[dict[str, Any]]], InvitesReport])
     for entry in report.entries:
         change = changes[entry.row - 1]  # the rows are in the order of the changes
         plan.outcomes[change] = ChangeResult(entry.status, entry.reason)
+    if report.counts["invited"]:
+        plan.last_taken = None
     if failed:
         raise failed
     log.info("%s", report.table())
@@ -689,7 +747,7 @@ def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], 
 
     def is_done() -> bool:
         nonlocal left
-        left = _left_of(plan, sent, _read_again(plan_again, sent))
+        left = _left_of(plan, sent, _read_again(plan, plan_again, sent))
         return not left
 
     try:
@@ -704,22 +762,27 @@ def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], 
         raise
 
 
-def _read_again(plan_again: Callable[[], Plan], sent: Sequence[Change]) -> Plan:
+def _read_again(plan: Plan, plan_again: Callable[[], Plan], sent: Sequence[Change]) -> Plan:
     """
     Plan again; a key that may not read the lists any more proves nothing about who lost access.
 
+    :param plan: what was sent
     :raises WorkspaceError: if it may not, and something was taken
     """
     try:
-        return plan_again()
-    except errors.WorkspacePermissionError as error:
-        if not any(change.takes_access for change in sent):
+        again = plan_again()
+    except KEY_REFUSED as error:
+        _raise_if_key_owner_lost_access(plan, error)
+        is_forbidden = isinstance(error, errors.WorkspacePermissionError)
+        if not (is_forbidden and any(change.takes_access for change in sent)):
             raise
         raise errors.WorkspaceError(
             f"Look by hand whether the changes were made, which were sent: this API key may not check it. {error}",
             permanent=True,
             problem="effect-not-shown",
         ) from None
+    plan.last_taken = None
+    return again
 
 
 def _watch_withdrawn_invites(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:

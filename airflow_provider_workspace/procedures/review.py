@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, domain_key
-from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.api.levels import LEVELS, describe_level
 from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.timestamps import parse_timestamp, to_second
+from airflow_provider_workspace.procedures.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.procedures.find import read_rows
 from airflow_provider_workspace.procedures.markdown import code, fit, inert, table
 from airflow_provider_workspace.procedures.members import HIDDEN, ORDER, Guards, check_owner_stays
@@ -21,11 +24,13 @@ from airflow_provider_workspace.procedures.plan import Change, Plan
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.entitlements import TemporaryAccess
 
 Json = Mapping[str, Any]
 Rows = Iterable[Json]
 Decisions = Mapping[str, str | int]
 KEEP, REMOVE, LOWER_TO = "keep", "remove", "lower to "
+MEMBER, INVITE, COLLABORATOR = "member", "invite", "collaborator"
 AGAIN = "Start a new run to decide again: "
 # What the service shows of people, if it does.
 SHOWN = ("level", "joined_at", "last_login", "is_2fa_enabled")
@@ -37,12 +42,14 @@ MAX_FIELDS = 25
 UNSEEN_DAYS = 90
 MAX_PROBLEMS, MAX_SHOWN = 10, 60
 REMOVALS: dict[str, Any] = {
-    "member": ops.members.DeleteMember,
-    "invite": ops.invites.DeleteInvite,
-    "collaborator": ops.dashboards.RemoveDashboardCollaborator,
+    MEMBER: ops.members.DeleteMember,
+    INVITE: ops.invites.DeleteInvite,
+    COLLABORATOR: ops.dashboards.RemoveDashboardCollaborator,
 }
 # With these outcomes, nothing is left to do.
-FINE, NOT_SENT = ("done", "kept"), "not sent"
+# A decision that waits for the end of temporary access is noted, and done then.
+LATER = "later"
+FINE, NOT_SENT = ("done", "kept", LATER), "not sent"
 NEVER_KNOWN = (
     "Who granted access and why; other API keys; access to single projects, and to dashboards that are not listed; "
     "whose API key read all this. The service does not show what is *not shown*. Expired invites give no access."
@@ -50,7 +57,13 @@ NEVER_KNOWN = (
 
 
 def read_population(
-    client: WorkspaceClient, organization_id: str, guards: Guards, now: datetime, dashboards: Rows, previous: Any
+    client: WorkspaceClient,
+    organization_id: str,
+    guards: Guards,
+    now: datetime,
+    dashboards: Rows,
+    previous: Any,
+    noted: NotedAccess = NOTHING_NOTED,
 ) -> dict[str, Any]:
     """
     Read everybody who has access: members, open invites, and the collaborators of some dashboards.
@@ -59,44 +72,170 @@ def read_population(
     :param dashboards: ``project_id`` and ``dashboard_id`` of each
     :param previous: the population of the last review, see :func:`reviewed`, with its ``folder`` and ``sha256``;
         ``None`` if there was none
+    :param noted: temporary access, which is told apart
     :raises WorkspaceIncompleteListError: if a list is known to be short
     """
-    where: dict[str, Any] = {"organization_id": organization_id}
-    domains = read_rows(client, ops.domains.ListDomains(**where))
-    verified = sorted({domain_key(one.domain or "") for one in domains if one.is_verified})
-    present = read_people(client, organization_id)
-    members = present.members
-    users = {one.user.uuid: one.user for one in members if one.user}
-    found: list[tuple[str, User, Any, Json]] = [("member", one.user or User(), one, {}) for one in members]
-    found += [("invite", User(uuid=one.id, email=one.target_email), one, {}) for one in present.invites]
-    for dashboard in dashboards:
-        for one in read_rows(client, ops.dashboards.ListDashboardCollaborators(**dashboard)):
-            user = users.get(one.user_uuid or one.label) or one.user or User(uuid=one.user_uuid)
-            found.append(("collaborator", user, one, dashboard))
-    seen = now if any(one.last_login for one in members) else None
-    had = {row["who"]: row for row in previous["people"]} if previous else None
+    domains = read_rows(client, ops.domains.ListDomains(organization_id=organization_id))
+    verified = sorted({domain_key(domain.domain or "") for domain in domains if domain.is_verified})
+    found = _read_access(client, organization_id, dashboards)
+    had: dict[str, Json] | None = None
+    if previous:
+        had = {row["who"]: row for row in previous["people"]}
+    logins = [access.record.last_login for access in found if access.kind == MEMBER]
+    reader = _Reader(guards, now if any(logins) else None, verified, had, noted, _homes(found))
     people: dict[str, dict[str, Any]] = {}
-    for kind, user, record, dashboard in found:
-        who = address_key(user.email or "") or f"{kind} {user.uuid}"
-        who += f" on dashboard {dashboard['dashboard_id']}" if dashboard else ""
-        who = f"{who} ({kind} {len(people)})" if who in people else who
-        row = {"who": who, "kind": kind, "email": user.email, "id": user.uuid, **dashboard}
-        row |= {name: to_second(getattr(record, name, None)) for name in SHOWN}
-        domain = domain_key((user.email or "").rpartition("@")[2])
-        row["outside"] = domain not in verified if domain and verified else None
-        row["change"] = None if had is None else "new" if who not in had else "raised" * _is_raised(had[who], row)
-        # The rule for members reads addresses and levels; of others only the address counts.
-        row["kept"] = guards.why_kept(Member(user=user, level=row["level"] if kind == "member" else 0))
-        people[who] = row | {"look": _reasons(row, seen)}
-    return {
+    for access in found:
+        who = access.who
+        if who in people:
+            who = f"{who} ({access.kind} {len(people)})"
+        people[who] = reader.row(who, access)
+    first = [row for row in people.values() if row["look"]]
+    others = [row for row in people.values() if not row["look"]]
+    population: dict[str, Any] = {
         "read_at": to_second(now),
         "service": client.settings.base_url,
         "organization_id": organization_id,
         "verified_domains": verified,
-        "previous": previous and {name: previous[name] for name in ("folder", "read_at", "sha256")},
-        "left": None if had is None else sorted(had.keys() - people.keys()),
-        "people": sorted(people.values(), key=lambda row: not row["look"]),
+        "previous": None,
+        "left": None,
+        "people": first + others,
     }
+    if previous and had is not None:
+        population["previous"] = {name: previous[name] for name in ("folder", "read_at", "sha256")}
+        population["left"] = sorted(had.keys() - people.keys())
+    return population
+
+
+@dataclass(frozen=True)
+class _Access:
+    """
+    Access of somebody.
+
+    :param kind: ``member``, ``invite`` or ``collaborator``
+    :param user: who it is; of an invite its id and its address
+    :param record: what the service shows of it
+    :param dashboard: ids of the dashboard; empty if it is access to the organization
+    """
+
+    kind: str
+    user: User
+    record: Any
+    dashboard: Json
+
+    @property
+    def who(self) -> str:
+        """What people call it."""
+        who = address_key(self.user.email or "") or f"{self.kind} {self.user.uuid}"
+        if not self.dashboard:
+            return who
+        return f"{who} on dashboard {self.dashboard['dashboard_id']}"
+
+
+def _read_access(client: WorkspaceClient, organization_id: str, dashboards: Rows) -> list[_Access]:
+    present = read_people(client, organization_id)
+    found = [_Access(MEMBER, member.user or User(), member, {}) for member in present.members]
+    for invite in present.invites:
+        invited = User(uuid=invite.id, email=invite.target_email)
+        found.append(_Access(INVITE, invited, invite, {}))
+    users = {member.user.uuid: member.user for member in present.members if member.user}
+    for dashboard in dashboards:
+        collaborators = read_rows(client, ops.dashboards.ListDashboardCollaborators(**dashboard))
+        for one in collaborators:
+            user = users.get(one.user_uuid or one.label) or one.user or User(uuid=one.user_uuid)
+            found.append(_Access(COLLABORATOR, user, one, dashboard))
+    return found
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """
+    Makes the rows of a population.
+
+    :param guards: who can only be kept
+    :param now: the time; ``None`` if the service does not show when people logged in
+    :param verified: the verified domains
+    :param had: the rows of the last review, by their names; ``None`` if there was none
+    :param noted: temporary access
+    :param homes: the key of the address of each user who is a member
+    """
+
+    guards: Guards
+    now: datetime | None
+    verified: list[str]
+    had: Mapping[str, Json] | None
+    noted: NotedAccess
+    homes: Mapping[str, str]
+
+    def row(self, who: str, access: _Access) -> dict[str, Any]:
+        """Return the row of somebody."""
+        user = access.user
+        row: dict[str, Any] = {
+            "who": who,
+            "kind": access.kind,
+            "email": user.email,
+            "id": user.uuid,
+            **access.dashboard,
+        }
+        for name in SHOWN:
+            row[name] = to_second(getattr(access.record, name, None))
+        row["temporary"] = self._temporary(access, row["level"])
+        domain = domain_key((user.email or "").rpartition("@")[2])
+        row["outside"] = domain not in self.verified if domain and self.verified else None
+        row["change"] = self._change(row)
+        # The rule for members reads addresses and levels; of others only the address counts.
+        level = level_under(row) if access.kind == MEMBER else 0
+        if row["temporary"]:
+            level = level or 0
+        row["kept"] = self.guards.why_kept(Member(user=user, level=level))
+        row["look"] = _reasons(row, self.now)
+        return row
+
+    def _temporary(self, access: _Access, level: int | None) -> dict[str, Any] | None:
+        """Return what a reviewer must know of the grants that gave somebody their level; ``None`` if none did."""
+        if access.kind == COLLABORATOR:
+            return None
+        grants = _grants_of(self.noted, access.kind, access.user.email, access.user.uuid, self.homes)
+        giving = [grant for grant in grants if grant.level == level]
+        if not giving:
+            return None
+        last = max(giving, key=attrgetter("until"))
+        return {"says": str(last), "then": last.then, "since": max(grant.since for grant in grants)}
+
+    def _change(self, row: Json) -> str | None:
+        """Return what changed since the last review; ``None`` if there was none."""
+        if self.had is None:
+            return None
+        before = self.had.get(row["who"])
+        if before is None:
+            return "new"
+        return "raised" if _is_raised(before, row) else ""
+
+
+def _grants_of(
+    noted: NotedAccess, kind: str, email: str | None, identity: str | None, homes: Mapping[str, str]
+) -> tuple[TemporaryAccess, ...]:
+    """
+    Return the grants of a member or of an invite.
+
+    :param homes: the key of the address of each user who is a member
+    """
+    key = address_key(email or "")
+    if kind == MEMBER:
+        return noted.of_member(key, identity).grants
+    return noted.of_invite(key, identity, homes).grants
+
+
+def _homes(access: Iterable[_Access]) -> dict[str, str]:
+    """Return the key of the address of each user who is a member."""
+    users = [one.user for one in access if one.kind == MEMBER]
+    return {user.uuid: address_key(user.email) for user in users if user.uuid and user.email}
+
+
+def level_under(row: Json) -> int | None:
+    """Return the level of somebody without their temporary access, which a review judges; ``None`` without access."""
+    temporary = row.get("temporary")
+    level: int | None = temporary["then"] if temporary else row["level"]
+    return level
 
 
 def reviewed(population: Json, last_look: Json) -> dict[str, Any]:
@@ -108,24 +247,37 @@ def reviewed(population: Json, last_look: Json) -> dict[str, Any]:
 
 
 def _is_raised(before: Json, after: Json) -> bool:
-    return None not in (before["level"], after["level"]) and after["level"] > before["level"]
+    level_before = level_under(before)
+    level_after = level_under(after)
+    return level_before is not None and level_after is not None and level_after > level_before
 
 
 def _reasons(row: Json, now: datetime | None) -> list[str]:
     """Return why a reviewer must look at somebody first; ``now`` if the service shows when people logged in."""
-    level = 0 if row["kind"] == "collaborator" else row["level"] or 0
+    reasons: list[str] = []
+    level = level_under(row) or 0
+    if row["kind"] == COLLABORATOR:
+        level = 0
+    if row["temporary"]:
+        reasons.append(row["temporary"]["says"])
+    if level >= LEVELS["owner"]:
+        reasons.append("owner")
+    elif level >= LEVELS["admin"]:
+        reasons.append("admin")
+    if row["is_2fa_enabled"] is False:
+        reasons.append("no second factor")
     seen = parse_timestamp(row["last_login"])
-    reasons = {
-        "owner": level >= LEVELS["owner"],
-        "admin": LEVELS["admin"] <= level < LEVELS["owner"],
-        "no second factor": row["is_2fa_enabled"] is False,
-        "never logged in": now and row["kind"] == "member" and seen is None,
-        f"not seen for {UNSEEN_DAYS} days": now and seen and now.timestamp() - seen > UNSEEN_DAYS * 86_400,
-        "outside the verified domains": row["outside"],
-        row["change"]: row["change"],
-        f"stays: {row['kept']}": row["kept"],
-    }
-    return [reason for reason, applies in reasons.items() if applies]
+    if now and seen is None and row["kind"] == MEMBER:
+        reasons.append("never logged in")
+    if now and seen and now.timestamp() - seen > UNSEEN_DAYS * 86_400:
+        reasons.append(f"not seen for {UNSEEN_DAYS} days")
+    if row["outside"]:
+        reasons.append("outside the verified domains")
+    if row["change"]:
+        reasons.append(row["change"])
+    if row["kept"]:
+        reasons.append(f"stays: {row['kept']}")
+    return reasons
 
 
 def csv_rows(population: Json) -> list[dict[str, Any]]:
@@ -139,9 +291,14 @@ def csv_rows(population: Json) -> list[dict[str, Any]]:
 
 def _choices(row: Json) -> dict[str, str | int]:
     """Return what may be decided about somebody, by its words: the interface can lower members only."""
-    level = (row["level"] or 0) if row["kind"] == "member" else 0
-    lower = {LOWER_TO + name: number for name, number in LEVELS.items() if number < level}
-    return {KEEP: KEEP} if row["kept"] else {KEEP: KEEP, REMOVE: REMOVE, **lower}
+    choices: dict[str, str | int] = {KEEP: KEEP}
+    if row["kept"]:
+        return choices
+    choices[REMOVE] = REMOVE
+    if row["kind"] == MEMBER:
+        level = level_under(row) or 0
+        choices |= {LOWER_TO + name: number for name, number in LEVELS.items() if number < level}
+    return choices
 
 
 def form_of(population: Json) -> dict[str, dict[str, Any]]:
@@ -252,67 +409,150 @@ def _parse(row: Json | None, word: Any) -> str | int | None:
 # What it changes
 
 
-def judge(population: Json, decisions: Decisions, present: Json, *words: str) -> list[dict[str, Any]]:
+def judge(
+    population: Json, decisions: Decisions, present: Json, left: str, gone: str, *, decided_at: str | None
+) -> list[dict[str, Any]]:
     """
     Return the outcome of each decision as a later look shows it.
 
     :param present: the population as it is now
-    :param words: what is left to do, and who is not there
+    :param left: what is said of what is left to do
+    :param gone: what is said of who is not there
+    :param decided_at: when it was decided; ``None`` if that is not known
     """
-    people, now = (
-        {(row["kind"], row["id"] or row["who"], row.get("dashboard_id")): row for row in one["people"]}
-        for one in (population, present)
-    )
-    others = {row["who"]: row for key, row in now.items() if key not in people}
-    return [
-        {"who": row["who"], "kind": row["kind"], "decision": decisions[row["who"]]}
-        | _outcome(row, decisions[row["who"]], now.get(key) or others.get(row["who"]), *words)
-        for key, row in people.items()
-    ]
+    moment = moment_of_decision(population, decided_at)
+    rows: list[dict[str, Any]] = []
+    for row, now in _pairs(population, present):
+        decision = decisions[row["who"]]
+        outcome = _outcome(row, decision, now, left, gone, moment)
+        rows.append({"who": row["who"], "kind": row["kind"], "decision": decision, **outcome})
+    return rows
 
 
-def _outcome(row: Json, decision: str | int, now: Json | None, left: str, gone: str) -> dict[str, str]:
-    names = [name for name in ("kind", "id", "level") if now and row[name] != now[name]]
-    detail = ", ".join(f"{name} {_said(row[name])} to {_said(now[name])}" for name in names if now)
-    outcome = "changed" if detail else left
+def moment_of_decision(population: Json, decided_at: str | None) -> float:
+    """Return when a review was decided, in seconds since 1970: when its population was read if nothing says it."""
+    moment = parse_timestamp(decided_at)
+    if moment is None:
+        moment = parse_timestamp(population["read_at"])
+    return moment or 0.0
+
+
+def _identity(row: Json) -> tuple[str, str, Any]:
+    """Return what tells people and boards apart, whatever they are called."""
+    return row["kind"], row["id"] or row["who"], row.get("dashboard_id")
+
+
+def _pairs(population: Json, present: Json) -> list[tuple[Json, Json | None]]:
+    """Return each row of a population, and what it is now; ``None`` if they are gone."""
+    known = {_identity(row) for row in population["people"]}
+    now = {_identity(row): row for row in present["people"]}
+    others = {row["who"]: row for identity, row in now.items() if identity not in known}
+    return [(row, now.get(_identity(row)) or others.get(row["who"])) for row in population["people"]]
+
+
+def _outcome(
+    row: Json, decision: str | int, now: Json | None, left: str, gone: str, decided_at: float
+) -> dict[str, str]:
     if now is None:
-        outcome, detail = "kept" if decision == KEEP else "done", gone
-    elif decision == KEEP:
-        outcome = "changed" if _is_raised(row, now) else "kept"
-    elif names == ["level"] and now["level"] == decision:
-        outcome = "done"
-    elif not detail:
-        detail = now["kept"] or ("" if row["id"] else HIDDEN + "their id")
-        outcome = "refused" if detail else outcome
+        return _result_of("kept" if decision == KEEP else "done", gone)
+    changed = _changed(row, now)
+    if decision == KEEP:
+        return _result_of("changed" if _is_raised(row, now) else "kept", ", ".join(changed.values()))
+    if list(changed) == ["level"] and level_under(now) == decision:
+        return _result_of("done", changed["level"])
+    if changed:
+        return _result_of("changed", ", ".join(changed.values()))
+    if now["kept"]:
+        return _result_of("refused", now["kept"])
+    if _waits(decision, now, decided_at):
+        return _result_of(LATER, f"{now['temporary']['says']}; then {_after(decision)}")
+    if not row["id"]:
+        return _result_of("refused", f"{HIDDEN}their id")
+    return _result_of(left)
+
+
+def _result_of(outcome: str, detail: str = "") -> dict[str, str]:
     return {"outcome": outcome, "detail": detail}
 
 
+def _changed(row: Json, now: Json) -> dict[str, str]:
+    """Return what changed of somebody since their row was read, without what is temporary."""
+    before = {"kind": row["kind"], "id": row["id"], "level": level_under(row)}
+    after = {"kind": now["kind"], "id": now["id"], "level": level_under(now)}
+    changed: dict[str, str] = {}
+    for name, value in before.items():
+        if value != after[name]:
+            changed[name] = f"{name} {_said(value)} to {_said(after[name])}"
+    return changed
+
+
+def _waits(decision: str | int, now: Json, decided_at: float) -> bool:
+    """Return whether a decision is done at the end of temporary access: all but a removal that is newer than it."""
+    temporary = now.get("temporary")
+    if not temporary:
+        return False
+    since: float = temporary["since"]
+    return decision != REMOVE or since > decided_at
+
+
+def _after(decision: str | int) -> str:
+    return describe_level(decision) if isinstance(decision, int) else "removed"
+
+
 def plan_decisions(
-    client: WorkspaceClient, population: Json, decisions: Decisions, *, present: Json, decided_at: str
+    client: WorkspaceClient,
+    population: Json,
+    decisions: Decisions,
+    *,
+    present: Json,
+    decided_at: str,
+    noted: NotedAccess = NOTHING_NOTED,
 ) -> tuple[Plan, list[dict[str, Any]]]:
     """
     Plan what was decided, where nothing changed since.
 
+    :param noted: temporary access, which ends with a removal
     :return: the plan, and the rows of :func:`judge`
     :raises WorkspaceInputError: if no owner would be left
     """
-    organization_id, people = population["organization_id"], {row["who"]: row for row in population["people"]}
-    rows = judge(population, decisions, present, NOT_SENT, "gone already")
-    due = [(people[row["who"]], row["decision"]) for row in rows if row["outcome"] == NOT_SENT]
-    changes = [_change(organization_id, row, decision, f"decided {decided_at}") for row, decision in due]
+    organization_id = population["organization_id"]
+    rows = judge(population, decisions, present, NOT_SENT, "gone already", decided_at=decided_at)
+    due = {row["who"] for row in rows if row["outcome"] == NOT_SENT}
+    members = [row for row in present["people"] if row["kind"] == MEMBER]
+    homes = {row["id"]: address_key(row["email"]) for row in members if row["id"] and row["email"]}
+    changes: list[Change] = []
+    for row, now in _pairs(population, present):
+        if row["who"] not in due:
+            continue
+        level = (now or row)["level"]
+        change = _change(organization_id, {**row, "level": level}, decisions[row["who"]], f"decided {decided_at}")
+        if isinstance(change.operation, ops.members.DeleteMember | ops.invites.DeleteInvite):
+            change = replace(change, ends=_grants_of(noted, row["kind"], row["email"], row["id"], homes))
+        changes.append(change)
     changes.sort(key=lambda change: ORDER.index(change.action))
-    found = [row for row in present["people"] if row["kind"] == "member"]
-    members = [Member(user=User(uuid=row["id"], email=row["email"]), level=row["level"]) for row in found]
-    check_owner_stays(members, changes)
+    check_owner_stays([_member(row) for row in members], changes)
     return Plan(client.settings.organization_at_service(organization_id), changes, members=len(members)), rows
 
 
+def _member(row: Json) -> Member:
+    return Member(user=User(uuid=row["id"], email=row["email"]), level=row["level"])
+
+
 def _change(organization_id: str, row: Json, decision: str | int, why: str) -> Change:
-    fields: Any = {**row, "organization_id": organization_id, "level": decision}
-    fields |= {"user_uuid": row["id"], "invite_id": row["id"]}
-    kind = REMOVALS[row["kind"]] if decision == REMOVE else ops.members.UpdateMember
-    operation = kind(**{name: fields[name] for name in kind.model_fields if name in fields})
-    part, name = "collaborators" if row["kind"] == "collaborator" else "members", f"{row['kind']} {row['who']}"
+    operation_class = ops.members.UpdateMember
+    if decision == REMOVE:
+        operation_class = REMOVALS[row["kind"]]
+    fields: Json = {
+        **row,
+        "organization_id": organization_id,
+        "level": decision,
+        "user_uuid": row["id"],
+        "invite_id": row["id"],
+    }
+    values = {name: fields[name] for name in operation_class.model_fields if name in fields}
+    operation = operation_class(**values)
+    part = "collaborators" if row["kind"] == COLLABORATOR else "members"
+    name = f"{row['kind']} {row['who']}"
     before = {"level": row["level"]}
     if decision == REMOVE:
         return Change("remove", part, name, {}, before, why, operation)

@@ -31,7 +31,7 @@ ENTRY_FIELDS = ("row", "email", "status", "reason", "invite_id")
 NO_END = End()
 # The time of an end at midnight in UTC.
 MIDNIGHT = "T00:00:00Z"
-# Within this time, two ends of a person may come before the next run.
+# For so long, no run may have come after an end.
 MISSED_RUNS = timedelta(days=30)
 _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
 # An address among others in a cell.
@@ -72,6 +72,8 @@ class Row:
     :param number: position in the input, as a spreadsheet shows it: the header of a CSV file is row 1
     :param key: the address in the form in which addresses are compared
     :param ended: rows of the same person whose end is over, the latest last; with itself, if there are no others
+    :param recent: those of them after which the next run may not have come yet. Rows follow each other: what one gave
+        that ended long before, somebody gave again by hand
     """
 
     number: int
@@ -79,6 +81,7 @@ class Row:
     invite: InviteFields
     end: End = NO_END
     ended: tuple[Row, ...] = ()
+    recent: tuple[Row, ...] = ()
 
     @property
     def level(self) -> int | None:
@@ -90,18 +93,18 @@ class Row:
         """Whether its end is over, and the person has no other row that counts."""
         return bool(self.ended) and self.ended[-1].number == self.number
 
-    def had(self, level: int | None) -> bool:
-        """
-        Return whether a row of the same person gave a level until an end that is over, and this one does not.
+    @property
+    def leaves_now(self) -> bool:
+        """Of a row of leavers, whether its person leaves now: a row without an end keeps whom an earlier one ended."""
+        if self.is_over:
+            return True
+        return self.end.until is None and not self.ended
 
-        Rows follow each other: what one gave that ended long before the last one, somebody gave again by hand.
-        """
-        if level is None or not self.ended:
+    def had(self, level: int | None) -> bool:
+        """Return whether a row of the same person gave a level until an end that is over, and this one does not."""
+        if level is None or (not self.is_over and level == self.level):
             return False
-        if not self.is_over and level == self.level:
-            return False
-        recent = self.ended[-1].end.moment - MISSED_RUNS
-        return any(row.level == level and row.end.moment >= recent for row in self.ended)
+        return any(row.level == level for row in self.recent)
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -229,10 +232,13 @@ def _row_now(periods: list[Row], now: datetime | None) -> Row:
     """Return the row of a person that counts now: the best one whose end is not over, else the last one that is."""
     if len(periods) == 1 and periods[0].end is NO_END:  # as most rows, of which there may be many
         return periods[0]
-    ended = sorted((row for row in periods if now and row.end.is_over(now)), key=lambda row: row.end.moment)
+    ended = [row for row in periods if now and row.end.is_over(now)]
+    ended.sort(key=lambda row: row.end.moment)
     active = [row for row in periods if row not in ended]
     best = max(active or ended[-1:], key=lambda row: (-math.inf if row.level is None else row.level, row.end.moment))
-    return replace(best, ended=tuple(ended))
+    last = now if active and now else best.end.moment
+    recent = [row for row in ended if row.end.moment >= last - MISSED_RUNS]
+    return replace(best, ended=tuple(ended), recent=tuple(recent))
 
 
 def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:

@@ -56,7 +56,9 @@ def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> 
         "AIRFLOW_CONN_WORKSPACE_DEFAULT": server.connection(read_timeout=5.0, max_attempts=3),
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "2",
     }
-    with LiveAirflow(tmp_path_factory.mktemp("airflow"), dags, server, users={"ruth": "admin"}, **settings) as running:
+    with LiveAirflow(
+        tmp_path_factory.mktemp("airflow"), dags, server, users={"ruth": "admin", "max": "admin"}, **settings
+    ) as running:
         yield running
 
 
@@ -82,22 +84,62 @@ def wait_for_the_end(airflow: LiveAirflow, seconds: float = 120) -> None:
     airflow.wait_for(lambda: not notes(airflow), seconds, "the end")
 
 
+def wait_for_the_question(airflow: LiveAirflow, run_id: str) -> Any:
+    """Return the question of the task when it waits for the answer."""
+    task = f"dags/grant_approved/dagRuns/{run_id}/taskInstances/grant"
+    airflow.wait_for(lambda: airflow.call("GET", task)["state"] in ("awaiting_input", "deferred"), 200, "the question")
+    time.sleep(3 * READING_SECONDS)  # Airflow 3.3.2 counts a task as failed whose answer it meets early
+    return airflow.call("GET", f"{task}/-1/hitlDetails")
+
+
+def approve(airflow: LiveAirflow, run_id: str, user: str) -> None:
+    """Choose the first option."""
+    question = f"dags/grant_approved/dagRuns/{run_id}/taskInstances/grant/-1/hitlDetails"
+    options = airflow.call("GET", question)["options"]
+    airflow.user = user
+    try:
+        airflow.call("PATCH", question, {"chosen_options": options[:1], "params_input": {}})
+    finally:
+        airflow.user = "ruth"
+
+
+def test_who_asked_cannot_approve_and_a_cleared_task_asks_again(
+    airflow: LiveAirflow, server: SandboxServer, api: httpx.Client
+) -> None:
+    run_id = airflow.trigger("grant_approved", seconds=25)
+    wait_for_the_question(airflow, run_id)
+    approve(airflow, run_id, "ruth")
+    assert airflow.finish("grant_approved", run_id) == "failed"
+    assert "[answerer-refused] WorkspaceInputError: ruth asked for this" in airflow.log(
+        "grant_approved", run_id, "grant"
+    )
+    assert (level(api), effects(server), notes(airflow)) == (1, [], [])
+    airflow.call(
+        "POST",
+        "dags/grant_approved/clearTaskInstances",
+        {"dry_run": False, "dag_run_id": run_id, "task_ids": ["grant"], "only_failed": False},
+    )
+    wait_for_the_question(airflow, run_id)
+    approve(airflow, run_id, "max")
+    assert airflow.finish("grant_approved", run_id) == "success"
+    assert level(api) == 8
+    wait_for_the_end(airflow)
+
+
 def test_a_grant_is_approved_and_ended_by_the_schedule(
     airflow: LiveAirflow, server: SandboxServer, api: httpx.Client
 ) -> None:
     other = airflow.trigger("grant", who=NEWCOMER, seconds=25)
     run_id = airflow.trigger("grant_approved", seconds=25)
-    task = f"dags/grant_approved/dagRuns/{run_id}/taskInstances/grant"
-    airflow.wait_for(lambda: airflow.call("GET", task)["state"] in ("awaiting_input", "deferred"), 200, "the question")
-    question = airflow.call("GET", f"{task}/-1/hitlDetails")
-    assert "rollout" in question["body"]
+    question = wait_for_the_question(airflow, run_id)
+    assert "**Asked by**: ruth\n" in question["body"]
+    assert "**Why**: rollout\n" in question["body"]
     assert level(api) == 1
-    time.sleep(3 * READING_SECONDS)  # Airflow 3.3.2 counts a task as failed whose answer it meets early
-    airflow.call("PATCH", f"{task}/-1/hitlDetails", {"chosen_options": question["options"][:1], "params_input": {}})
+    approve(airflow, run_id, "max")
     assert [airflow.finish("grant_approved", run_id), airflow.finish("grant", other)] == ["success"] * 2
     assert level(api) == 8
     until = {note["user_email"]: seconds_of(note["until"]) for note in notes(airflow)}
-    assert [note["approved_by"] for note in notes(airflow) if note["user_email"] == MINA] == ["ruth"]
+    assert [note["approved_by"] for note in notes(airflow) if note["user_email"] == MINA] == ["max"]
     wait_for_the_end(airflow)
     assert sorted(effects(server)) == ["create_invite", "delete_invite", *RAISE_AND_END]
     ended = seconds_of(server.effects("update_member")[-1]["at"])

@@ -19,6 +19,8 @@ import pytest
 
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.notes.decisions import ReviewNote
+from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import COMMAND
 from tests.audit import effects
 from tests.leases import SWEEP, digest, lease, swept, variable
@@ -72,7 +74,7 @@ def test_plan_sends_only_reads(airflow: Airflow, sandbox: SandboxServer, connect
         "member mina.member": "remove",
         "member noah.newton": "remove",
         "invite ada": "create",
-        "person olive.owner": "differs",
+        "person olive.owner": "skip",
         "person adam.admin": "skip",
     }
     assert {entry["method"] for entry in sandbox.requests()} == {"GET"}
@@ -136,7 +138,7 @@ def test_the_exit_status_is_0_only_if_nothing_differs(
     for arguments, code in (
         (["same.yaml"], 0),
         (["paused.yaml"], 2),
-        (["owner.csv", "--max-removals", "9"], 2),
+        (["owner.csv", "--max-removals", "9"], 0),  # an owner whom no list names is kept
         (["owner.csv", "--max-removals", "9", "--protected", "olive.owner@example.com"], 0),
         (["same.yaml", "gone.csv", "--leavers"], 2),
         *(
@@ -201,13 +203,102 @@ def test_an_error_of_one_file_hides_neither_itself_nor_the_others(
     assert len(said) < 30_000
     assert "| remove | <code>member noah.newton@example.com</code> |" in said
     assert "**Error** in <code>odd.yaml</code>: <code>Correct odd.yaml:" in said
-    assert {line.partition(": ")[0] for line in errors.splitlines()} == {"long.yaml", "odd.yaml"}
+    files = {line.partition(": ")[0] for line in errors.splitlines() if "What only Airflow knows" not in line}
+    assert files == {"long.yaml", "odd.yaml"}
     monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
     for form in ("markdown", "json"):
         assert plan("same.yaml", "-o", form) == 1
         assert "same.yaml" in (said := capfd.readouterr().out)
         assert "cannot be read" in said or "defined" in said
     assert {entry["method"] for entry in sandbox.requests()} == {"GET"}
+
+
+NORTH = """\
+projects: [{name: Northwind, timezone: Europe/Rome}]
+domains: [{domain: North.example.com, verified: false}]
+members:
+  protected: [olive.owner@example.com]
+  people: [{email: Mina.Member@example.com, level: member}, {email: noah.newton@example.com, until: 2020-12-31}]
+exports: [{batch_export_id: 0190c0de-0000-4000-8000-0000000000e1, paused: true}]
+"""
+# Another file, and what differs; nothing if they agree.
+OTHER_FILES: list[tuple[str, str, list[str]]] = [
+    ("other.yaml", NORTH.replace("Mina.Member", "mina.member"), []),
+    ("other.yaml", "members: {people: [mina.member@example.com, adam.admin@example.com]}", []),
+    ("other.yaml", NORTH.replace("level: member", "level: admin"),
+     ["person mina.member@example.com, level: member (1) in north.yaml, admin (8) in other.yaml"]),
+    ("other.yaml", "members: {people: [noah.newton@example.com]}",
+     ["person noah.newton@example.com, wanted: access ended 2020-12-31 (UTC) in north.yaml, yes in other.yaml"]),
+    ("other.yaml", "members: {people: [olive.owner@example.com]}\ncomplete: [members]\nmax_removals: null",
+     ["person mina.member@example.com, wanted: yes in north.yaml, not on the complete list in other.yaml"]),
+    ("other.yaml", NORTH.replace("Rome", "Oslo").replace("paused: true", "paused: false"),
+     ["export 0190c0de-0000-4000-8000-0000000000e1, paused: true in north.yaml, false in other.yaml",
+      "project Northwind, timezone: 'Europe/Rome' in north.yaml, 'Europe/Oslo' in other.yaml"]),
+    ("other.yaml", NORTH.replace("verified: false", "verified: true"),
+     ["domain north.example.com, verified: False in north.yaml, True in other.yaml"]),
+    ("other.yaml", "domains: [{domain: south.example.com}]\ncomplete: [domains]",
+     ["domain north.example.com, wanted: yes in north.yaml, not on the complete list in other.yaml"]),
+    ("other.csv", "email,level\nmina.member@example.com,8\n",
+     ["person mina.member@example.com, level: member (1) in north.yaml, admin (8) in other.csv"]),
+    ("north.yaml", NORTH, []),
+    ("other.yaml", f"organization_id: {SEED.other_organization_id}\nprojects: [{{name: Northwind}}]", []),
+]  # fmt: skip
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize(("name", "text", "differing"), OTHER_FILES)
+@pytest.mark.parametrize("form", ["table", "json", "markdown"])
+def test_two_files_that_want_different_things_of_one_organization_are_an_error(
+    sandbox: SandboxServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    name: str,
+    text: str,
+    differing: list[str],
+    form: str,
+) -> None:
+    connect()
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
+    Path("north.yaml").write_text(NORTH)
+    Path(name).write_text(text)
+    code = plan("north.yaml", name, "-o", form)
+    said, errors = capfd.readouterr()
+    assert ("[files-contradict]" in errors) is bool(differing)
+    if not differing:
+        assert "files-contradict" not in said
+        return
+    assert code == 1
+    begin = f"north.yaml and {name}: [files-contradict] north.yaml and {name} describe one organization differently"
+    assert begin in errors
+    for line in differing:
+        assert line in errors
+    if form == "json":
+        found = json.loads(said)[f"north.yaml and {name}"]["error"]
+        assert all(line in found for line in differing)
+    if form == "markdown":
+        assert f"**Error** in <code>north.yaml and {name}</code>: <code>&#91;files-contradict&#93; " in said
+    assert {entry["method"] for entry in sandbox.requests()} == {"GET"}
+
+
+@pytest.mark.usefixtures("files")
+def test_one_file_is_planned_once_and_may_not_contradict_itself(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    connect()
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
+    assert plan("gone.csv", "gone.csv", "--leavers") == 2
+    assert capfd.readouterr().out.count("(gone.csv)") == 1
+    person = "members: {{people: [{{email: mina.member@example.com, level: {}}}]}}"
+    place = f"organization_id: {sandbox.seed.organization_id}"
+    north, south = person.format(1), f"{place}, {person.format(8)}"  # the connection names the same one
+    Path("both.yaml").write_text(f"organizations:\n  north: {{{north}}}\n  south: {{{south}}}\n")
+    assert plan("both.yaml") == 1
+    assert "level: member (1) in north in both.yaml, admin (8) in south in both.yaml" in capfd.readouterr().err
+    Path("mina.csv").write_text("email\nmina.member@example.com\n")
+    Path("one.yaml").write_text(person.format(1))
+    assert plan("one.yaml", "mina.csv", "--leavers") == 1
+    assert "mina.member@example.com, wanted: yes in one.yaml, leaves in mina.csv" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("files")
@@ -392,9 +483,10 @@ def test_grants_lists_access_for_a_while_and_the_sweep_ends_it(
         hook.update_member(user_uuid=sandbox.seed.member_uuid, level=8)
     run = airflow("workspace", "grants")
     since = "level 8 since 2026-01-01T00:00:00Z until"
+    serves = "asked by ruth: audit (access / manual__1 / grant)"
     assert run.stdout.splitlines()[-2:] == [
-        f"OVERDUE  {mina}  {since} 2026-02-01T00:00:00Z, then 1  asked by ruth: audit",
-        f"{noah}  {since} 2999-01-01T00:00:00Z, then 1  asked by ruth: audit",
+        f"OVERDUE  {mina}  {since} 2026-02-01T00:00:00Z, then 1  {serves}",
+        f"{noah}  {since} 2999-01-01T00:00:00Z, then 1  {serves}",
     ]
     assert run.returncode == 2, run.stderr
     run = airflow("workspace", "sweep", "--protected", mina)
@@ -410,11 +502,61 @@ def test_grants_lists_access_for_a_while_and_the_sweep_ends_it(
     assert list(found) == ["grants"]
     assert noah in airflow("workspace", "grants").stdout
     assert effects(sandbox) == ["update_member"] * 2
+    assert "Add --end: --dry-run is for" in airflow("workspace", "grants", "--dry-run").stderr
+    with closing(WorkspaceHook()) as hook:
+        hook.update_member(user_uuid=sandbox.seed.absent_uuid, level=8)
+    run = airflow("workspace", "grants", "--end", noah, "--dry-run")
+    assert (run.returncode, f"Would end: {noah}: member {noah}: level: 8 -> 1" in run.stdout) == (0, True), run.stderr
+    run = airflow("workspace", "grants", "--end", noah, "--organization-id", "another")
+    assert (run.returncode, "no temporary access is noted for noah" in run.stderr) == (1, True)
+    run = airflow("workspace", "grants", "--end", noah, "-o", "json")
+    (ended,) = json.loads(run.stdout[run.stdout.index("{\n") :])["ended"]
+    assert "(airflow workspace grants)" in ended["ended_by"]
+    assert airflow("workspace", "grants").stdout == "Nobody has access for a while.\n"
+    assert effects(sandbox) == ["update_member"] * 4
     assert airflow("variables", "set", key, "{").returncode == 0
     run = airflow("workspace", "grants")
     assert (run.returncode, f"delete it: '{key}', " in run.stdout) == (1, True)
     run = airflow("workspace", "sweep")
     assert (run.returncode, f"delete it: '{key}', " in run.stderr) == (1, True)
+
+
+def test_decisions_lists_what_reviews_decided_and_lifts_it(
+    airflow: Airflow, airflow_cli: AirflowCli, migrated_database: Path, sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    organization_id = sandbox.seed.organization_id
+    fields = {
+        "dag_id": "quarterly",
+        "run_id": "run",
+        "service": sandbox.url,
+        "workspace_conn_id": "workspace_default",
+        "organization_id": organization_id,
+        "since": "2026-10-01T00:00:00Z",
+        "decided_at": "2026-10-01T00:00:00Z",
+        "review": "autumn",
+        "reviewer": "ruth",
+        "people": [{"email": "noah@example.com", "user_uuid": "n"}, {"email": "adam@example.com", "level": 1}],
+    }
+    values = {}
+    for run_id, until in (("run", "2999-01-01T00:00:00Z"), ("old", "2026-10-02T00:00:00Z")):
+        text = json.dumps({**fields, "run_id": run_id, "until": until})
+        values[ReviewNote.model_validate_json(text).key] = text
+    airflow_cli.migrated_home(tmp_path, migrated_database, values)
+    run = airflow("workspace", "decisions")
+    assert run.returncode == 0, run.stderr
+    noah = "noah@example.com  no access until 2999-01-01T00:00:00Z  ruth removed them in access review autumn"
+    adam = "adam@example.com  at most member (1) until"
+    assert noah in run.stdout.splitlines()
+    assert f"EXPIRED  {adam} 2026-10-02T00:00:00Z" in run.stdout
+    run = airflow("workspace", "decisions", "--lift", "noa@example.com")
+    assert (run.returncode, "workspace decisions' shows, not noa@example.com" in run.stderr) == (1, True)
+    run = airflow("workspace", "decisions", "--lift", "Noah@example.com")
+    assert "Lifted: Noah@example.com: ruth removed them in access review autumn" in run.stdout
+    found = json.loads(airflow("workspace", "decisions", "-o", "json").stdout)
+    assert [[person["email"] for person in review["people"]] for review in found["reviews"]] == [
+        ["adam@example.com"]
+    ] * 2
+    assert sorted(review["expired"] for review in found["reviews"]) == [False, True]
 
 
 @pytest.mark.per_airflow

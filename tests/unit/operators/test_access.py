@@ -19,7 +19,7 @@ from airflow.sdk.execution_time import task_runner
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.notes import ending
-from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
+from airflow_provider_workspace.operators.access import WorkspaceEndAccessOperator, WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
@@ -542,20 +542,99 @@ def test_an_approval_covers_how_long_and_why(
 ) -> None:
     question = Question(refreshes=False)
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
-    task = Task(question)
+    task = Task(question, started_by="max")
     approve = task.ask(operator(require_approval=True))
-    assert question.now.subject.startswith(f"Give {MINA} access for a while to organization ")
+    assert question.now.subject.startswith(f"Give {MINA} temporary access as admin (8) to organization ")
     assert "level: 1 -> 8, length: 1:00:00, reason: audit, then 1" in question.now.body
     if change:
         with pytest.raises(AirflowFailException, match="approval-stale"):
             task.answer(operator(require_approval=True, **change), approve)
         assert effects(sandbox) == []
         return
-    assert task.answer(operator(require_approval=True), approve)["approved_by"] == "ruth"
-    task = Task(Question(refreshes=False))
+    grant = task.answer(operator(require_approval=True), approve)
+    assert (grant["requested_by"], grant["approved_by"]) == ("max", "ruth (1)")
+    task = Task(Question(refreshes=False), started_by="max")
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
     task.ti.run_id = "longer"
     task.ask(operator(require_approval=True, length=3 * HOUR))
+
+
+LONG = "*Rollout* of the boards, <b>until</b> it is done: " + "and so on, " * 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ({}, ["**Asked by**: max", f"**For**: {MINA}", "**Level**: admin (8) instead of member (1)"]),
+        ({}, ["**Until**: 1:00:00 after the approval", "**Then**: member (1)", "**Why**: audit"]),
+        ({"until": "2999-12-31"}, ["**Until**: 2999-12-31T23:59:59Z"]),
+        ({"email": ADA, "level": 9}, ["**Level**: level 9 instead of no access", "**Then**: removed"]),
+        ({"reason": LONG}, ["**Why**: &#42;Rollout&#42; of the boards, &#60;b&#62;until", LONG[50:].strip()]),
+        ({"requested_by": "eve"}, ["**Asked by**: eve (run started by max)"]),
+        ({}, ["Nobody approves their own request"]),
+    ],
+)
+def test_the_question_of_a_grant_says_who_whom_what_until_when_and_why(
+    monkeypatch: pytest.MonkeyPatch, arguments: Any, shown: list[str]
+) -> None:
+    task = Task(Question(refreshes=False), started_by="max")
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
+    task.ask(operator(require_approval=True, **arguments))
+    above, _, _ = task.question.now.body.partition("```text")
+    lines = above.split("\n")
+    assert [text for text in shown if not any(text in line for line in lines)] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "started_by", "user", "refused"),
+    [
+        ({}, "ruth", "ruth", "ruth asked for this"),
+        ({}, "max", MINA, "nobody decides about their own access"),
+        ({}, "max", "mina.member", "nobody decides about their own access"),
+        ({"requested_by": "eve"}, "bot", "eve", "eve asked for this"),
+        ({"approvers": ["eve", "ruth"]}, None, "max", "only these users were asked: eve, ruth"),
+        ({"approvers": ["eve", "ruth"]}, None, "ruth", ""),
+        ({"allow_self_approval": True}, "ruth", "ruth", ""),
+        ({"allow_self_approval": True}, "Anonymous", "Anonymous", ""),
+    ],
+)
+def test_who_asks_for_access_or_gets_it_does_not_approve_it(
+    sandbox: SandboxServer,
+    notes: Variables,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: Any,
+    started_by: str | None,
+    user: str,
+    refused: str,
+) -> None:
+    task = Task(Question(refreshes=False), started_by=started_by)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
+    approve = task.ask(operator(require_approval=True, **arguments))
+    answer: dict[str, Any] = {"responded_by_user": {"id": user, "name": user}, "chosen_options": [approve]}
+    if refused:
+        with pytest.raises(AirflowFailException, match=rf"\[answerer-refused\] .*{refused}"):
+            task.answer(operator(require_approval=True, **arguments), approve, **answer)
+        assert (writes(sandbox), keys(notes)) == ([], [])
+        return
+    grant = task.answer(operator(require_approval=True, **arguments), approve, **answer)
+    assert (grant["requested_by"], grant["approved_by"]) == (started_by or "", user)
+    assert task.pushed["approved"]["self_approved"] is (started_by == user)
+
+
+@pytest.mark.parametrize("started_by", [None, "Anonymous"])
+def test_a_grant_whose_requester_is_unknown_is_not_asked_about(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, started_by: str | None
+) -> None:
+    task = Task(Question(refreshes=False), started_by=started_by)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
+    with pytest.raises(AirflowFailException, match=r"Set approvers=\[…\], or allow_self_approval=True for a trial"):
+        operator(require_approval=True).execute(task.context)
+    assert (task.question.asked, writes(sandbox)) == ([], [])
+
+
+def test_self_approval_is_set_in_the_dag_file_only() -> None:
+    with pytest.raises(WorkspaceError, match="Set allow_self_approval to True or False in the Dag file"):
+        operator(allow_self_approval="{{ params.anybody }}")
 
 
 def set_address(sandbox: SandboxServer, user_uuid: str, email: str) -> None:
@@ -1217,3 +1296,91 @@ def test_an_invite_that_no_list_shows_is_withdrawn_all_the_same(
     say(sandbox, "list_invites")
     assert end()["ended"][0]["done"] == f"invite {ADA}: no list shows it"
     assert (effects(sandbox)[-1], keys(notes)) == ("delete_invite", [])
+
+
+def end_early(email: str = MINA, store: Any = None, user: str | None = "olga", **arguments: Any) -> Any:
+    ti = SimpleNamespace(dag_id="revoke", run_id="run", task_id="end", map_index=-1, try_number=1)
+    context: Any = {"ti": ti, "dag_run": SimpleNamespace(triggering_user_name=user), "task_state_store": store}
+    return WorkspaceEndAccessOperator(task_id="end", user_email=email, **arguments).execute(context)
+
+
+def test_access_ends_early_with_the_proof_of_the_sweep(
+    sandbox: SandboxServer, notes: Variables, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give(ADA, 8)
+    give(MINA, 8, length=2 * HOUR)
+    give(MINA, 15, run_id="higher")
+    before, noted = effects(sandbox), dict(notes.values)
+    would = end_early("Mina.Member@example.com", dry_run=True)
+    assert [row["done"][:46] for row in would["ended"]] == [f"member {MINA}: level: 15 -> 1"] * 2
+    assert (effects(sandbox), notes.values) == (before, noted)
+    done = end_early("Mina.Member@example.com")
+    assert {(row["level"], row["ended_by"], row["requested_by"], row["reason"]) for row in done["ended"]} == {
+        (8, "olga", "ruth", "audit"),
+        (15, "olga", "ruth", "audit"),
+    }
+    assert (level_of(MINA), effects(sandbox)[len(before) :], done["active"]) == (1, ["update_member"], 1)
+    assert [json.loads(notes.values[key])["user_email"] for key in keys(notes)] == [ADA]
+    assert "asked by ruth, ended early by olga: audit (dag / run / grant)" in capsys.readouterr().out
+    assert end_early(ADA, user=None)["ended"][0]["ended_by"] == "run run of Dag revoke"
+    assert (keys(notes), effects(sandbox)[-1]) == ([], "delete_invite")
+
+
+def test_an_early_end_names_who_has_no_temporary_access_unless_an_earlier_try_ended_it(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give()
+    with pytest.raises(AirflowFailException, match=r"workspace grants', and give .*: no temporary access .* for mona@"):
+        end_early("mona@example.com")
+    assert len(keys(notes)) == 1
+    store = TaskStore()
+    Interruptions(monkeypatch).after(f"PATCH /api/organizations/{SEED.organization_id}/members/")
+    with pytest.raises(Killed):
+        end_early(store=store)
+    assert len(end()["ended"]) == 1, "the sweep goes on with it"
+    assert end_early(store=store) == {"ended": [], "left": [], "active": 0}
+    assert effects(sandbox) == ["update_member"] * 2
+
+
+def test_who_is_protected_keeps_it_and_the_note_says_who_ended_it(sandbox: SandboxServer, notes: Variables) -> None:
+    give()
+    with pytest.raises(AirflowFailException, match=rf"\[access-not-ended\] .*{MINA}: Set level 1 by hand"):
+        end_early(protected=[MINA])
+    (key,) = keys(notes)
+    assert json.loads(notes.values[key])["ended_by"] == "olga"
+    assert effects(sandbox) == ["update_member"]
+    assert end()["ended"][0]["ended_by"] == "olga"
+
+
+def test_an_early_end_stops_a_grant_that_is_under_way(sandbox: SandboxServer, notes: Variables) -> None:
+    """The task that gives it was killed before it sent anything; its retry gives nothing."""
+    store = TaskStore()
+    say(sandbox, "update_member", status=503)
+    with pytest.raises(WorkspaceError):
+        give(store=store)
+    assert len(keys(notes)) == 1
+    sandbox.clear_faults()
+    end_early()
+    assert keys(notes) == []
+    with pytest.raises(AirflowFailException, match="Start a new run to give access again"):
+        give(store=store, try_number=2)
+    assert level_of(MINA) == 1
+
+
+def test_a_user_with_two_addresses_is_ended_as_one(sandbox: SandboxServer, notes: Variables) -> None:
+    give()
+    set_address(sandbox, SEED.member_uuid, "mina.married@example.com")
+    give("mina.married@example.com", 15, run_id="married")
+    assert len(end_early()["ended"]) == 2
+    assert (level_of("mina.married@example.com"), keys(notes)) == (1, [])
+
+
+def test_an_address_of_two_users_is_not_ended_by_guessing(sandbox: SandboxServer, notes: Variables) -> None:
+    give()
+    set_address(sandbox, SEED.member_uuid, "mina.married@example.com")
+    set_address(sandbox, SEED.analyst_uuid, MINA)
+    give(run_id="new")
+    before = effects(sandbox)
+    with pytest.raises(AirflowFailException, match=f"2 users had the address {MINA}"):
+        end_early()
+    assert (effects(sandbox), len(keys(notes))) == (before, 2)

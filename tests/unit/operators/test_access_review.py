@@ -21,16 +21,20 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import access_review
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 from tests.audit import effects, say
 from tests.interruptions import Interruptions
-from tests.task_instance import Killed, Question, TaskStore
+from tests.task_instance import Killed, Question, Task, TaskStore
+from tests.variables import Variables, install
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Connect
+    from tests.conftest import Clock, Connect
 
 pytestmark = [pytest.mark.parametrize("sandbox", ["live"], indirect=True), pytest.mark.usefixtures("no_waits")]
 
@@ -39,8 +43,14 @@ OLIVE, ADAM, MINA, NOAH, GRACE, LIV = (
     for name in ("olive.owner", "adam.admin", "mina.member", "noah.newton", "grace.analyst", "liv.invited")
 )
 KEPT = dict.fromkeys((OLIVE, ADAM, MINA, NOAH, GRACE, LIV), "keep")
-RUTH = {"id": "7", "name": "ruth"}
+STRICT = {"allow_self_approval": False}
+RUTH = {"id": "ruth", "name": "Ruth R."}
 TASKS = ("read_population", "decide", "apply_decisions", "close_review")
+
+
+@pytest.fixture(autouse=True)
+def notes(monkeypatch: pytest.MonkeyPatch) -> Variables:
+    return install(monkeypatch)
 
 
 @pytest.fixture(autouse=True)
@@ -164,7 +174,8 @@ def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(
     )
     assert decided["decided_at"] == "2026-11-22T00:00:00Z"
     rules = {"owner_level": 15, "max_removals": None, "review_timeout": "14 days, 0:00:00"}
-    assert closed["rules"] == {**rules, "protected": [OLIVE], "reviewers": ["ruth"]} == decided["rules"]
+    rules["decisions_count_for"] = "400 days, 0:00:00"
+    assert closed["rules"] == {**rules, "protected": [OLIVE], "reviewers": ["ruth"], **STRICT} == decided["rules"]
     assert closed["package"] == f"airflow-provider-workspace {__version__}"
     assert "airflow" in closed
     page = review.text("review.md")
@@ -259,7 +270,37 @@ def test_who_does_not_decide_everybody_decides_nobody(
     assert effects(sandbox) == []
 
 
-def test_a_decision_is_made_once(review: Review, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("user", "message"),
+    [
+        ("Anonymous", "Anonymous answered, and only these users were asked: ruth, mina.member"),
+        ("mina.member", "mina.member answered, and nobody decides about their own access"),
+    ],
+)
+def test_only_a_reviewer_who_is_not_reviewed_decides(
+    sandbox: SandboxServer, tmp_path: Path, question: Question, user: str, message: str
+) -> None:
+    review = Review(tmp_path, reviewers=["ruth", "mina.member"])
+    with pytest.raises(AirflowFailException, match=rf"\[answerer-refused\] .*{message}\. Start a new run"):
+        review.decide(KEPT, responded_by_user={"id": user, "name": user})
+    assert question.now.body.startswith("The answer of a reviewer who is among these people is refused")
+    assert message in review.file("not-decided-1.json")["why"]
+    assert message in str(review.close("not reviewed")["missing"])
+    assert effects(sandbox) == []
+
+
+def test_a_review_that_only_the_reviewed_may_answer_is_not_asked(tmp_path: Path, question: Question) -> None:
+    review = Review(tmp_path, reviewers=["mina.member", ADAM])
+    review.run("read_population")
+    with pytest.raises(
+        AirflowFailException, match=r"\[answerer-refused\] .*nobody else may answer. Name somebody else"
+    ):
+        review.run("decide")
+    assert question.asked == []
+
+
+def test_a_decision_is_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    review = Review(tmp_path, reviewers=[MINA], allow_self_approval=True)
     review.decide(KEPT, responded_by_user={"id": MINA, "name": "Mina"})
     assert review.file("decisions.json")["reviewer_is_reviewed"] is True
     assert review.run("decide")["counts"] == {"keep": 6}
@@ -447,3 +488,293 @@ def test_a_store_holds_the_evidence_and_no_second_version() -> None:
     store.pipe(f"{folder}/done-1.json", b"{}")
     with pytest.raises(AirflowFailException, match=r"Start a new run: .*done-1\.json' exists with other content"):
         review.run("apply_decisions")
+
+
+# What a review decided, against what other features would give or take afterwards.
+
+ROSTER: list[Any] = [
+    {"email": ADAM, "level": 8},
+    {"email": MINA, "level": 1},
+    {"email": NOAH, "level": 1},
+    {"email": GRACE, "level": 1},
+    {"email": LIV, "level": 1},
+]
+
+
+def sync(**arguments: Any) -> WorkspaceSyncMembersOperator:
+    given: dict[str, Any] = {"task_id": "sync", "roster": ROSTER, "protected": [OLIVE], "max_removals": None}
+    return WorkspaceSyncMembersOperator(**given | arguments)
+
+
+def noted_people(notes: Variables) -> list[str]:
+    """Return the addresses in the notes of reviews."""
+    texts = [text for key, text in notes.values.items() if key.startswith("workspace_decisions.")]
+    return sorted(person["email"] for text in texts for person in json.loads(text)["people"])
+
+
+def give(email: str, level: int, run_id: str = "grant", **arguments: Any) -> Any:
+    ti = SimpleNamespace(dag_id="access", run_id=run_id, task_id="grant", map_index=-1, xcom_push=lambda **_: None)
+    given: dict[str, Any] = {"task_id": "grant", "reason": "audit", "length": 3600.0, **arguments}
+    return WorkspaceGrantAccessOperator(user_email=email, level=level, **given).execute({"ti": ti})  # type: ignore[typeddict-item]
+
+
+def sweep() -> Any:
+    return WorkspaceSweepOperator(task_id="sweep", kinds=["grants"]).execute({})["grants"]
+
+
+def level_of(email: str) -> int | None:
+    with WorkspaceHook() as hook:
+        found = [member.level for member in hook.list_members() if member.user and member.user.email == email]
+    return found[0] if found else None
+
+
+def finish(review: Review, fields: Any, **event: Any) -> Any:
+    """Decide, apply and close a review."""
+    review.decide(fields, **event)
+    review.run("apply_decisions")
+    return review.close()
+
+
+def test_a_sync_after_a_review_gives_nothing_back_until_a_person_approves_it(
+    sandbox: SandboxServer, review: Review, question: Question, notes: Variables
+) -> None:
+    finish(review, {**KEPT, ADAM: "lower to member", NOAH: "remove", LIV: "remove"})
+    assert noted_people(notes) == [ADAM, LIV, NOAH]
+    before = effects(sandbox)
+    for dry_run in (True, False):
+        plan = sync(dry_run=dry_run).execute({})
+        told = {row["name"]: row["why"] for row in plan["changes"] if row["action"] == "differs"}
+        assert set(told) == {f"person {who}" for who in (ADAM, NOAH, LIV)}
+        for number, who, decided in ((1, ADAM, "lowered them to member (1)"), (3, NOAH, "removed them")):
+            row = told[f"person {who}"]
+            assert f"Ruth R. {decided} in access review {review.folder.name}, and row {number} gives more" in row
+    assert effects(sandbox) == before
+    task = Task(question)
+    approve = task.ask(sync(require_approval=True))
+    assert "Ruth R. removed them in access review" in question.now.body
+    task.answer(sync(require_approval=True), approve)
+    assert effects(sandbox)[len(before) :] == ["update_member", "create_invite", "create_invite"]
+    assert (level_of(ADAM), noted_people(notes)) == (8, [])
+
+
+def test_the_decisions_are_noted_before_anything_is_sent(
+    sandbox: SandboxServer, review: Review, notes: Variables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review.decide({**KEPT, NOAH: "remove"})
+    Interruptions(monkeypatch).before(f"DELETE /api/organizations/{SEED.organization_id}/members/")
+    with pytest.raises(Killed):
+        review.run("apply_decisions")
+    assert (effects(sandbox), noted_people(notes)) == ([], [NOAH])
+    first = dict(notes.values)
+    review.run("apply_decisions")
+    assert notes.values == first, "a retry writes the same note"
+
+
+def test_only_who_was_lowered_or_removed_is_noted_and_not_by_a_dry_run(
+    sandbox: SandboxServer, tmp_path: Path, notes: Variables
+) -> None:
+    on_dashboard = f"{GRACE} on dashboard {SEED.dashboard_id}"
+    for dry_run in (True, False):
+        review = Review(tmp_path, f"run {dry_run}", dry_run=dry_run, dashboards=[SEED.dashboard_id])
+        review.decide({**KEPT, on_dashboard: "remove"})
+        review.run("apply_decisions")
+    review = Review(tmp_path, "dry", dry_run=True)
+    review.decide({**KEPT, NOAH: "remove"})
+    review.run("apply_decisions")
+    assert notes.values == {}
+    assert effects(sandbox) == ["remove_dashboard_collaborator"]
+
+
+def test_a_later_complete_review_decides_again(review: Review, tmp_path: Path, notes: Variables) -> None:
+    finish(review, {**KEPT, ADAM: "lower to member", NOAH: "remove"})
+    left = {who: decision for who, decision in KEPT.items() if who != NOAH}
+    second = Review(tmp_path, "second")
+    second.decide({**left, MINA: "remove"}, responded_at=datetime(2026, 11, 23, tzinfo=timezone.utc))
+    second.run("apply_decisions")
+    assert noted_people(notes) == [ADAM, MINA, NOAH], "it is not complete yet"
+    second.close()
+    assert noted_people(notes) == [MINA, NOAH], "Adam stays as he is: nothing more is decided about him"
+
+
+def test_a_decision_counts_as_long_as_the_review_says(tmp_path: Path, clock: Clock) -> None:
+    review = Review(tmp_path, decisions_count_for=timedelta(days=2))
+    finish(review, {**KEPT, ADAM: "lower to member"}, responded_at=datetime.now(timezone.utc))
+    assert sync(dry_run=True).execute({})["counts"]["change"] == 0
+    clock.advance(2 * 86_400 + 1)
+    assert sync(dry_run=True).execute({})["counts"]["change"] == 1
+
+
+def test_before_airflow_3_3_the_log_says_that_decisions_are_not_noted(
+    sandbox: SandboxServer, review: Review, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    variables = install(monkeypatch, release="3.2")
+    finish(review, {**KEPT, NOAH: "remove"})
+    assert "The decisions of this review are not noted" in caplog.text
+    assert (effects(sandbox), variables.values) == (["delete_member"], {})
+
+
+def test_temporary_access_is_shown_as_such_and_judged_without_it(
+    sandbox: SandboxServer, review: Review, question: Question, clock: Clock
+) -> None:
+    give(MINA, 8)
+    review.run("read_population")
+    population = {row["who"]: row for row in review.file("population.json")["people"]}
+    (reason,) = population[MINA]["look"]
+    assert re.fullmatch(r"temporary: admin \(8\) until 20[\d-]{8}T[\d:.]{12}Z", reason)
+    assert (population[MINA]["level"], population[MINA]["temporary"]["then"]) == (8, 1)
+    assert population[ADAM]["temporary"] is None
+    review.ask()
+    assert question.now.params[MINA]["schema"]["enum"] == ["keep", "remove"]
+    assert "temporary: admin" in question.now.body
+    review.answer(KEPT)
+    clock.advance(3601)
+    sweep()
+    assert level_of(MINA) == 1
+    review.run("apply_decisions")
+    assert review.close()["state"] == "complete"
+    assert effects(sandbox) == ["update_member"] * 2
+
+
+@pytest.mark.parametrize(
+    ("who", "decision", "level_after"),
+    [(MINA, "keep", 1), (MINA, "remove", None), (ADAM, "lower to member", 1), (ADAM, "remove", None)],
+)
+def test_a_grant_after_the_decision_stands_until_its_end(
+    sandbox: SandboxServer, review: Review, clock: Clock, who: str, decision: str, level_after: int | None
+) -> None:
+    review.decide({**KEPT, who: decision})
+    give(who, 15)
+    before = effects(sandbox)
+    review.run("apply_decisions")
+    assert review.close()["state"] == "complete"
+    assert level_of(who) == 15
+    assert effects(sandbox) == before
+    assert review.outcomes() == ({} if decision == "keep" else {who: "later"})
+    if decision != "keep":
+        after = "removed" if level_after is None else "member (1)"
+        assert "later, temporary: owner (15) until " in review.text("review.md")
+        assert f"; then {after}" in review.text("review.md")
+    clock.advance(3601)
+    assert len(sweep()["ended"]) == 1
+    assert level_of(who) == level_after
+
+
+def test_a_removal_ends_the_grants_before_it(sandbox: SandboxServer, review: Review, notes: Variables) -> None:
+    give(MINA, 8)
+    later = datetime.now(timezone.utc) + timedelta(minutes=1)
+    finish(review, {**KEPT, MINA: "remove"}, responded_at=later)
+    assert level_of(MINA) is None
+    assert not [key for key in notes.values if key.startswith("workspace_grant.")]
+    assert noted_people(notes) == [MINA]
+    assert effects(sandbox) == ["update_member", "delete_member"]
+
+
+def test_a_lower_level_caps_what_lies_under_a_grant(review: Review, notes: Variables, clock: Clock) -> None:
+    give(ADAM, 15)
+    later = datetime.now(timezone.utc) + timedelta(minutes=1)
+    finish(review, {**KEPT, ADAM: "lower to member"}, responded_at=later)
+    assert (level_of(ADAM), noted_people(notes)) == (15, [ADAM])
+    clock.advance(3601)
+    (ended,) = sweep()["ended"]
+    assert ended["done"].startswith(
+        f"member {ADAM}: level: 15 -> 1, Ruth R. lowered them to member (1) in access review"
+    )
+    assert level_of(ADAM) == 1
+
+
+@pytest.mark.parametrize(
+    ("who", "decision", "level", "decided"),
+    [(NOAH, "remove", 1, "removed them"), (ADAM, "lower to member", 8, "lowered them to member (1)")],
+)
+def test_a_grant_of_more_than_a_review_decided_needs_an_approval(
+    sandbox: SandboxServer,
+    review: Review,
+    question: Question,
+    notes: Variables,
+    clock: Clock,
+    who: str,
+    decision: str,
+    level: int,
+    decided: str,
+) -> None:
+    finish(review, {**KEPT, who: decision})
+    before = effects(sandbox)
+    for dry_run in (True, False):
+        expected = (
+            rf"\[decided-by-review\] .*require_approval=True, .*{who} again: Ruth R. {re.escape(decided)} in access"
+        )
+        with pytest.raises(AirflowFailException, match=expected):
+            give(who, level, dry_run=dry_run)
+    assert effects(sandbox) == before
+    task = Task(question, started_by="sam")
+    grant = WorkspaceGrantAccessOperator(
+        task_id="grant", user_email=who, level=level, length=3600.0, reason="audit", require_approval=True
+    )
+    approve = task.ask(grant)
+    assert f"overrules: Ruth R. {decided} in access review" in question.now.body
+    assert task.answer(grant, approve).get("then") == (1 if who == ADAM else None)
+    assert noted_people(notes) == [who], "the decision still counts after the end"
+    told = [row for row in sync().execute({})["changes"] if row["name"] == f"person {who}"]
+    assert [row["action"] for row in told] == ["wait"], told
+    if who == ADAM:
+        assert level_of(who) == 8
+    clock.advance(3601)
+    sweep()
+    assert level_of(who) == (1 if who == ADAM else None)
+    with WorkspaceHook() as hook:
+        assert who not in [invite.target_email for invite in hook.list_invites()]
+
+
+def test_a_grant_within_what_a_review_decided_needs_none(review: Review) -> None:
+    finish(review, {**KEPT, ADAM: "lower to member"})
+    set_level(SEED.member_uuid, 1)
+    assert give(ADAM, 1)["granted"] is False
+    assert give(GRACE, 8)["granted"] is True
+
+
+def test_a_decision_that_nobody_can_read_is_named_and_stops_what_asks_it(review: Review, notes: Variables) -> None:
+    finish(review, {**KEPT, NOAH: "remove"})
+    (key,) = [key for key in notes.values if key.startswith("workspace_decisions.")]
+    notes.values[key] = "{"
+    for task in (lambda: give(GRACE, 8), lambda: sync().execute({})):
+        with pytest.raises(AirflowFailException, match=rf"\[decisions-unreadable\] .*delete it: '{re.escape(key)}'"):
+            task()
+
+
+def test_a_grant_that_a_removal_ended_is_not_given_back(
+    sandbox: SandboxServer, review: Review, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another grant of the person ends after the review was killed: what was granted before the removal stays away."""
+    give(MINA, 8, "short", length=600.0)
+    give(MINA, 8, "long", length=7200.0)
+    review.decide({**KEPT, MINA: "remove"}, responded_at=datetime.now(timezone.utc) + timedelta(minutes=1))
+    Interruptions(monkeypatch).before(f"DELETE /api/organizations/{SEED.organization_id}/members/")
+    with pytest.raises(Killed):
+        review.run("apply_decisions")
+    clock.advance(601)
+    before = effects(sandbox)
+    assert len(sweep()["ended"]) == 1
+    assert effects(sandbox)[len(before) :] == ["delete_member"]
+    with WorkspaceHook() as hook:
+        assert MINA not in [invite.target_email for invite in hook.list_invites()]
+
+
+def test_a_grant_that_goes_on_is_not_lowered_when_another_ends(
+    sandbox: SandboxServer, review: Review, clock: Clock
+) -> None:
+    give(ADAM, 15, "short", length=600.0)
+    give(ADAM, 15, "long", length=7200.0)
+    later = datetime.now(timezone.utc) + timedelta(minutes=1)
+    finish(review, {**KEPT, ADAM: "lower to member"}, responded_at=later)
+    assert effects(sandbox) == ["update_member"]
+    for seconds, level, sent in ((601, 15, 1), (7200, 1, 2)):
+        clock.advance(seconds)
+        assert len(sweep()["ended"]) == 1
+        assert (level_of(ADAM), effects(sandbox)) == (level, ["update_member"] * sent)
+
+
+def test_the_plan_of_a_grant_says_what_the_review_leaves_afterwards(review: Review) -> None:
+    finish(review, {**KEPT, ADAM: "lower to member"})
+    set_level(SEED.admin_uuid, 8)
+    (change,) = give(ADAM, 15, dry_run=True, require_approval=True)["changes"]
+    assert (change["before"]["level"], change["after"]["then"]) == (8, 1)

@@ -286,12 +286,78 @@ def test_a_member_who_is_listed_twice_is_removed_once(sandbox: SandboxServer, ro
     assert effects(sandbox) == ["delete_member"]
 
 
-@pytest.mark.parametrize("who", [LIV, NOAH])
-def test_a_key_that_may_not_read_the_lists_afterwards_proves_nothing(sandbox: SandboxServer, who: str) -> None:
-    body = {"type": "authentication_error", "code": "permission_denied", "detail": "No."}
-    sandbox.inject("say", "list_members", status=403, body=body, times=None, after=1)
+def refuse_key(sandbox: SandboxServer, operation: str, status: int = 403, **which: Any) -> None:
+    code = {401: "not_authenticated", 403: "permission_denied"}[status]
+    body = {"type": "authentication_error", "code": code, "detail": "No."}
+    sandbox.inject("say", operation, **{"status": status, "body": body, "times": None, **which})
+
+
+def test_a_key_that_may_not_read_the_lists_afterwards_proves_nothing(sandbox: SandboxServer) -> None:
+    refuse_key(sandbox, "list_members", after=1)
     with pytest.raises(AirflowFailException, match=r"^\[effect-not-shown\] .*this API key may not check it"):
-        sync(leavers=[who])
+        sync(leavers=[LIV])
+
+
+ADAM, MINA, GRACE = OTHERS
+LOST = r"^\[key-owner-removed\] .*The key stopped working right after member {} {}; it may be theirs\. Put an API key "
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_key_that_stops_working_names_who_was_removed_before(sandbox: SandboxServer, status: int) -> None:
+    """Administrators go last, so that everything else is done by then."""
+    refuse_key(sandbox, "list_*", status, after=2)
+    with pytest.raises(AirflowFailException, match=LOST.format(ADAM, "was removed")):
+        sync(roster=[MINA, GRACE])
+    assert effects(sandbox) == ["delete_invite", "delete_member", "delete_member"]
+    assert sandbox.effects()[-1]["target"] == SEED.admin_uuid
+
+
+@pytest.mark.parametrize(
+    ("roster", "refused", "status", "lost"),
+    [
+        ([{"email": ADAM, "level": 1}, MINA, GRACE, NOAH, LIV, EVE], "list_invites", 401, "got a lower level"),
+        ([{"email": ADAM, "level": 1}, MINA, GRACE, NOAH, LIV], "list_invites", 403, "got a lower level"),
+        ([{"email": ADAM, "level": 1}, MINA, GRACE, NOAH, LIV, EVE], "create_invites", 403, "got a lower level"),
+    ],
+)
+def test_a_key_that_stops_working_names_who_was_lowered_before(
+    sandbox: SandboxServer, roster: list[Any], refused: str, status: int, lost: str
+) -> None:
+    refuse_key(sandbox, refused, status, after=0 if refused == "create_invites" else 1)
+    with pytest.raises(AirflowFailException, match=LOST.format(ADAM, lost)):
+        sync(roster=roster)
+    assert effects(sandbox)[0] == "update_member"
+
+
+def test_members_whom_the_key_may_not_remove_are_no_sign_of_its_owner(sandbox: SandboxServer) -> None:
+    """Another request succeeds after the one that is refused."""
+    refuse_key(sandbox, "delete_member", times=1, after=1)
+    with pytest.raises(AirflowFailException, match=r"^\[changes-refused\] .*The service refused 1 changes"):
+        sync(leavers=[NOAH, MINA, GRACE])
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_changes_that_are_all_refused_after_a_removal_name_who_was_removed(sandbox: SandboxServer, status: int) -> None:
+    refuse_key(sandbox, "delete_member", status, after=1)
+    with pytest.raises(AirflowFailException, match=LOST.format("(mina|grace|noah).*", "was removed")):
+        sync(leavers=[NOAH, MINA, GRACE])
+
+
+def test_a_single_removal_after_which_the_key_stops_working_names_the_member(sandbox: SandboxServer) -> None:
+    refuse_key(sandbox, "list_members", after=2)
+    task = WorkspaceDeleteMemberOperator(task_id="remove", user_email=ADAM)
+    with pytest.raises(AirflowFailException, match=LOST.format(ADAM, "was removed")):
+        task.execute({})
+
+
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_the_owner_of_the_key_is_removed_last_and_named(sandbox: SandboxServer) -> None:
+    """Olive owns the key, and the service refuses it without her; Adam is an owner by now."""
+    WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=15)
+    with pytest.raises(AirflowFailException, match=LOST.format("olive.owner@example.com", "was removed")):
+        sync(roster=[ADAM, EVE], protected=[], owner_level=None)
+    assert effects(sandbox)[1:] == ["delete_invite", *["delete_member"] * 4]
+    assert sandbox.effects()[-1]["target"] == SEED.owner_uuid
 
 
 def test_a_check_of_a_short_list_says_so(sandbox: SandboxServer) -> None:

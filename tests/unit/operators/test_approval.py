@@ -19,6 +19,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 from tests.audit import effects
 from tests.task_instance import Question, Task
+from tests.variables import install
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.parametrize("sandbox", ["live"], indirect=True), pytest.mark.usefixtures("no_waits")]
 
 ROSTER = [{"email": "adam.admin@example.com"}, {"email": "mina.member@example.com", "level": 8}, "ada@example.com"]
+
+
+@pytest.fixture(autouse=True)
+def notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
 
 
 @pytest.fixture(params=[False, True], ids=["kept, store", "refreshed, no store"])
@@ -47,13 +53,13 @@ ALL = ["delete_invite", "delete_member", "delete_member", "update_member", "crea
 
 
 def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: SandboxServer, task: Task) -> None:
-    approve = task.ask(sync(approval_timeout=timedelta(days=3), approvers=["7", "8"]))
+    approve = task.ask(sync(approval_timeout=timedelta(days=3), approvers=["7", "1"]))
     asked = task.question.now
     where = f"organization {SEED.organization_id} at {sandbox.url}"
     assert asked.subject == f"Make these changes to the members of {where}?"
     assert "  - member noah.newton@example.com " in asked.body
     assert f"(5 changes, plan {approve.rpartition(' ')[2]})" in asked.body
-    assert [user.id for user in asked.assigned_users] == ["7", "8"]
+    assert [user.id for user in asked.assigned_users] == ["7", "1"]
     assert getattr(task.resume, "timeout", None) in (timedelta(days=3), None)
     assert effects(sandbox) == []
     plan = task.answer(sync(), approve)
@@ -62,7 +68,10 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
     assert task.pushed["approved"] == {
         "plan": approve.rpartition(" ")[2],
         "by": "ruth",
+        "by_id": "1",
         "at": "2026-11-22 00:00:00+00:00",
+        "requested_by": "",
+        "self_approved": False,
     }
     assert sync().execute(task.context)["pending"] == 0, "nobody is asked about nothing"
     assert len(task.question.asked) == 1
@@ -71,8 +80,8 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
 @pytest.mark.parametrize(
     ("arguments", "answer", "ends", "message"),
     [
-        ({}, {"chosen_options": ["Reject"]}, AirflowSkipException, "ruth rejected plan"),
-        ({"fail_on_reject": "yes"}, {"chosen_options": ["Reject"]}, AirflowFailException, "ruth rejected plan"),
+        ({}, {"chosen_options": ["Reject"]}, AirflowSkipException, "ruth .1. rejected plan"),
+        ({"fail_on_reject": "yes"}, {"chosen_options": ["Reject"]}, AirflowFailException, "ruth .1. rejected plan"),
         ({}, {"error": "", "error_type": "timeout"}, AirflowFailException, "Clear the task .*nobody answered in time"),
         ({}, {"error": "broken", "error_type": "unknown"}, AirflowFailException, "broken"),
         *(({}, {"chosen_options": odd}, AirflowFailException, r"expected \['Approve .*'\] or \['Reject'\]")
@@ -96,7 +105,127 @@ def test_nothing_is_sent_without_an_approval(
         task.answer(sync(**arguments), approve, **given, **answer)
     assert effects(sandbox) == []
     if "rejected" in message:
-        assert f"Nothing was sent: ruth rejected plan {approve.rpartition(' ')[2]}" in capsys.readouterr().out
+        assert f"Nothing was sent: ruth (1) rejected plan {approve.rpartition(' ')[2]}" in capsys.readouterr().out
+
+
+RUTH, NOBODY = {"id": "1", "name": "ruth"}, {"id": "Anonymous", "name": "Anonymous"}
+STRICT = {"allow_self_approval": False}
+OWN_ACCESS = ".* answered, and nobody decides about their own access"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "started_by", "user", "refused"),
+    [
+        ({}, "ruth", RUTH, ""),
+        ({}, None, NOBODY, ""),
+        ({}, None, None, "Airflow does not say who answered"),
+        ({"approvers": ["2"]}, None, RUTH, r"ruth \(1\) answered, and only these users were asked: 2"),
+        ({"approvers": ["2"]}, None, NOBODY, "Anonymous answered, and only these users were asked: 2"),
+        # A user may choose a name, but not an id.
+        ({"approvers": ["ruth"]}, None, RUTH, r"ruth \(1\) answered, and only these users were asked: ruth"),
+        (STRICT, "max", RUTH, ""),
+        (STRICT, "ruth", RUTH, r"ruth \(1\) asked for this"),
+        (STRICT, "1", RUTH, r"ruth \(1\) asked for this"),
+        (STRICT, "RUTH", RUTH, r"ruth \(1\) asked for this"),
+        ({**STRICT, "requested_by": "Ruth@example.com"}, "bot", RUTH, r"ruth \(1\) asked for this"),
+        ({**STRICT, "requested_by": "max"}, "ruth", RUTH, r"ruth \(1\) asked for this"),
+        ({**STRICT, "requested_by": "max"}, None, RUTH, ""),
+        ({**STRICT, "approvers": ["1", "2"]}, "ruth", RUTH, r"ruth \(1\) asked for this"),
+        ({**STRICT, "approvers": ["1", "2"]}, None, RUTH, ""),
+        (STRICT, "root", NOBODY, "Everybody is 'Anonymous'"),
+        (STRICT, "max", {"id": "9", "name": "Mina.Member+a@example.com"}, OWN_ACCESS),
+        (STRICT, "max", {"id": "mina.member", "name": "Mina"}, OWN_ACCESS),
+        (STRICT, "max", {"id": "mina.member@other.example", "name": "Mina"}, ""),
+    ],
+)  # fmt: skip
+def test_who_answered_is_judged_whatever_airflow_permits(
+    sandbox: SandboxServer, task: Task, arguments: Any, started_by: Any, user: Any, refused: str
+) -> None:
+    task.context["dag_run"].triggering_user_name = started_by
+    approve = task.ask(sync(**arguments))
+    given = {"params_input": {}, "responded_at": "today", "responded_by_user": user}
+    if not refused:
+        task.answer(sync(**arguments), approve, **given, chosen_options=[approve])
+        asked = task.pushed["approved"]["requested_by"], task.pushed["approved"]["self_approved"]
+        assert asked == (arguments.get("requested_by") or started_by or "", started_by == "ruth")
+        return
+    with pytest.raises(
+        AirflowFailException, match=rf"^\[answerer-refused\] WorkspaceInputError: {refused}.*Clear the task"
+    ):
+        task.answer(sync(**arguments), approve, **given, chosen_options=[approve])
+    assert effects(sandbox) == []
+    task.clear()
+    if task.question.refreshes:
+        task.ask(sync(**arguments))
+
+
+def test_who_asks_may_withdraw_it_and_others_who_were_not_asked_may_not(task: Task) -> None:
+    task.context["dag_run"].triggering_user_name = "ruth"
+    task.ask(sync(**STRICT))
+    with pytest.raises(AirflowSkipException, match="rejected"):
+        task.answer(sync(**STRICT), "Reject")
+    task.clear()
+    task.ask(sync(approvers=["2"]))
+    with pytest.raises(AirflowFailException, match="answerer-refused"):
+        task.answer(sync(approvers=["2"]), "Reject")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "started_by", "message"),
+    [
+        ({}, None, r"does not say who asks \(no user started this run\).*approvers=\[…\], or allow_self_approval=True"),
+        ({}, "Anonymous", r"does not say who asks \(Anonymous\)"),
+        ({"requested_by": "ruth"}, "Anonymous", r"does not say who asks \(ruth \(run started by Anonymous\)\)"),
+        ({"approvers": ["ruth"]}, "ruth", "ruth asks for this, or is whom it is about, and nobody else may answer"),
+        ({"approvers": ["ruth", "mina.member@example.com"]}, "ruth", "ruth, mina.member@example.com asks for this"),
+    ],
+)
+def test_a_question_that_nobody_may_answer_is_not_asked(
+    task: Task, arguments: Any, started_by: Any, message: str
+) -> None:
+    task.context["dag_run"].triggering_user_name = started_by
+    with pytest.raises(AirflowFailException, match=rf"^\[answerer-refused\] WorkspaceInputError: .*{message}"):
+        sync(**STRICT, **arguments).execute(task.context)
+    assert task.question.asked == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "started_by", "shown"),
+    [
+        ({}, "ruth", "- **Asked by**: ruth\n\n```text\n"),
+        ({}, None, "- **Asked by**: not known ("),
+        ({"requested_by": "_a_<b>"}, "bot", "- **Asked by**: &#95;a&#95;&#60;b&#62; (run started by bot)\n"),
+        (STRICT, "ruth", "\n\nNobody approves their own request: not who asks, and not whom it is about.\n"),
+        ({"approval_timeout": 3600}, "ruth", "- **Answer until**: 20"),
+    ],
+)
+def test_the_question_says_who_asks_and_who_may_not_approve(
+    task: Task, arguments: Any, started_by: Any, shown: str
+) -> None:
+    task.context["dag_run"].triggering_user_name = started_by
+    task.ask(sync(**arguments))
+    assert shown in task.question.now.body
+
+
+@pytest.mark.parametrize("rules", [None, {}, {"approvers": []}])
+def test_an_answer_to_a_question_of_an_earlier_release_is_refused(
+    sandbox: SandboxServer, task: Task, rules: Any
+) -> None:
+    approve = task.ask(sync())
+    task.resume.kwargs["rules"] = rules
+    with pytest.raises(AirflowFailException, match="Clear the task to ask again: another release"):
+        task.answer(sync(), approve)
+    assert effects(sandbox) == []
+
+
+def test_an_approval_that_an_earlier_release_noted_is_not_used(sandbox: SandboxServer, task: Task) -> None:
+    approve = task.ask(sync())
+    if "task_state_store" not in task.context:
+        return
+    noted = {"plan": approve.rpartition(" ")[2], "changes": task.resume.kwargs["changes"], "by": "ruth", "at": "today"}
+    task.context["task_state_store"]["airflow_provider_workspace_approved"] = {**noted, "max_tries": task.ti.max_tries}
+    assert task.ask(sync()) == approve
+    assert effects(sandbox) == []
 
 
 MESSAGE = "``` Welcome! " * 20 + " " * 3000 + "All of it."
@@ -133,7 +262,7 @@ def test_an_approval_covers_each_field_and_what_it_starts_from(
     if promoted is not None:
         set_level(promoted)
     before = effects(sandbox)
-    with pytest.raises(AirflowFailException, match=rf"(?s)Start a new run.*ruth approved: 1 of 5 .*\n  {stale}"):
+    with pytest.raises(AirflowFailException, match=rf"(?s)Start a new run.*ruth \(1\) approved: 1 of 5 .*\n  {stale}"):
         task.answer(sync(roster, owner_level=None), approve)
     with pytest.raises(AirflowFailException, match=rf"(?s)Plan again.*: 1 of 5 changes .*\n  {stale}"):
         sync(roster, owner_level=None, require_approval=False, approved=earlier).execute({})
@@ -163,7 +292,7 @@ def test_a_cleared_task_does_not_apply_a_new_plan_with_an_old_approval(sandbox: 
         new = task.ask(sync(new_roster))
         assert new != old
         with pytest.raises(
-            AirflowFailException, match=rf"asked about plan .* ruth answered \['{old}'\], expected \['{new}'\] or"
+            AirflowFailException, match=rf"asked about plan .* ruth \(1\) answered \['{old}'\], expected \['{new}'\] or"
         ):
             task.answer(sync(new_roster), old)
     else:

@@ -51,6 +51,7 @@ LEFT_OUT = {
         "organization",
         "path",
         "report_path",
+        "requested_by",
         "use_dashboard",
         "use_template",
         "user_email",
@@ -58,7 +59,11 @@ LEFT_OUT = {
     ),
 }
 # Of these, who gets what is no field that may be left out.
-NEEDED = {(access.WorkspaceGrantAccessOperator, name) for name in ("level", "user_email")}
+NEEDED = {
+    (access.WorkspaceGrantAccessOperator, "level"),
+    (access.WorkspaceGrantAccessOperator, "user_email"),
+    (access.WorkspaceEndAccessOperator, "user_email"),
+}
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.procedures.entitlements import NOTHING_NOTED
 from airflow_provider_workspace.procedures.grants import (
     MAX_ROUNDS,
     Giving,
@@ -92,4 +93,4 @@ def test_a_hidden_address_may_be_protected() -> None:
     people = OrganizationPeople(SimpleNamespace(), ORGANIZATION, People([], [], members))  # type: ignore[arg-type]
     guards = Guards(frozenset(["olive@example.com"]), None)
     with pytest.raises(WorkspaceError, match=rf"^\[access-not-proven\] .*hides the address of user {USER}"):
-        plan_end(people, PERSON, [], guards, NOW)
+        plan_end(people, PERSON, [], guards, NOW, NOTHING_NOTED)

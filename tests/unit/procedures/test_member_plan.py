@@ -199,7 +199,8 @@ def test_an_approval_covers_the_end() -> None:
                 ([ADA, *OTHER], invite(), ["differs"]),
             )
         ),
-        ([ADA], [], {"protected": ("ada@example.com",)}, ["create", "skip"]),
+        ([ADA], [], {"protected": ("ada@example.com",)}, ["create"]),
+        (OTHER, [], {"protected": ("ada@example.com",)}, ["create", "skip"]),
         # Several open invites of one person
         ([ADA], [invite(level=1), invite(level=8)], {}, ["differs"]),
         (["ada@example.com"], [invite(level=8), invite(level=1)], {}, ["differs"]),

@@ -24,6 +24,7 @@ ABSENT, ANALYST, INVITED = "noah.newton@example.com", "grace.analyst@example.com
 COLLABORATOR = f"{ANALYST} on dashboard {SEED.dashboard_id}"
 EVERYBODY = (OWNER, ADMIN, MEMBER, ABSENT, ANALYST, INVITED, COLLABORATOR)
 WORDS = ("not sent", "gone already")
+AT: dict[str, Any] = {"decided_at": "2026-11-22T00:00:00Z"}
 GUARDS = Guards(frozenset({ABSENT}), 15)
 DASHBOARD = {"project_id": str(SEED.project_id), "dashboard_id": SEED.dashboard_id}
 
@@ -152,8 +153,8 @@ def test_the_page_tells_what_was_done() -> None:
     population, decided = read(), {**SMALL, ADMIN: 1, MEMBER: "remove"}
     gone = [row for row in population["people"] if row["who"] != MEMBER]
     last = {**population, "people": [*gone, {**gone[0], "who": "eve|[x](y)@example.com", "id": "new"}]}
-    before = review.judge(population, decided, last, review.NOT_SENT, "gone already")
-    seen = review.judge(population, decided, last, "not done", "gone")
+    before = review.judge(population, decided, last, review.NOT_SENT, "gone already", **AT)
+    seen = review.judge(population, decided, last, "not done", "gone", **AT)
     assert review.left_of(seen) == [f"{ADMIN} (1): not done"]
     state = {"state": "incomplete", "missing": ["Noah"], "run_id": "r__1", "files": {"last_look.json": "ab12"}}
     state |= {"rules": {"owner_level": None, "protected": []}, "outcomes": seen}
@@ -187,7 +188,7 @@ def test_what_changed_since_the_population_is_left_to_the_next_review() -> None:
         (MEMBER, {"kept": "protected"}, "remove", "refused"),
         (MEMBER, {}, "remove", "not sent"),
     ):
-        judged = review.judge(population, {**SMALL, who: decision}, now(who, **fields), *WORDS)
+        judged = review.judge(population, {**SMALL, who: decision}, now(who, **fields), *WORDS, **AT)
         assert {row["who"]: row["outcome"] for row in judged}[who] == outcome, (who, fields, decision)
     # Two invites of one person: whoever is left has the name of the other one, but its id.
     two = [
@@ -195,12 +196,16 @@ def test_what_changed_since_the_population_is_left_to_the_next_review() -> None:
         for who in ("a@b.example", "a@b.example (invite 1)")
     ]
     removed = review.judge(
-        {"people": two}, {row["who"]: "remove" for row in two}, {"people": [{**two[1], "who": two[0]["who"]}]}, *WORDS
+        {"people": two},
+        {row["who"]: "remove" for row in two},
+        {"people": [{**two[1], "who": two[0]["who"]}]},
+        *WORDS,
+        **AT,
     )
     assert [row["outcome"] for row in removed] == ["done", "not sent"]
     nameless = {**population, "people": [{**population["people"][0], "kind": "invite", "id": None, "kept": ""}]}
     who = nameless["people"][0]["who"]
-    assert review.judge(nameless, {who: "remove"}, nameless, *WORDS)[0]["outcome"] == "refused"
+    assert review.judge(nameless, {who: "remove"}, nameless, *WORDS, **AT)[0]["outcome"] == "refused"
     options = {"present": now(OWNER, kept=""), "decided_at": "today"}
     with pytest.raises(WorkspaceInputError, match="Make somebody else an owner"):
         review.plan_decisions(WorkspaceHook().client, population, {**SMALL, OWNER: "remove"}, **options)

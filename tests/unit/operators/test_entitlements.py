@@ -1,0 +1,289 @@
+"""Who has a say about a person, on each road: sync, organization file and the command; with notes in Variables."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.cli import commands
+from airflow_provider_workspace.cli.definition import get_workspace_commands
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.notes.decisions import DecidedPerson, ReviewNote
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import effects, writes
+from tests.grant_notes import variable
+from tests.task_instance import TaskStore
+from tests.variables import Variables, install
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
+
+pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+
+OLIVE, ADAM, MINA = "olive.owner@example.com", "adam.admin@example.com", "mina.member@example.com"
+NOAH, GRACE, LIV = "noah.newton@example.com", "grace.analyst@example.com", "liv.invited@example.com"
+EVERYBODY: list[Any] = [OLIVE, ADAM, MINA, NOAH, GRACE, LIV]
+HELD = "later: level: 8, temporary: admin (8) until 2999-01-01T00:00:00.000Z, approved by ruth"
+ROADS = ["sync", "file"]
+
+
+@pytest.fixture(autouse=True)
+def notes(monkeypatch: pytest.MonkeyPatch, connect: Connect) -> Variables:
+    connect(consistency_time=1, max_attempts=1)
+    return install(monkeypatch)
+
+
+def note_grant(notes: Variables, sandbox: SandboxServer, email: str, user: str | None, **fields: Any) -> str:
+    """Note a grant, as the operator does, and return its key."""
+    place = {"service": sandbox.url, "organization_id": SEED.organization_id}
+    usual = {"user_email": email, "user_uuid": user, "until": "2999-01-01T00:00:00Z"}
+    key, text = variable(**place, **usual, **fields)
+    notes.values[key] = text
+    return key
+
+
+def note_decision(notes: Variables, sandbox: SandboxServer, level: int | None, user: str, email: str) -> str:
+    """Note what a review decided, as the operator does, and return the key."""
+    note = ReviewNote(
+        dag_id="review",
+        run_id="manual__1",
+        task_id="apply",
+        service=sandbox.url,
+        organization_id=SEED.organization_id,
+        workspace_conn_id="workspace_default",
+        since=1790000000.0,
+        until=9990000000.0,
+        decided_at=1790000000.0,
+        review="of October",
+        reviewer="Rita",
+        people=(DecidedPerson(email=email, user_uuid=user, level=level),),
+    )
+    notes.values[note.key] = note.model_dump_json(exclude_none=True)
+    return note.key
+
+
+def run(road: str, rows: list[Any] = EVERYBODY, **arguments: Any) -> dict[str, Any]:
+    """Sync a complete list of people, on a road."""
+    if road == "sync":
+        given = {"protected": [OLIVE], "max_removals": None} | arguments
+        result: dict[str, Any] = WorkspaceSyncMembersOperator(task_id="sync", roster=rows, **given).execute({})
+        return result
+    file = {"complete": ["members"], "max_removals": None, "members": {"people": rows, "protected": [OLIVE]}}
+    task = WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=file, **arguments)
+    ti = SimpleNamespace(try_number=1, xcom_push=lambda **_: None, task_id="apply")
+    context: Any = {"ti": ti, "task_state_store": TaskStore()}
+    return task.execute(context)  # type: ignore[no-any-return]
+
+
+def remove(*people: str, **arguments: Any) -> dict[str, Any]:
+    """Let people go, as ``leavers``."""
+    given: dict[str, Any] = {"leavers": list(people), "protected": [OLIVE], "max_removals": None} | arguments
+    return WorkspaceSyncMembersOperator(task_id="offboard", **given).execute({})  # type: ignore[no-any-return]
+
+
+def level_of(user_uuid: str) -> int | None:
+    levels = {member.user.uuid: member.level for member in WorkspaceHook().list_members() if member.user}
+    return levels.get(user_uuid)
+
+
+def with_level(email: str, level: int) -> list[Any]:
+    return [{"email": one, "level": level} if one == email else one for one in EVERYBODY]
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("rows", [with_level(MINA, 1), [one for one in EVERYBODY if one != MINA]])
+def test_a_sync_neither_lowers_nor_removes_who_has_temporary_access(
+    sandbox: SandboxServer, notes: Variables, road: str, rows: list[Any]
+) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    key = note_grant(notes, sandbox, MINA, SEED.member_uuid)
+    result = run(road, rows)
+    assert HELD in result["table"]
+    assert result["pending"] == 0
+    assert effects(sandbox) == ["update_member"]
+    assert key in notes.values
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_a_sync_does_not_withdraw_the_invite_of_temporary_access(
+    sandbox: SandboxServer, notes: Variables, road: str
+) -> None:
+    invite = WorkspaceHook().create_invite(target_email="ada@example.com", level=8)
+    note_grant(notes, sandbox, "ada@example.com", None, invite_id=str(invite.id), then=None)
+    result = run(road)
+    assert HELD in result["table"]
+    assert effects(sandbox) == ["create_invite"]
+
+
+@pytest.mark.parametrize("who", [MINA, "ada@example.com"])
+def test_leavers_end_their_temporary_access_after_they_are_gone(
+    sandbox: SandboxServer, notes: Variables, who: str
+) -> None:
+    user = SEED.member_uuid if who == MINA else None
+    if user is None:
+        WorkspaceHook().create_invite(target_email=who, level=8)
+    key = note_grant(notes, sandbox, who, user, then=1 if user else None)
+    remove(who, dry_run=True)
+    assert key in notes.values
+    sandbox.inject("proxy_error", "delete_member" if user else "delete_invite", status=502)
+    with pytest.raises(Exception, match="502"):
+        remove(who)
+    assert key in notes.values, "it is not proven that they are gone"
+    remove(who)
+    assert key not in notes.values
+
+
+def test_the_note_of_a_leaver_stays_while_the_service_still_shows_them(
+    sandbox: SandboxServer, notes: Variables
+) -> None:
+    key = note_grant(notes, sandbox, MINA, SEED.member_uuid)
+    sandbox.inject("say", "list_members", body=listed(), times=None)
+    with pytest.raises(Exception, match="Not done"):
+        remove(MINA)
+    assert key in notes.values
+
+
+def listed() -> dict[str, Any]:
+    rows = [member.to_dict() for member in WorkspaceHook().list_members()]
+    return {"count": len(rows), "next": None, "results": rows}
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize(("level", "decided"), [(1, "lowered them to member (1)"), (None, "removed them")])
+def test_a_sync_does_not_undo_the_decision_of_a_review(
+    sandbox: SandboxServer, notes: Variables, road: str, level: int | None, decided: str
+) -> None:
+    if level is None:
+        WorkspaceHook().delete_member(user_uuid=SEED.admin_uuid)
+    else:
+        WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=level)
+    key = note_decision(notes, sandbox, level, SEED.admin_uuid, ADAM)
+    done = effects(sandbox)
+    result = run(road, with_level(ADAM, 8))
+    (line,) = [change for change in result["changes"] if ADAM in change["name"]]
+    assert line["action"] == "differs"
+    why = (
+        f"Rita {decided} in access review of October, and row 2 gives more: correct the row, or have this plan approved"
+    )
+    assert line["why"] == why
+    assert effects(sandbox) == done
+    assert key in notes.values
+
+
+def test_a_plan_that_shows_no_decision_overrules_none(sandbox: SandboxServer, notes: Variables) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=1)
+    key = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    rows = with_level(ADAM, 8)
+    plan = run("sync", rows, dry_run=True)
+    assert plan["counts"]["differs"] == 1
+    assert run("sync", rows, approved=plan)["pending"] == 0
+    assert level_of(SEED.admin_uuid) == 1
+    assert key in notes.values
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("in_a_file", [False, True])
+def test_access_by_hand_after_the_last_day_is_red_when_all_else_is_done(
+    sandbox: SandboxServer, tmp_path: Path, road: str, *, in_a_file: bool
+) -> None:
+    """Also a row that ended years before, and gave that level, gives nothing any more."""
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    ended = [
+        {"email": MINA, "level": 8, "until": "2015-12-31"},
+        {"email": MINA, "level": 1, "until": "2020-12-31"},
+    ]
+    rows = [*ended, OLIVE, ADAM, GRACE, LIV]
+    report = {"report_path": str(tmp_path / "report.csv")} if in_a_file and road == "sync" else {}
+    for _ in range(3):
+        with pytest.raises(AirflowFailException, match=rf"^\[access-left\] .*person {MINA}: .*it was 1"):
+            run(road, rows, **report)
+    assert effects(sandbox) == ["update_member", "delete_member"], "Noah is on no list"
+    assert level_of(SEED.member_uuid) == 8
+    if report:
+        assert MINA in (tmp_path / "report.csv").read_text()
+
+
+def test_leavers_keep_whom_another_row_keeps(sandbox: SandboxServer) -> None:
+    result = remove_rows([{"email": NOAH, "until": "2020-12-31"}, {"email": NOAH}, {"email": GRACE}])
+    assert "kept: row 2 has no end, and keeps them" in result["table"]
+    assert [effect["target"] for effect in sandbox.effects()] == [SEED.analyst_uuid]
+
+
+def remove_rows(rows: list[Any]) -> dict[str, Any]:
+    given: dict[str, Any] = {"leavers": rows, "protected": [OLIVE], "max_removals": None}
+    return WorkspaceSyncMembersOperator(task_id="offboard", **given).execute({})  # type: ignore[no-any-return]
+
+
+def test_a_protected_address_that_matches_nobody_has_a_line(sandbox: SandboxServer) -> None:
+    result = run("sync", EVERYBODY, protected=["oliv.owner@example.com"])
+    assert "person oliv.owner@example.com" in result["table"]
+    assert "protected, but neither a member nor invited: check the address" in result["table"]
+    assert writes(sandbox) == []
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_a_dry_run_reads_notes_and_writes_none(sandbox: SandboxServer, notes: Variables, road: str) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    note_grant(notes, sandbox, MINA, SEED.member_uuid)
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    before = dict(notes.values)
+    rows = [one for one in EVERYBODY if one not in (MINA, NOAH)]
+    dry = run(road, rows, dry_run=True)
+    assert notes.values == before
+    assert effects(sandbox) == ["update_member"]
+    real = run(road, rows)
+    lines = [[(row["action"], row["name"], row["why"]) for row in result["changes"]] for result in (dry, real)]
+    assert lines[0] == lines[1]
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("kind", ["grant", "decision"])
+def test_an_unreadable_note_is_an_error_that_names_the_variable(
+    sandbox: SandboxServer, notes: Variables, road: str, kind: str
+) -> None:
+    if kind == "grant":
+        key = note_grant(notes, sandbox, MINA, SEED.member_uuid)
+    else:
+        key = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    notes.values[key] = "{"
+    with pytest.raises(AirflowFailException, match=rf"unreadable\] .*{key}"):
+        run(road, [OLIVE])
+    assert writes(sandbox) == []
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_without_a_list_of_variables_there_are_no_notes(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, road: str
+) -> None:
+    """As in Airflow 3.1."""
+    notes = install(monkeypatch, release="3.1")
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    note_grant(notes, sandbox, MINA, SEED.member_uuid)
+    run(road, with_level(MINA, 1))
+    assert level_of(SEED.member_uuid) == 1
+
+
+def test_the_command_says_that_it_knows_no_notes_where_it_can_read_none(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
+    monkeypatch.setattr(commands, "_readable_store", lambda: None)
+    (tmp_path / "team.json").write_text(json.dumps(EVERYBODY))
+    (definition,) = [one for one in get_workspace_commands()[0].subcommands if one.name == "plan"]  # type: ignore[union-attr]
+    parser = ArgumentParser()
+    for arg in definition.args:
+        arg.add_to_parser(parser)
+    definition.func(parser.parse_args([str(tmp_path / "team.json")]))
+    table = capfd.readouterr().out
+    assert "Temporary access and decisions of reviews are not known here." in table
+    assert writes(sandbox) == []

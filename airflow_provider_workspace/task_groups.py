@@ -289,6 +289,7 @@ def workspace_organization(
     workspace_conn_id: str | None = None,
     roster: Sequence[Any] | XComArg | None = None,
     columns: Sequence[str] | Mapping[str, str | None] | None = None,
+    where: Mapping[str, Any] | None = None,
     render_file: bool | None = None,
     publish: Callable[[Any], Any] | None = None,
     require_approval: bool = False,
@@ -312,7 +313,9 @@ def workspace_organization(
     :param roster: the people, if the file names none under ``members``: rows or addresses, or the XCom of a query. In a
         mapped group, the people of each organization
     :param columns: names of columns, a list by position or a mapping by name such as
-        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
+        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; ``"*": None`` leaves out all that
+        it does not name
+    :param where: rows to read only: wanted values by the name of a column, such as ``{"Status": "active"}``
     :param render_file: whether the file is a Jinja template, see
         :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`
     :param publish: creates the task that publishes the challenges of domains in your DNS, such as a ``@task`` function.
@@ -332,7 +335,7 @@ def workspace_organization(
     )
 
     workspace_conn_id = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
-    people = {"roster": roster, "columns": columns}
+    people = {"roster": roster, "columns": columns, "where": where}
     single = {"organization": organization, "workspace_conn_id": workspace_conn_id}
 
     @task(

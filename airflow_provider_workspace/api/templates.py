@@ -34,11 +34,13 @@ def is_no_value(value: Any, words: Collection[str] = ("None",)) -> bool:
 
 def is_empty(cell: Any) -> bool:
     """Return whether a cell of a row has no value: nothing, only blanks of any kind, or NaT, a date unlike itself."""
+    if isinstance(cell, str):
+        if cell.isascii():  # as most cells, of which there may be millions
+            return not cell.strip()
+        return all(char.isspace() or unicodedata.category(char) == "Cf" for char in cell)
     if isinstance(cell, date):
         return cell != cell  # noqa: PLR0124
-    return cell is None or (
-        isinstance(cell, str) and all(char.isspace() or unicodedata.category(char) == "Cf" for char in cell)
-    )
+    return cell is None
 
 
 def no_value_error(name: str, value: Any = None) -> WorkspaceInputError:

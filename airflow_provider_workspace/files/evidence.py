@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import logging
 import os
@@ -19,6 +18,7 @@ from airflow_provider_workspace.files.reports import csv_text
 from airflow_provider_workspace.files.storage import SHARED, StoredFile, file_at, is_stored
 from airflow_provider_workspace.procedures import review as procedures
 from airflow_provider_workspace.procedures.answers import Answerer, AnswerRules, emails_of
+from airflow_provider_workspace.procedures.roster_tables import records_of_csv
 
 log = logging.getLogger(__name__)
 
@@ -159,7 +159,7 @@ class Evidence:
         if self.digest(POPULATION) != asked:
             raise _refusal(f"{POPULATION} is another one now")
 
-    def _read_file(self, answer: Json) -> tuple[list[dict[str, Any]] | None, str]:
+    def _read_file(self, answer: Json) -> tuple[list[dict[str, str]] | None, str]:
         """Return the rows of the decisions file that an answer names, and which file it is; keep a copy."""
         path = str(answer.get("decisions_file") or "").strip()
         expected = str(answer.get("decisions_sha256") or "").strip()
@@ -170,7 +170,11 @@ class Evidence:
         if digest != expected.lower():
             raise _refusal(f"the SHA-256 of {path!r} is {digest}, not {expected!r}")
         StoredFile(self.path / FILE).write_once(content)
-        return list(csv.DictReader(text.split("\n"))), f"{path} (sha256 {digest})"
+        try:
+            rows = records_of_csv(text)
+        except ValueError as error:
+            raise _refusal(f"{path!r} cannot be read: {error}") from None
+        return rows, f"{path} (sha256 {digest})"
 
     def end_try(self, number: int, outcomes: list[dict[str, Any]], error: WorkspaceError | None, **facts: Any) -> None:
         """

@@ -106,7 +106,11 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
         addresses: a list, or the XCom of another task. An invite carries no end: a row whose ``until`` is over is
         invalid, and a member sync with the same rows removes the others afterwards
     :param columns: names of columns, a list by position or a mapping by name such as
-        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
+        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; ``"*": None`` leaves out all that
+        it does not name
+    :param where: rows to read only, as ``where`` of lists: wanted values by the name of a column, such as
+        ``{"Status": "active"}``, a list of which one is enough, or an age such as
+        ``{"Last login": {"before": "90d"}}``. The others are left out and counted
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
     :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows
@@ -120,6 +124,7 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
     has_own_dry_run = True
     invites: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
+    where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
     path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
     defaults: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
@@ -145,10 +150,13 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> InvitesReport:
         from airflow_provider_workspace.files.storage import file_at
+        from airflow_provider_workspace.notes.note import utc_now
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         return self.invite_people(
-            read_roster(self.invites, file_at(self.path), self.defaults, columns=self.columns),
+            read_roster(
+                self.invites, file_at(self.path), self.defaults, columns=self.columns, where=self.where, now=utc_now()
+            ),
             hook,
             hook.organization_or_default(self.organization_id),
             on_invalid=self.on_invalid,

@@ -136,15 +136,21 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         XCom of another task. After ``until`` of a row (a date, which counts to its end in UTC, or a time with its zone)
         its person is removed, or gets the level of ``then``
     :param columns: names of columns, a list by position or a mapping by name such as
-        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out
+        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; ``"*": None`` leaves out all that
+        it does not name
+    :param where: rows to read only, as ``where`` of lists: wanted values by the name of a column, such as
+        ``{"Status": "active"}``, a list of which one is enough, or an age such as
+        ``{"Last login": {"before": "90d"}}``. The others are left out and counted
     :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
         relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
     :param leavers: instead of a roster, rows or addresses of people who leave: they are removed and their open invites
         withdrawn, and nobody else is changed; a row with ``until`` is of somebody who leaves after it
+    :param leavers_path: file to read the leavers from instead, as ``path``
     :param protected: rows or addresses of members who are never removed or changed. Include the owner of the
         connection's API key: the interface does not show whose key it is, and without its owner the key stops working
-    :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows; only for
-        ``leavers``, since the person of a row that is left out of a roster would be removed
+    :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows: all others are done,
+        and the task fails at its end; only for leavers, since the person of a row that is left out of a roster would be
+        removed
     :param defaults: fields for all rows that do not have them, such as ``{"send_email": False}``. A ``level`` here is
         the level of every member whose row has none
     :param max_removals: how many people one run may remove (members and open invites) or put to a lower level: a
@@ -166,8 +172,10 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     has_own_dry_run = True
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
+    where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
     path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     leavers: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
+    leavers_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS)
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
     defaults: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
@@ -232,17 +240,20 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.procedures.members import Guards, plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
-        leaving = self.leavers is not None
+        leaving = self.leavers is not None or self.leavers_path is not None
         if leaving and (self.roster is not None or self.path is not None):
             raise WorkspaceInputError("Give either leavers=… or a roster")
+        if self.leavers is not None and self.leavers_path is not None:
+            raise WorkspaceInputError("Give either leavers=… or leavers_path=…")
         if self.on_invalid == "skip" and not leaving:
             raise WorkspaceInputError("Leave out on_invalid='skip': the person of a row that a roster skips is removed")
         name = "leavers" if leaving else "roster"
         rows = self.leavers if leaving else self.roster
-        roster = read_roster(rows, file_at(self.path), self.defaults, argument=name, columns=self.columns)
+        now = utc_now()
+        file = file_at(self.leavers_path if leaving else self.path)
+        roster = read_roster(rows, file, self.defaults, argument=name, columns=self.columns, where=self.where, now=now)
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
-        now = utc_now()
 
         def plan_now() -> Plan:
             # The notes are read before the lists: who ends a grant changes the person first, and then the note.

@@ -40,8 +40,10 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     :param roster: the people, if the file names none under ``members``: rows (mappings with ``email``, ``level`` and
         other fields of an invite) or addresses, a list or the XCom of another task. Only the part ``members`` needs it
     :param columns: names of columns of the rows or of the file's roster, a list by position or a mapping by name such
-        as ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; by default ``columns`` under
-        ``members``
+        as ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out, and ``"*": None`` all that it
+        does not name; by default ``columns`` under ``members``
+    :param where: rows to read only, as ``where`` of lists: wanted values by the name of a column, such as
+        ``{"Status": "active"}``. The others are left out and counted; by default ``where`` under ``members``
     :param render_file: whether the file is a Jinja template. It sees connections and Variables, so render only files
         that nobody but the authors of Dags can write. ``False`` for a file that holds ``{{``, ``{%`` or ``{#`` as they
         are; by default such a file is refused. Not templated
@@ -54,6 +56,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     organization: Arg[str | None] = arg(kinds.OPTIONAL_NAME, default=None)
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
+    where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
     render_file: bool | None = fixed(kinds.FLAG, default=None)
 
     def plan(
@@ -83,7 +86,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         owner = self.try_identity()
         reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables(), access, owner)
         if "members" in parts:
-            wanted = wanted.with_rows(self.roster, self.columns)
+            wanted = wanted.with_rows(self.roster, self.columns, self.where)
         plan = plan_organization(wanted, reader, parts, overrules=overrules)
         self.log.info("Organization %s: %s", organization_id, plan.table())
         plan.check_losses(wanted.max_removals)

@@ -300,7 +300,10 @@ def read_until(name: str, value: Any) -> Any:
     """Read an end of access."""
     from airflow_provider_workspace.procedures.ends import parse_until
 
-    return _read_by(parse_until, name, value)
+    try:
+        return parse_until(value)
+    except ValueError as error:
+        raise WorkspaceInputError(f"{name}: {error}") from None
 
 
 def _read_by(parse: Callable[[Any], Any], name: str, value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
@@ -11,22 +10,17 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
 
-from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import parse_level, parse_number
 from airflow_provider_workspace.api.models import Id
 from airflow_provider_workspace.api.secrets import is_secret
-from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
+from airflow_provider_workspace.procedures.matching import matches, read_age
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 # Prefix of a field that the service sends although the interface does not name it.
 EXTRA = "extra."
 # Types of single values, and their names for people.
 SCALARS = {str: "str", Id: "str", int: "int", float: "float", bool: "bool", NoneType: "null"}
-
-
-class Before(float):
-    """Seconds since 1970 until which a time is wanted."""
 
 
 def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secrets: bool) -> dict[str, Any]:
@@ -95,11 +89,9 @@ def _paths(model: type[BaseModel]) -> Iterator[str]:
 
 def _read_value(path: str, value: Any, field: Any) -> Any:
     """Parse a wanted value to the type of its field, or an age: ``{"before": "90d"}``."""
-    if isinstance(value, Mapping) and "before" in value:
-        days = re.fullmatch(r"(\d{1,5})d", str(value["before"]), re.ASCII)
-        if days is None or len(value) > 1:
-            raise WorkspaceInputError(f"where compares {path} with a wrong age; expected days: {{'before': '90d'}}")
-        return Before(time.time() - int(days[1]) * 86_400)
+    age = read_age(path, value, time.time())
+    if age is not None:
+        return age
     if field is None or field.annotation is Any or not set(get_args(field.annotation)) <= SCALARS.keys():
         return value
     types, levels = get_args(field.annotation), [each for each in (parse_level, parse_number) if each in field.metadata]
@@ -129,7 +121,7 @@ def filter_rows(
     kept: list[dict[str, Any]] = []
     count = 0
     for row in rows:
-        if not all(_matches(path, _value_at(row, path), wanted) for path, wanted in where.items()):
+        if not all(matches(path, _value_at(row, path), wanted) for path, wanted in where.items()):
             continue
         count += 1
         if count_only:
@@ -149,17 +141,3 @@ def _value_at(row: Mapping[str, Any], path: str) -> Any:
     for part in path.removeprefix(EXTRA).split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     return value
-
-
-def _matches(path: str, value: Any, wanted: Any) -> bool:
-    """Return whether a value is wanted; case of e-mail addresses does not count, and no time is before any other."""
-    if isinstance(wanted, list | tuple | set):
-        return any(_matches(path, value, item) for item in wanted)
-    if isinstance(wanted, Before):
-        when = parse_timestamp(value)
-        if when is None and value is not None:
-            raise AirflowFailException(f"Compare only times with 'before': {path} is none in a row of the list.")
-        return when is None or when < wanted
-    if path.endswith("email") and isinstance(value, str) and isinstance(wanted, str):
-        return address_key(value) == address_key(wanted)
-    return bool(value == wanted)

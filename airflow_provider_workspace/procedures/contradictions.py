@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.procedures.organization_file import Members, Organization, ProjectEntry
     from airflow_provider_workspace.procedures.roster import Row
-    from airflow_provider_workspace.procedures.roster_files import RosterFile
+    from airflow_provider_workspace.procedures.roster_tables import RosterFile
 
 # Maximum number of differences in one error.
 MAX_DIFFERENCES = 20
@@ -144,7 +144,9 @@ def _of_members(
         return values
     defaults = members.defaults.model_dump(exclude_unset=True) if members.defaults else None
     file = file_at(members.roster) if members.roster else None
-    rows = read_roster(members.rows, file, defaults, argument="roster", columns=members.columns)
+    rows = read_roster(
+        members.rows, file, defaults, argument="roster", columns=members.columns, where=members.where, now=now
+    )
     roster = check_roster(rows, now, only_addresses=is_leavers)
     people = roster.rows + roster.ended
     for row in people:

@@ -10,13 +10,16 @@ from pydantic import BaseModel, ConfigDict
 
 from airflow_provider_workspace.api.levels import if_given, parse_level
 from airflow_provider_workspace.api.timestamps import iso, moment_of, parse_time
+from airflow_provider_workspace.errors import shown
 
 # The fields of an end in a row.
 END_FIELDS = ("until", "then")
 # What people have after their end, if it is no level.
 REMOVED = "removed"
 _TIME = r"[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
-_UNTIL = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})(?:({_TIME})([Zz]|[+-]\d{{2}}:\d{{2}})?)?", re.ASCII)
+_UNTIL = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})(?:({_TIME})(?: ?([Zz]|[+-]\d{{2}}(?::?\d{{2}})?))?)?", re.ASCII)
+# The largest number that a message shows.
+MAX_NUMBER = 10**15
 EXPECTED = "expected a date such as 2026-12-31, or a time with its zone such as 2026-12-31T18:00:00Z"
 
 
@@ -30,16 +33,27 @@ def parse_until(value: Any) -> str:
     text = _text_of(value)
     found = _UNTIL.fullmatch(text)
     if found is None:
-        raise ValueError(EXPECTED)
+        raise ValueError(f"{EXPECTED}, not {_shown(value)}")
     day, clock, zone = found.groups()
     if clock and not zone:
-        raise ValueError(f"{EXPECTED}; this time has no zone. If it is a day, pass a date")
+        raise ValueError(f"{EXPECTED}, not {text!r}; this time has no zone. If it is a day, pass a date")
     try:
         if not clock:
             return date.fromisoformat(day).isoformat()
-        return iso(parse_time(f"{day}T{clock[1:]}{zone}"), "seconds")
+        return iso(parse_time(f"{day}T{clock[1:]}{_with_minutes(zone)}"), "seconds")
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{EXPECTED}, not {text!r}: {error}") from None
+
+
+def _with_minutes(zone: str) -> str:
+    """Return a zone as ISO 8601 has it beside a time with colons; PostgreSQL writes ``+00``."""
+    digits = zone[1:].replace(":", "")
+    return zone if not digits.isdecimal() else f"{zone[0]}{digits[:2]}:{digits[2:] or '00'}"
+
+
+def _shown(value: object) -> str:
+    """Return an invalid value for people: a number, such as that of a day in a spreadsheet, or the start of a text."""
+    return str(value) if isinstance(value, int | float) and abs(value) < MAX_NUMBER else shown(value)
 
 
 def _text_of(value: object) -> str:

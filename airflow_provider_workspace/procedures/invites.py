@@ -121,6 +121,8 @@ def invite_all(
     report = InvitesReport() if report is None else report
     report.rows = len(roster.rows) + len(late) + len(roster.invalid) + len(roster.duplicates)
     report.blank = roster.blank
+    report.left_out = roster.left_out
+    report.remarks = roster.remarks
     report.add(*roster.invalid, *late, *roster.duplicates)
     wrong = roster.invalid if kept else [*roster.invalid, *late]  # later, a row that ended meanwhile stops nobody
     if wrong and on_invalid == "fail":

@@ -25,12 +25,16 @@ class InvitesReport:
 
     :ivar rows: number of rows, without blank ones
     :ivar blank: number of blank rows, which were skipped
+    :ivar left_out: number of rows that ``where`` left out
+    :ivar remarks: what people must know about how the rows were read
     :ivar waits_for: reason of the last wait, for people; empty if there was none
     """
 
     def __init__(self) -> None:
         self.rows = 0
         self.blank = 0
+        self.left_out = 0
+        self.remarks: list[str] = []
         self.waits_for = ""
         self._entries: dict[int, Entry] = {}
 
@@ -49,13 +53,19 @@ class InvitesReport:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of rows, in total and by status; ``blank`` only if there are blank rows, which no total includes."""
+        """
+        Number of rows, in total and by status.
+
+        ``blank`` and ``left_out`` (by ``where``) only if there are such rows, which no total includes.
+        """
         by_status = Counter(entry.status for entry in self._entries.values())
         counts = {"rows": self.rows}
         for status in STATUSES:
             counts[status] = by_status[status]
         if self.blank:
             counts["blank"] = self.blank
+        if self.left_out:
+            counts["left_out"] = self.left_out
         return counts
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +82,7 @@ class InvitesReport:
 
     def table(self) -> str:
         """Return the summary and a line for each row that was not invited, for the log."""
-        lines = [self.summary()]
+        lines = [self.summary(), *self.remarks]
         others = [entry for entry in self.entries if entry.status not in ("invited", "already_invited")]
         lines += [_line(entry) for entry in others[:MAX_LOGGED_ROWS]]
         if len(others) > MAX_LOGGED_ROWS:
@@ -94,6 +104,8 @@ class InvitesReport:
             numbers.append("nothing to do")
         if self.blank:
             numbers.append(f"{self.blank} blank rows skipped")
+        if self.left_out:
+            numbers.append(f"{self.left_out} left out by where")
         return f"{self.rows} rows: {', '.join(numbers)}"
 
 

@@ -136,8 +136,8 @@ def plan_members(
     changes.sort(key=_order)
     check_owner_stays(people.members, changes)
     where = client.settings.organization_at_service(organization_id)
-    remark = "" if noted.are_known else NOT_KNOWN
-    return Plan(where, changes, members=len(people.members), remark=remark, holders=planner.holders)
+    remarks = [*([] if noted.are_known else [NOT_KNOWN]), *roster.remarks]
+    return Plan(where, changes, members=len(people.members), remark="\n".join(remarks), holders=planner.holders)
 
 
 def _order(change: Change) -> tuple[int, int]:
@@ -299,7 +299,7 @@ class _Planner:
             changes.append(self._of_member(member))
         changes += self._of_leavers() if self.is_leaving else self._of_newcomers(staying)
         changes += self._of_protected()
-        changes += _left_out(self.roster)
+        changes += _left_out(self.roster, is_leaving=self.is_leaving)
         return [change for change in changes if change is not None]
 
     def _saying(self, key: str, held: int | None) -> Saying | None:
@@ -545,11 +545,15 @@ def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str, n
             problem="rows-invalid",
         )
     if not (roster.rows or roster.ended or roster.invalid):
+        left_out = f" (where leaves out {roster.left_out} rows)" if roster.left_out else ""
         raise WorkspaceInputError(
-            "leavers is empty" if name == "leavers" else "The roster is empty: this would remove everybody"
+            f"leavers is empty{left_out}"
+            if name == "leavers"
+            else f"The roster is empty{left_out}: this would remove everybody"
         )
     # An invalid row may be the one that keeps somebody.
     broken = {address_key(one.email) for one in roster.invalid}
+    roster.doubtful = frozenset(row.key for row in roster.ended if row.key in broken)
     roster.ended = [row for row in roster.ended if row.key not in broken]
     return roster
 
@@ -670,15 +674,17 @@ def _holder(member: Member, *, is_judged: bool) -> Holder:
     return Holder(name, member.level, person, is_judged and bool(person))
 
 
-def _left_out(roster: Roster) -> list[Change]:
-    """Return the rows that say what another one says, and the invalid ones."""
+def _left_out(roster: Roster, *, is_leaving: bool) -> list[Change]:
+    """Return the rows that say what another one says, and the invalid ones, whose people should perhaps lose access."""
     changes = [
         _person("skip", entry.email, f"row {entry.row}: {entry.reason}", mark="duplicate")
         for entry in roster.duplicates
     ]
     for entry in roster.invalid:
         name = f"row {entry.row} {entry.email}".rstrip()
-        changes.append(Change("differs", "members", name, why=f"left out: {entry.reason}"))
+        should_lose = is_leaving or address_key(entry.email) in roster.doubtful
+        why = f"left out: {entry.reason}"
+        changes.append(Change("differs", "members", name, why=why, should_lose=should_lose))
     return changes
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         Organization,
         ProjectEntry,
     )
-    from airflow_provider_workspace.procedures.roster_files import RosterFile
+    from airflow_provider_workspace.procedures.roster_tables import RosterFile
 
 log = logging.getLogger(__name__)
 
@@ -232,7 +232,15 @@ def _plan_members(wanted: Organization, reader: OrganizationReader, *, overrules
     plan = plan_members(
         reader.client,
         reader.organization_id,
-        read_roster(members.rows, file, defaults, argument="roster", columns=members.columns),
+        read_roster(
+            members.rows,
+            file,
+            defaults,
+            argument="roster",
+            columns=members.columns,
+            where=members.where,
+            now=reader.now,
+        ),
         members.guards,
         now=reader.now,
         complete="members" in wanted.complete,

@@ -21,7 +21,7 @@ from airflow_provider_workspace.api.operations.invites import InviteDetails
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
-from airflow_provider_workspace.procedures.ends import End
+from airflow_provider_workspace.procedures.ends import End, parse_until
 from airflow_provider_workspace.procedures.find import project_key
 from airflow_provider_workspace.procedures.members import Guards
 from airflow_provider_workspace.procedures.plan import checked_limit
@@ -30,7 +30,7 @@ from airflow_provider_workspace.procedures.roster import address_problem
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from airflow_provider_workspace.procedures.roster_files import RosterFile
+    from airflow_provider_workspace.procedures.roster_tables import RosterFile
 
 # Maximum number of values: YAML aliases can make a small file large.
 MAX_NODES = 200_000
@@ -77,6 +77,9 @@ class Members(_Entry):
 
     roster: str | None = Field(default=None, description="CSV, JSON or JSON lines file, relative to this one")
     columns: list[str] | dict[str, str | None] | None = Field(default=None, description="By position, or by name")
+    where: dict[str, Any] | None = Field(
+        default=None, description="Rows of the roster to read only: wanted values by the name of a column"
+    )
     people: list[Annotated[Person, BeforeValidator(_person)]] | None = None
     defaults: Defaults | None = Field(default=None, description="Fields for all people who do not have them")
     on_invalid: Literal["fail", "skip"] = Field(
@@ -107,6 +110,8 @@ class Members(_Entry):
         """Refuse both a roster and a list."""
         if self.roster is not None and self.people is not None:
             raise ValueError("give either roster or people")
+        if self.where is not None and self.people is not None:
+            _refuse("where: it selects rows of a roster; delete it, or the people whom it leaves out", "where")
         _refuse_repeated("people", [_period(person) for person in self.people or ()], "people")
         common = self.defaults.model_dump(exclude_none=True) if self.defaults else {}
         for number, person in enumerate(self.people or ()):
@@ -189,17 +194,20 @@ class Organization(_Entry):
         self._source = (name, root, above)
         return self
 
-    def with_rows(self, rows: Any, columns: Any = None) -> Self:
+    def with_rows(self, rows: Any, columns: Any = None, where: Mapping[str, Any] | None = None) -> Self:
         """
         Return it with the rows that a task passes for its people.
 
         :param rows: the rows; ``None`` if the task passes none
         :param columns: names of columns; by default those of the file
+        :param where: which rows to read; by default what the file says
         :raises WorkspaceInputError: if ``members`` names people too, or if neither does
         """
         if self.members is None and rows is None:
             return self
-        members = (self.members or Members()).model_copy(update={} if columns is None else {"columns": columns})
+        passed = {"columns": columns, "where": where}
+        given = {name: value for name, value in passed.items() if value is not None}
+        members = (self.members or Members()).model_copy(update=given)
         if (rows is None) == (members.roster is None and members.people is None):
             raise self.refusal({("members",): "give one of roster and people, or neither and the task's roster=…"})
         members._rows = rows  # noqa: SLF001 - a copy of the same module
@@ -275,6 +283,21 @@ SECTIONS: dict[str, type[BaseModel]] = {
 }
 
 
+class _Loader(yaml.SafeLoader):  # type: ignore[misc] # it is not typed
+    """Leaves as texts what YAML takes for times and rows do not, so that one rule says what an end is."""
+
+
+def _construct_timestamp(loader: _Loader, node: Any) -> Any:
+    try:
+        parse_until(node.value)
+    except ValueError:
+        return node.value
+    return loader.construct_yaml_timestamp(node)
+
+
+_Loader.add_constructor(TIMESTAMP, _construct_timestamp)
+
+
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc] # it is not typed
     """Takes subclasses of dates and times too, such as those of pendulum."""
 
@@ -295,7 +318,7 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
         raise _wrong(name, [(1, f"more than {MAX_CHARACTERS:,} characters: put the people into a roster")])
     try:
         text = source if isinstance(source, str) else yaml.dump(dict(source), Dumper=_Dumper, sort_keys=False)
-        loader = yaml.SafeLoader(text)
+        loader = _Loader(text)
         node = loader.get_single_node()
         mistakes = list(_mistakes_of_yaml(node))
         data: dict[Any, Any] = {} if mistakes else loader.construct_document(node)

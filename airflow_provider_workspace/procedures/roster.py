@@ -18,7 +18,7 @@ from airflow_provider_workspace.api.comparison import address_key, describe_diff
 from airflow_provider_workspace.api.fields import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.api.secrets import without_secrets
-from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceInputError, shown
 from airflow_provider_workspace.procedures.ends import END_FIELDS, End
 
 log = logging.getLogger(__name__)
@@ -29,9 +29,39 @@ MAX_LABEL_LENGTH = 63
 # The fields of a row in a report.
 ENTRY_FIELDS = ("row", "email", "status", "reason", "invite_id")
 NO_END = End()
+# The time of an end at midnight in UTC.
+MIDNIGHT = "T00:00:00Z"
 # For so long, no run may have come after an end.
 MISSED_RUNS = timedelta(days=30)
 _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
+# An address among others in a cell.
+_ADDRESS = re.compile(r"[^\s@,;|/]+@[^\s@,;|/]+")
+# What a spreadsheet writes before a text, or makes of it.
+APOSTROPHES = "'\u2018\u2019`\u00b4"
+# The sign-in name of a guest at Entra ID.
+GUEST = "#ext#"
+
+
+class RosterRows(list[dict[str, Any]]):
+    """
+    The rows of a roster, with the names of the interface; a blank row is an empty mapping.
+
+    :ivar first_number: number of the first row, as a spreadsheet shows it: the header of a CSV file is row 1
+    :ivar left_out: the numbers of rows that ``where`` leaves out, which are empty mappings too
+    :ivar hints: by the number of a row whose address may be invalid, what helps to find or correct it
+    :ivar columns: the name of the column of each field, where it has another one
+    :ivar remarks: what people must know about how the rows were read
+    :ivar origin_of_levels: what they must know about where levels come from; empty if there is nothing
+    """
+
+    def __init__(self, first_number: int = 1) -> None:
+        super().__init__()
+        self.first_number = first_number
+        self.left_out: set[int] = set()
+        self.hints: dict[int, str] = {}
+        self.columns: dict[str, str] = {}
+        self.remarks: list[str] = []
+        self.origin_of_levels = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +137,23 @@ class Entry:
 
 @dataclass(slots=True)
 class Roster:
-    """The people of a roster, those whose end is over, its invalid rows and duplicates, and how many are blank."""
+    """
+    The people of a roster, those whose end is over, its invalid rows and duplicates.
+
+    :param blank: how many rows are blank
+    :param left_out: how many rows ``where`` leaves out
+    :param doubtful: keys of people of whom one row has ended, and another one is invalid
+    :param remarks: what people must know about how the rows were read
+    """
 
     rows: list[Row] = field(default_factory=list[Row])
     ended: list[Row] = field(default_factory=list[Row])
     invalid: list[Entry] = field(default_factory=list[Entry])
     duplicates: list[Entry] = field(default_factory=list[Entry])
     blank: int = 0
+    left_out: int = 0
+    doubtful: frozenset[str] = frozenset()
+    remarks: list[str] = field(default_factory=list[str])
 
 
 def check_roster(
@@ -131,14 +171,18 @@ def check_roster(
     :param now: decides which ends are over; ``None`` if it does not matter
     :param only_addresses: whether it does not matter what rows say of a person
     """
-    roster = Roster()
+    given = rows if isinstance(rows, RosterRows) else RosterRows()
+    roster = Roster(left_out=len(given.left_out), remarks=[*given.remarks])
+    if given.origin_of_levels and not only_addresses:
+        roster.remarks.append(given.origin_of_levels)
     people: dict[str, dict[str | None, list[Row]]] = {}
-    for number, row in enumerate(rows, start=getattr(rows, "first_number", 1)):
-        found = _check_row(number, row) if row else None
-        if found is None:
-            roster.blank += 1
-        elif isinstance(found, Entry):
-            roster.invalid.append(found)
+    for number, row in enumerate(rows, start=given.first_number):
+        if not row:
+            roster.blank += number not in given.left_out
+            continue
+        found = _check_row(number, row)
+        if isinstance(found, Entry):
+            roster.invalid.append(_with_hints(found, given))
         else:
             people.setdefault(found.key, {}).setdefault(found.end.until if now else None, []).append(found)
     for periods in people.values():
@@ -157,9 +201,31 @@ def check_roster(
             counts = _row_now([same[0] for same in periods.values()], now)
             (roster.ended if counts.is_over else roster.rows).append(counts)
     roster.invalid.sort(key=attrgetter("row"))
+    midnight = [row for row in (*roster.rows, *roster.ended) if str(row.end.until).endswith(MIDNIGHT)]
+    if midnight:
+        roster.remarks.append(_remark_on_midnight(midnight))
     if roster.blank:
         log.info("Skipped the blank rows of the roster: %d.", roster.blank)
     return roster
+
+
+def _with_hints(entry: Entry, given: RosterRows) -> Entry:
+    """Return the entry of an invalid row with the names of the columns in its file, and what helps to correct it."""
+    reason = entry.reason
+    for name, column in given.columns.items():
+        reason = reason.replace(f"field '{name}'", f"field '{name}' (column {shown(column)})")
+    hint = given.hints.get(entry.row)
+    return replace(entry, reason=f"{reason} ({hint})" if hint else reason)
+
+
+def _remark_on_midnight(rows: list[Row]) -> str:
+    """Ask about ends at midnight in UTC, which JSON makes of days: then access ends a day too early."""
+    first = min(rows, key=attrgetter("number"))
+    day = str(first.end.until).removesuffix(MIDNIGHT)
+    return (
+        f"Ends at midnight UTC: {len(rows)}, the first in row {first.number} ({first.end.until}). A day? Write {day}, "
+        "which counts to its end."
+    )
 
 
 def _row_now(periods: list[Row], now: datetime | None) -> Row:
@@ -183,6 +249,9 @@ def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
         given["target_email"] = address = _tidy(address)
     # Half a character cannot be written into a report.
     email = address.encode(errors="replace").decode() if isinstance(address, str) else ""
+    binary = [name for name, cell in given.items() if isinstance(cell, bytes | bytearray | memoryview)]
+    if binary:
+        return Entry(number, email, "invalid", f"field '{binary[0]}': expected text, not bytes: decode the column")
     model: type[InviteFields | End] = End
     try:
         ends = {name: given.pop(name) for name in END_FIELDS if name in given}
@@ -206,7 +275,7 @@ def _contradicts(row: Row, other: Row) -> Entry:
 def _tidy(address: str) -> str:
     """Return an address trimmed, and its domain in lower case."""
     local, at, domain = address.strip().rpartition("@")
-    return local + at + domain.lower()
+    return local + at + domain.lower() if at else domain
 
 
 def check_address(name: str, address: str) -> str:
@@ -229,8 +298,14 @@ def address_problem(address: str) -> str | None:
     """
     Return what is wrong with an e-mail address; ``None`` if it is valid.
 
-    This finds typing and spreadsheet errors. Only a mail can show whether an address exists.
+    This finds typing and spreadsheet errors. Only a mail can show whether an address exists. An apostrophe before the
+    address is refused and not removed: with it, the address may be that of another person, whom nobody named.
     """
+    addresses = _ADDRESS.findall(address) if address.count("@") > 1 else []
+    if len(addresses) > 1:
+        return f"the cell holds {len(addresses)} addresses: write each into a row of its own"
+    if address.startswith(tuple(APOSTROPHES)):
+        return "the address begins with an apostrophe, as a spreadsheet marks a text: delete it"
     if len(address) > MAX_ADDRESS_LENGTH:
         return f"the address is longer than {MAX_ADDRESS_LENGTH} characters"
     if not address.isprintable():
@@ -242,6 +317,8 @@ def address_problem(address: str) -> str | None:
     if address.count("@") != 1:
         return "the address needs exactly one @"
     local, domain = address.split("@")
+    if GUEST in local.lower():
+        return "it is the sign-in name of a guest (#EXT#), not a mailbox: take the column with the mailbox"
     if not local or len(local) > MAX_LOCAL_PART_LENGTH:
         return f"the part before the @ must have 1 to {MAX_LOCAL_PART_LENGTH} characters"
     if not _LOCAL.match(local) or local.startswith(".") or local.endswith(".") or ".." in local:

@@ -2,55 +2,45 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from datetime import datetime, timezone
+from typing import Any
 
-from airflow_provider_workspace.api.operations.invites import InviteDetails
+from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.api.templates import is_empty
-from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, shown
-from airflow_provider_workspace.procedures.ends import END_FIELDS
+from airflow_provider_workspace.errors import WorkspaceInputError, shown
 from airflow_provider_workspace.procedures.invites_report import name_entries
-from airflow_provider_workspace.procedures.roster import check_roster
+from airflow_provider_workspace.procedures.roster import GUEST, RosterRows, address_problem, check_roster
+from airflow_provider_workspace.procedures.roster_columns import (
+    ADDRESS,
+    EXTRA_CELLS,
+    FIELDS,
+    TEXT_FIELDS,
+    Columns,
+    Layout,
+    RosterColumns,
+    RowFilter,
+    column_key,
+    is_word_for_no_value,
+)
+from airflow_provider_workspace.procedures.roster_tables import (
+    RepeatedKeyError,
+    RosterFile,
+    Table,
+    read_file,
+    read_json,
+)
 
-# The name of cells without a column: not a field of an invite, so the row is refused with this name.
-EXTRA_CELLS = "cells beyond the last column"
-# Number of the first row of a CSV file after its header.
-FIRST_ROW = 2
-# Maximum number of mistakes in an error.
-MAX_WRONG = 10
-# Names of columns: fields by name, ``None`` to leave a column out; or a list of fields by position.
-Columns = Sequence[str] | Mapping[str, str | None] | None
-COLUMNS = ("email", "target_email", *InviteDetails.model_fields, *END_FIELDS)
-
-
-class RosterFile(Protocol):
-    """A file whose name, ``str()`` of it, ends with its ``suffix``; ``hooks.files.file_at`` opens one."""
-
-    @property
-    def suffix(self) -> str: ...
-
-    def read(self) -> str:
-        """
-        Return all of its text.
-
-        :raises WorkspaceInputError: if it cannot be read
-        """
-        ...
-
-
-class RosterRows(list[dict[str, Any]]):
-    """
-    The rows of a roster, with the names of the interface; a blank row is an empty mapping.
-
-    :ivar first_number: number of the first row, as a spreadsheet shows it: the header of a CSV file is row 1
-    """
-
-    first_number = 1
+# For callers without ``where``.
+NO_TIME = datetime.max.replace(tzinfo=timezone.utc)
+# The columns of an address alone.
+ADDRESS_ALONE = Layout(("email",), (ADDRESS,), {})
+# Maximum number of cells of a row without an address that an error shows, and of their characters.
+MAX_CELLS = 4
+MAX_CELL = 40
+# Maximum number of levels that a remark shows.
+MAX_LEVELS = 5
 
 
 def read_roster(
@@ -60,6 +50,8 @@ def read_roster(
     *,
     argument: str = "invites",
     columns: Columns = None,
+    where: Mapping[str, Any] | None = None,
+    now: datetime = NO_TIME,
 ) -> RosterRows:
     """
     Return the rows of a roster: their columns named as in the interface, cells without a value left out.
@@ -69,41 +61,118 @@ def read_roster(
     :param file: file to read instead, ``.csv``, ``.json`` or ``.jsonl``
     :param defaults: fields for rows that do not have them
     :param argument: name of the operator's argument for ``invites``, for messages
-    :param columns: fields by the names of columns, ``None`` to leave one out; or a list of fields by position
+    :param columns: fields by the names of columns, ``None`` to leave one out, also all others as ``"*"``; or a list of
+        fields by position
+    :param where: wanted value, age or values by the name of a column; the rows of others are left out and counted
+    :param now: the time from which the ages in ``where`` count
     :raises WorkspaceInputError: unless exactly one of both is given; if the file cannot be read, or columns are wrong
     """
     if (invites is None) == (file is None):
         raise WorkspaceInputError(f"Give either {argument}=… or path=…")
-    where, found = argument, RosterRows()
+    names_by_position = columns is not None and not isinstance(columns, Mapping)
     if file is None:
-        rows, header = _split_description(rows_of_value(invites, argument))
+        place, table = argument, _split_description(rows_of_value(invites, argument))
     else:
-        where, (rows, header) = str(file), read_file(file)
-        found.first_number = 1 if header is None else FIRST_ROW
-    names = _Columns(columns, header)
-    common = _values((defaults or {}).items())
-    for number, row in enumerate(rows, start=found.first_number):
-        fields, cells = names.by_position, row
+        place, table = str(file), read_file(file, has_names=names_by_position)
+    row_filter = RowFilter(where, now)
+    reader = _RowReader(table, RosterColumns(columns, table.header, row_filter.columns), row_filter, defaults)
+    roster = reader.read()
+    reader.columns.check(place, has_rows=reader.has_rows)
+    roster.remarks = [*table.remarks, *reader.remarks()]
+    roster.origin_of_levels = reader.origin_of_levels()
+    spellings = reader.columns.spellings.items()
+    roster.columns = {field: name for field, name in spellings if FIELDS.get(column_key(name)) != field}
+    return roster
+
+
+class _RowReader:
+    """Reads the rows of a table, each by its columns."""
+
+    def __init__(
+        self, table: Table, columns: RosterColumns, row_filter: RowFilter, defaults: Mapping[str, Any] | None
+    ) -> None:
+        self.table, self.columns = table, columns
+        self.has_rows = False
+        self._filter = row_filter
+        common = defaults or {}
+        self._defaults = _values([*common], common.values())
+        self._roster = RosterRows(table.first_number)
+        self._levels: set[str] = set()
+
+    def read(self) -> RosterRows:
+        roster = self._roster
+        for number, row in enumerate(self.table.rows, start=self.table.first_number):
+            roster.append(self._read_row(row, number))
+        return roster
+
+    def _read_row(self, row: Any, number: int) -> dict[str, Any]:
+        """Return the fields of a row; nothing if it is blank or left out."""
+        layout: Layout | None = ADDRESS_ALONE
+        cells: Sequence[Any] = [row]
+        # Without a value, an address alone is an invalid row, and a list or a mapping is a blank one.
+        may_be_blank = isinstance(row, Mapping) or _is_list(row)
+        if may_be_blank:
+            cells = [*row.values()] if isinstance(row, Mapping) else row
+            if not cells:
+                return {}
+            layout = self._layout(row, cells, number)
+        if layout is None:
+            return {}
+        values = _values(layout.fields, cells)
+        if len(cells) > len(layout.fields):
+            extra = cells[len(layout.fields) :]
+            values |= _values([EXTRA_CELLS] * len(extra), extra)
+        if may_be_blank and not values and all(map(is_empty, cells)):
+            return {}
+        self.has_rows = True
+        if layout is ADDRESS_ALONE:
+            self.columns.spellings.setdefault(ADDRESS, "email")
+        if self._filter.columns and not self._filter.selects(cells, layout, number):
+            self._roster.left_out.add(number)
+            return {}
+        address = values.setdefault(ADDRESS, None)
+        if not _is_usual(address):
+            self._roster.hints[number] = _hint(address, cells, layout, may_be_footer=self.table.is_csv)
+        if "level" in values:
+            self._levels.add(str(values["level"])[:MAX_CELL])
+        return {**self._defaults, **values}
+
+    def _layout(self, row: Any, cells: Sequence[Any], number: int) -> Layout | None:
+        """Return the columns of a row; ``None`` if nobody names them, which is a mistake."""
+        columns = self.columns
         if isinstance(row, Mapping):
-            fields, cells = names.fields([*row], number), [*row.values()]
-            if isinstance(columns, list | tuple):
-                names.wrong.setdefault("a mapping names its columns itself: pass columns={…}, not a list", number)
-        elif not _is_list(row) or (fields is None and len(row) == 1):
-            fields, cells = ["target_email"], row if _is_list(row) else [row]
-        if fields is None or (len(cells) != len(fields) and header is None):
-            names.wrong.setdefault(f"{len(cells)} columns: pass columns=[…] with a name for each of them", number)
-            continue
-        values = _values(zip([*fields, *[EXTRA_CELLS] * len(cells)], cells, strict=False))
-        if not values and not isinstance(row, Mapping | list | tuple):  # then it is not blank, but invalid
-            values["target_email"] = None
-        found.append({**common, **values} if values else {})
-    if names.wrong:
-        what = [f"row {number}: {why}" if number else why for why, number in names.wrong.items()]
-        raise WorkspaceInputError(
-            f"Correct the columns of {where}: {'; '.join(what[:MAX_WRONG])}{'; …' * (len(what) > MAX_WRONG)}. "
-            f"Known columns: {', '.join(COLUMNS)}. With a roster, columns={{'Department': None}} leaves one out"
+            if columns.is_list:
+                columns.reject("a mapping names its columns itself: pass columns={…}, not a list", number)
+            return columns.layout(tuple(row), number)
+        by_position = columns.by_position
+        if by_position is None and len(cells) == 1:
+            return ADDRESS_ALONE
+        if by_position is None or (len(cells) != len(by_position.fields) and not self.table.is_csv):
+            columns.reject(f"{len(cells)} columns: pass columns=[…] with a name for each of them", number)
+            return None
+        return by_position
+
+    def remarks(self) -> list[str]:
+        """Return what people must know about the rows: how many are left out."""
+        left_out = len(self._roster.left_out)
+        if not left_out:
+            return []
+        return [f"Left out by where ({', '.join(self._filter.columns)}): {left_out} of {len(self._roster)}."]
+
+    def origin_of_levels(self) -> str:
+        """Return where levels come from, if nobody said so and they may be other numbers; else nothing."""
+        column = self.columns.spellings.get("level")
+        is_written = self.table.is_written_by_hand and column == "level"
+        if column is None or is_written or self.columns.names("level"):
+            return ""
+        if not self._levels or not all(level.isdecimal() for level in self._levels):
+            return ""
+        levels = sorted(self._levels, key=lambda level: (len(level), level))
+        more = ", …" if len(levels) > MAX_LEVELS else ""
+        return (
+            f"Levels come from column {shown(column)} ({', '.join(levels[:MAX_LEVELS])}{more}), which columns=… does "
+            "not name: check that these are access levels, not job grades."
         )
-    return found
 
 
 def addresses_of(value: Any, argument: str, *, needed: bool = True) -> list[str]:
@@ -121,89 +190,11 @@ def addresses_of(value: Any, argument: str, *, needed: bool = True) -> list[str]
     return [row.invite.target_email for row in roster.rows]
 
 
-def _key(name: Any) -> str:
-    """Return the name of a column for comparison: case, blanks, hyphens and underscores do not count."""
-    text = str(name).lower()
-    return "".join(char for char in text if not (char.isspace() or unicodedata.category(char) in ("Cf", "Pc", "Pd")))
-
-
-# The fields of an invite by the keys of their names.
-FIELDS: dict[str, str | None] = {**{_key(name): name for name in COLUMNS}, "email": "target_email"}
-
-
-class _Columns:
-    """
-    Finds the field of an invite that the name of a column means.
-
-    :param columns: names as in :func:`read_roster`
-    :param header: names by position, if the rows come with them
-    :ivar by_position: the field of each column, ``None`` to leave it out; ``None`` if rows have no names by position
-    :ivar wrong: mistakes, and the first row that has each of them, or 0
-    """
-
-    def __init__(self, columns: Columns, header: Sequence[str] | None) -> None:
-        by_name = columns if isinstance(columns, Mapping) else {}
-        fields = [field for field in by_name.values() if field is not None]
-        self.wrong = {f"unknown field {shown(field)} in columns": 0 for field in fields if _key(field) not in FIELDS}
-        self.meaning = {**FIELDS, **{_key(name): FIELDS.get(_key(field)) for name, field in by_name.items()}}
-        names = header if isinstance(columns, Mapping | None) else columns
-        self.by_position: list[str | None] | None = None
-        if names is not None:
-            found = self.by_position = self.fields(names, 0)
-            missing = [field for field in ("email", *fields) if FIELDS.get(_key(field)) not in found]
-            self.wrong |= {f"no column {shown(field)}": 0 for field in missing}
-            if header is not None and len(header) != len(names):
-                self.wrong[f"{len(header)} columns, and columns=[…] names {len(names)}"] = 0
-
-    def fields(self, names: Sequence[Any], number: int) -> list[str | None]:
-        """Return the field of each column; ``number`` is that of the row, or 0."""
-        fields: list[str | None] = []
-        for name in names:
-            field = self.meaning.get(_key(name))
-            if _key(name) not in self.meaning:
-                hint = did_you_mean(str(name)[:40].lower(), COLUMNS, "")
-                self.wrong.setdefault(f"unknown column {shown(name)}{f' ({hint})' * hint.endswith('?')}", number)
-            elif field is not None and field in fields:
-                self.wrong.setdefault(f"{shown(names[fields.index(field)])} and {shown(name)} mean the same", number)
-            fields.append(field)
-        return fields
-
-
-def _values(cells: Iterable[tuple[str | None, Any]]) -> dict[str, Any]:
-    """Return the cells that have a field and a value; texts are trimmed, and a list may be JSON text."""
-    values: dict[str, Any] = {}
-    for field, cell in cells:
-        if field is not None and not is_empty(cell):
-            values[field] = cell.strip() if isinstance(cell, str) else cell
-            if field == "private_project_access" and isinstance(cell, str):
-                with suppress(ValueError):  # then it is no list
-                    values[field] = _read_json(cell)
-    return values
-
-
-def read_file(file: RosterFile) -> tuple[list[Any], list[str] | None]:
-    """
-    Return the rows of a file as they are, and the header of a CSV file.
-
-    :raises WorkspaceInputError: if it cannot be read
-    """
-    readers = {".csv": _rows_of_csv, ".json": _rows_of_json, ".jsonl": _rows_of_lines}
-    reader = readers.get(file.suffix.lower())
-    if reader is None:
-        raise WorkspaceInputError(f"{file} is not a roster: expected a name that ends in {', '.join(readers)}")
-    try:
-        return reader(file, file.read())
-    except (csv.Error, ValueError) as error:
-        if isinstance(error, WorkspaceInputError):
-            raise
-        raise WorkspaceInputError(f"{file} cannot be read: {error}") from error
-
-
 def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
     """Read a list, also from the JSON text to which a template renders it."""
     if isinstance(value, str):
         try:
-            value = _read_json(value)
+            value = read_json(value)
         except RepeatedKeyError as error:
             raise WorkspaceInputError(f"{argument}: {error}") from None
         except ValueError:
@@ -217,68 +208,60 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
+    if isinstance(value, list | tuple):
+        return True
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview)
 
 
-def _split_description(rows: Sequence[Any]) -> tuple[Sequence[Any], list[str] | None]:
+def _split_description(rows: Sequence[Any]) -> Table:
     """Return rows, and their columns if they come with the description of a cursor (PEP 249): names, types and more."""
     is_pair = len(rows) == 2 and all(_is_list(part) and all(map(_is_list, part)) for part in rows)
     if is_pair and rows[1] and all(len(column) > 1 for column in rows[1]):
-        return rows[0], [str(column[0]) for column in rows[1]]
-    return rows, None
+        return Table(rows[0], [str(column[0]) for column in rows[1]])
+    return Table(rows, is_written_by_hand=True)
 
 
-def _rows_of_csv(file: RosterFile, text: str) -> tuple[list[Any], list[str]]:
-    """Read a CSV file with a header, separated by commas, semicolons or tabs."""
-    first = io.StringIO(text, newline="").readline()
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count), strict=True)
-    try:
-        header, *rows = list(reader) or [[]]
-    except csv.Error as error:
-        raise ValueError(f"line {reader.line_num}: {error}") from None
-    if all(map(is_empty, header)):
-        raise WorkspaceInputError(f"{file} is empty: expected a header such as email,first_name,level")
-    return rows, header
+def _values(fields: Sequence[str | None], cells: Iterable[Any]) -> dict[str, Any]:
+    """Return the cells that have a field and a value; texts are trimmed, and a list may be JSON text."""
+    values: dict[str, Any] = {}
+    for field, cell in zip(fields, cells, strict=False):
+        if field is None or is_empty(cell) or (field in TEXT_FIELDS and is_word_for_no_value(cell)):
+            continue
+        if isinstance(cell, str):
+            values[field] = cell.strip()
+            if field == "private_project_access":
+                with suppress(ValueError):  # then it is no list
+                    values[field] = read_json(cell)
+        else:
+            values[field] = _plain_number(cell)
+    return values
 
 
-def _rows_of_json(file: RosterFile, text: str) -> tuple[list[Any], None]:
-    """Read a JSON file that holds an array."""
-    rows = _read_json(text)
-    if not isinstance(rows, list):
-        raise WorkspaceInputError(f"{file} must hold a JSON array of rows")
-    return rows, None
+def _plain_number(cell: Any) -> Any:
+    """Return the number, text or time of a scalar of NumPy, as pandas has it; any other cell as it is."""
+    return cell.item() if type(cell).__module__ == "numpy" and hasattr(cell, "item") else cell
 
 
-def _rows_of_lines(_: RosterFile, text: str) -> tuple[list[Any], None]:
-    """Read a file with one JSON row per line."""
-    rows: list[Any] = []
-    for number, line in enumerate(io.StringIO(text, newline=None), start=1):
-        try:
-            rows.append(_read_json(line) if line.strip() else {})
-        except ValueError as error:  # noqa: PERF203 - it ends the loop
-            raise ValueError(f"line {number}: {error}") from None
-    return rows, None
+def _is_usual(address: Any) -> bool:
+    """Return whether a cell looks like one address, as those of most rows, of which there may be many."""
+    return isinstance(address, str) and address.count("@") == 1 and "#" not in address
 
 
-class RepeatedKeyError(ValueError):
-    """A JSON object repeats a key."""
-
-
-def reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object from its pairs, and refuse a repeated key."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        repeated = next(name for name, _ in pairs if [key for key, _ in pairs].count(name) > 1)
-        raise RepeatedKeyError(f"the key {repeated[:100]!r} is repeated in one object")
-    return found
-
-
-DECODER = json.JSONDecoder(object_pairs_hook=reject_repeated_keys)
-
-
-def _read_json(text: str) -> Any:
-    """Parse JSON; if it is invalid, nested too deeply or repeats a key, raise a ``ValueError``."""
-    try:
-        return DECODER.decode(text)
-    except RecursionError:
-        raise ValueError("JSON that is nested too deeply") from None
+def _hint(address: Any, cells: Sequence[Any], layout: Layout, *, may_be_footer: bool) -> str:
+    """Return what helps to find the person of a row without a usual address, or to correct it; perhaps nothing."""
+    texts: dict[str, str] = {}
+    for name, field, cell in zip(layout.names, layout.fields, cells, strict=False):
+        is_about_person = field is None or field in TEXT_FIELDS
+        if is_about_person and isinstance(cell, str | int | float) and not is_empty(cell):
+            texts[name] = str(cell).strip()
+    if isinstance(address, str) and GUEST in address.lower():
+        mailboxes = [name for name, text in texts.items() if "@" in text and address_problem(text) is None]
+        return f"column {shown(mailboxes[0])} holds one" if mailboxes else ""
+    given = [cell for cell in cells if not is_empty(cell)]
+    if may_be_footer and len(layout.names) > 1 and len(given) == 1:
+        text = str(given[0]).strip()[:MAX_CELL]
+        return f"it has {text!r} alone: delete it if it is the footer of an export"
+    if address is not None:
+        return ""
+    named = [f"{name} {text[:MAX_CELL]!r}" for name, text in texts.items()]
+    return ", ".join(without_secrets(named[:MAX_CELLS]))

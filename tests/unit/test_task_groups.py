@@ -292,11 +292,13 @@ def test_the_people_of_an_organization_may_come_from_another_task() -> None:
         return [["ada@example.com"]]
 
     with DAG("onboard", schedule=None) as dag:
-        workspace_organization(file="northwind.yaml", roster=people(), columns=["email"])
+        workspace_organization(
+            file="northwind.yaml", roster=people(), columns=["email"], where={"email": "ada@example.com"}
+        )
     followers = [dag.get_task(task_id) for task_id in dag.get_task("people").downstream_task_ids]
-    assert {task.task_id: task.columns for task in followers} == {
-        "organization.plan": ["email"],
-        "organization.members": ["email"],
+    assert {task.task_id: (task.columns, task.where) for task in followers} == {
+        "organization.plan": (["email"], {"email": "ada@example.com"}),
+        "organization.members": (["email"], {"email": "ada@example.com"}),
     }
 
 

@@ -421,6 +421,15 @@ def test_many_people_are_decided_by_lists_or_by_a_file(sandbox: SandboxServer, t
     by_file.ask()
     with pytest.raises(AirflowFailException, match=f"SHA-256 .* is {digest}, not '0'"):
         by_file.answer({**fields, "decisions_sha256": "0"})
+    twice = tmp_path / "twice.csv"
+    lines = [f"{line},remove" for line in filled.read_text("utf-8-sig").splitlines()]
+    twice.write_text("\n".join(lines).replace("decision,remove", "decision,decision", 1))
+    of_twice = {"decisions_file": str(twice), "decisions_sha256": hashlib.sha256(twice.read_bytes()).hexdigest()}
+    repeated = Review(tmp_path, "repeated column")
+    repeated.run("read_population")
+    repeated.ask()
+    with pytest.raises(AirflowFailException, match=r"twice.csv' cannot be read: the column 'decision' is repeated"):
+        repeated.answer({**fields, **of_twice})
     by_file.ask()
     by_file.answer({**fields, "decisions_sha256": digest})
     assert by_file.file("decisions.json")["decisions_file"] == f"{filled} (sha256 {digest})"

@@ -181,7 +181,7 @@ def test_ends_are_dates_and_times_of_a_query_or_defaults(sandbox: SandboxServer)
         ("on_invalid", ["skip"], "Leave out on_invalid='skip': the person of a row that a roster skips is removed"),
         ("protected", [["ada"], [""], [None], [{"email": None}], [("",)]], "Correct protected: "),
         ("protected", [[{"mail": "ada@example.com"}]],
-         "Correct the columns of protected: row 1: unknown column 'mail'"),
+         "Correct the columns of protected: no column 'email'; row 1: unknown column 'mail'"),
         ("max_removals", [1, "1", "1 or 100%", "30%"],
          "allows 1 here: 2 would be removed and 0 get a lower level in http"),
         ("max_removals", [-1, "half", "0%", "101%", "30% or 10", 2.5, True], "expected a whole number, a share"),
@@ -289,10 +289,14 @@ def test_leavers_without_an_address_may_be_left_out_and_are_shown(sandbox: Sandb
     leavers = [noah, {"first_name": "Mina"}, {**noah, "level": 8}, "{{ nobody }}"]
     with pytest.raises(AirflowFailException, match=r"rows of leavers \(2\): row 2 \(no address\)"):
         sync(None, leavers=leavers)
-    plan = sync(None, leavers=leavers, on_invalid="skip")
+    plan = sync(None, leavers=leavers, on_invalid="skip", dry_run=True)
     assert done(plan) == {"remove": 1, "differs": 2, "skip": 1}
     assert "row 2 " in plan["table"]
-    assert "left out: field 'target_email' is required" in plan["table"]
+    assert "left out: field 'target_email' is required (first_name 'Mina')" in plan["table"]
+    with pytest.raises(
+        AirflowFailException, match=r"access-left\] .* \(2\); all other .*: row 2: left out.*; row 4 \{\{"
+    ):
+        sync(None, leavers=leavers, on_invalid="skip")
     assert effects(sandbox) == ["delete_member"]
 
 

@@ -47,6 +47,7 @@ LEFT_OUT = {
     *("arguments", "body", "defaults", "resume_fields", "settings"),
     *(
         "level",
+        "leavers_path",
         "organization",
         "path",
         "report_path",
@@ -203,9 +204,9 @@ def test_files_are_data_and_their_templates_need_a_value(sandbox: SandboxServer,
         run(organization.WorkspacePlanOrganizationOperator, **plan)
     file.write_text("projects:\n  - {name: Sales, timezone: {{ params.nothing | tojson }}}\n")
     assert run(organization.WorkspacePlanOrganizationOperator, **plan)["pending"] == 1
-    team.write_text(f"email,first_name\n{ADA},None\n")
+    team.write_text(f"email,first_name\n{ADA},None of them\n")
     run(invites.WorkspaceCreateInvitesOperator, native=False, path=str(team))
-    assert bodies(sandbox) == [[{"target_email": ADA, "first_name": "None"}]]
+    assert bodies(sandbox) == [[{"target_email": ADA, "first_name": "None of them"}]]
 
 
 def test_hooks_refuse_ids_without_a_value(sandbox: SandboxServer) -> None:

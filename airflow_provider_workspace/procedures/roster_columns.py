@@ -1,0 +1,288 @@
+"""Which field of an invite each column of a roster is, and which rows ``where`` selects."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from airflow_provider_workspace.api.operations.invites import InviteDetails
+from airflow_provider_workspace.api.templates import is_empty
+from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, shown, type_name
+from airflow_provider_workspace.procedures.ends import END_FIELDS
+from airflow_provider_workspace.procedures.matching import matches, read_age
+
+# Names of columns: fields by name, ``None`` to leave a column out; or a list of fields by position.
+Columns = Sequence[str] | Mapping[str, str | None] | None
+# The name in ``columns`` of all columns that it does not name.
+ALL_OTHERS = "*"
+ADDRESS = "target_email"
+COLUMNS = ("email", ADDRESS, *InviteDetails.model_fields, *END_FIELDS)
+# The name of cells without a column: not a field of an invite, so the row is refused with this name.
+EXTRA_CELLS = "cells beyond the last column"
+UNNAMED_CELLS = "cells in a column without a name"
+# Fields for people to read, in which these words are no value: what formulas and programs write for a missing one.
+TEXT_FIELDS = ("first_name", "message")
+WORDS_FOR_NO_VALUE = frozenset(
+    ("None", "null", "NULL", "nan", "NaN", "<NA>", "NaT", "#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!")
+)
+# Maximum number of mistakes in an error, and of columns in one of them.
+MAX_WRONG = 10
+MAX_NAMES = 60
+MAX_SHOWN = 40
+
+
+@lru_cache(maxsize=4096)
+def column_key(name: str) -> str:
+    """Return the name of a column for comparison: case, blanks, hyphens and underscores do not count."""
+    text = name.lower()
+    return "".join(char for char in text if not (char.isspace() or unicodedata.category(char) in ("Cf", "Pc", "Pd")))
+
+
+# The fields of an invite by the keys of their names.
+FIELDS = {**{column_key(name): name for name in COLUMNS}, "email": ADDRESS}
+
+
+def is_word_for_no_value(cell: Any) -> bool:
+    """Return whether a cell of :data:`TEXT_FIELDS` holds what formulas and programs write if there is no value."""
+    if isinstance(cell, float):
+        return math.isnan(cell)
+    return isinstance(cell, str) and cell.strip() in WORDS_FOR_NO_VALUE
+
+
+@dataclass(frozen=True)
+class Layout:
+    """
+    The columns of a row.
+
+    :param names: their names, as the rows have them
+    :param fields: the field of each; ``None`` if it is left out
+    :param positions: where the columns of ``where`` are, by their names in it
+    """
+
+    names: tuple[str, ...]
+    fields: tuple[str | None, ...]
+    positions: Mapping[str, int]
+
+
+class RosterColumns:
+    """
+    Finds the field of each column, and collects what is wrong with the columns.
+
+    :param columns: names, see :data:`Columns`
+    :param header: names by position, if the rows come with them
+    :param filtered: the columns that ``where`` names
+    :ivar by_position: the columns of rows without names; ``None`` if nobody names them
+    :ivar spellings: the name of the column of each field, as the rows have it
+    """
+
+    def __init__(self, columns: Columns, header: Sequence[str] | None, filtered: Iterable[str]) -> None:
+        self.is_list = columns is not None and not isinstance(columns, Mapping)
+        self.spellings: dict[str, str] = {}
+        self._named = columns if isinstance(columns, Mapping) else {}
+        self._filtered = {column_key(name): name for name in filtered}
+        self._wrong: dict[str, int] = {}
+        self._unknown: dict[str, int] = {}
+        self._keys: set[str] = set()
+        self._layouts: dict[tuple[Any, ...], Layout] = {}
+        self._meaning = {**FIELDS, **self._read_named()}
+        names = columns if self.is_list and columns is not None else header
+        self.by_position = None if names is None else self.layout(tuple(names), 0)
+        if header is not None and names is not None and len(header) != len(names):
+            self.reject(f"{len(header)} columns, and columns=[…] names {len(names)}", 0)
+
+    def _read_named(self) -> dict[str, str | None]:
+        """Return the field of each column that ``columns`` names, by its key."""
+        named: dict[str, str | None] = {}
+        spellings: dict[str, str] = {}
+        for name, field in self._named.items():
+            key = column_key(name)
+            if field is not None and (name == ALL_OTHERS or column_key(field) not in FIELDS):
+                self.reject(f"unknown field {shown(field)} in columns", 0)
+            elif key in spellings:
+                self.reject(f"columns names {shown(spellings[key])} and {shown(name)}, which are one column", 0)
+            spellings.setdefault(key, name)
+            named.setdefault(key, None if field is None else FIELDS.get(column_key(field)))
+        return named
+
+    def names(self, field: str) -> bool:
+        """Return whether ``columns`` says which column a field is."""
+        return self.is_list or column_key(self.spellings.get(field, "")) in map(column_key, self._named)
+
+    def reject(self, mistake: str, number: int) -> None:
+        """Note a mistake, and the first row that has it, or 0."""
+        self._wrong.setdefault(mistake, number)
+
+    def layout(self, names: tuple[Any, ...], number: int) -> Layout:
+        """Return the columns of a row; ``number`` is that of the row, or 0."""
+        known = self._layouts.get(names)
+        if known is None:
+            known = self._layouts[names] = self._new_layout(tuple(map(str, names)), number)
+        return known
+
+    def _new_layout(self, names: tuple[str, ...], number: int) -> Layout:
+        fields: list[str | None] = []
+        positions: dict[str, int] = {}
+        for position, name in enumerate(names):
+            key = column_key(name)
+            self._keys.add(key)
+            if key in self._filtered:
+                filtered = self._filtered[key]
+                if filtered in positions:
+                    other = names[positions[filtered]]
+                    self.reject(f"{shown(other)} and {shown(name)} are one column, which where compares", number)
+                positions[filtered] = position
+            field = self._field(name, number)
+            if field is not None and field in fields and field != UNNAMED_CELLS:
+                self.reject(f"{shown(names[fields.index(field)])} and {shown(name)} mean the same", number)
+            elif field is not None:
+                self.spellings.setdefault(field, name)
+            fields.append(field)
+        return Layout(names, tuple(fields), positions)
+
+    def _field(self, name: str, number: int) -> str | None:
+        """Return the field of a column; ``None`` if it is left out."""
+        key = column_key(name)
+        is_named = key in map(column_key, self._named)
+        if not key:
+            return UNNAMED_CELLS
+        if ALL_OTHERS in self._named and not is_named:
+            return None
+        if key in self._meaning:
+            return self._meaning[key]
+        if key not in self._filtered:
+            self._unknown.setdefault(name, number)
+        return None
+
+    def check(self, place: str, *, has_rows: bool) -> None:
+        """
+        Refuse columns that are missing, unknown or contradict each other.
+
+        :param place: where the rows come from, for the message
+        :param has_rows: whether there was any row that could have the columns
+        :raises WorkspaceInputError: naming all of them, the missing ones first
+        """
+        missing = self._missing() if has_rows or self.by_position is not None else []
+        if not (missing or self._unknown or self._wrong):
+            return
+        mistakes = [f"no column {shown(name)}" for name in missing]
+        mistakes += _name_unknown(self._unknown)
+        mistakes += [f"row {number}: {mistake}" if number else mistake for mistake, number in self._wrong.items()]
+        more = "; …" if len(mistakes) > MAX_WRONG else ""
+        if ALL_OTHERS in self._named:
+            cure = "With {'*': None}, name each column that counts, as in {'Email': 'email', '*': None}"
+        else:
+            cure = "columns={'Department': None} leaves one out, and {'*': None} all that columns does not name"
+        raise WorkspaceInputError(
+            f"Correct the columns of {place}: {'; '.join(mistakes[:MAX_WRONG])}{more}. "
+            f"Known columns: {', '.join(COLUMNS)}. {cure}"
+        )
+
+    def _missing(self) -> list[str]:
+        """Return the columns that somebody names and no row has."""
+        wanted = [name for name, field in self._named.items() if field is not None and name != ALL_OTHERS]
+        wanted += self._filtered.values()
+        missing = [name for name in wanted if column_key(name) not in self._keys]
+        names_address = any(self._meaning.get(column_key(name)) == ADDRESS for name in missing)
+        if self._layouts and ADDRESS not in self.spellings and not names_address:
+            missing.insert(0, "email")
+        return list(dict.fromkeys(missing))
+
+
+def _name_unknown(unknown: Mapping[str, int]) -> list[str]:
+    """Return the columns that nobody knows by the first row that has them, each with the one that it resembles."""
+    by_row: dict[int, list[str]] = {}
+    for name, number in [*unknown.items()][:MAX_NAMES]:
+        hint = did_you_mean(name[:MAX_SHOWN].lower(), COLUMNS, "")
+        text = f"{shown(name)} ({hint})" if hint.endswith("?") else shown(name)
+        by_row.setdefault(number, []).append(text)
+    mistakes: list[str] = []
+    for number, names in by_row.items():
+        row = f"row {number}: " if number else ""
+        word = "unknown column" if len(names) == 1 else "unknown columns"
+        mistakes.append(f"{row}{word} {', '.join(names)}")
+    if len(unknown) > MAX_NAMES:
+        mistakes.append(f"and {len(unknown) - MAX_NAMES} more unknown columns")
+    return mistakes
+
+
+class RowFilter:
+    """
+    Selects the rows of a roster, by the rule of :func:`~airflow_provider_workspace.procedures.matching.matches`.
+
+    Files have texts only, so a number or a boolean is wanted of its text too, and a cell without a value is ``None``.
+
+    :param where: wanted value, age or values by the name of a column
+    :param now: the time from which ages count
+    :raises WorkspaceInputError: if a value cannot be compared
+    """
+
+    def __init__(self, where: Mapping[str, Any] | None, now: datetime) -> None:
+        self._wanted: dict[str, list[Any]] = {}
+        for name, wanted in (where or {}).items():
+            values = wanted if isinstance(wanted, list | tuple | set) else [wanted]
+            self._wanted[name] = [_read_wanted(name, value, now) for value in values]
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that it compares."""
+        return [*self._wanted]
+
+    def selects(self, cells: Sequence[Any], layout: Layout | None, number: int) -> bool:
+        """
+        Return whether a row is selected.
+
+        :param layout: its columns; ``None`` if it has none, as an address alone
+        :raises WorkspaceInputError: if a cell differs from what is wanted in its letter case only: which of both is
+            meant, nobody knows
+        """
+        for name, wanted in self._wanted.items():
+            position = layout.positions.get(name) if layout else None
+            cell = cells[position] if position is not None and position < len(cells) else None
+            is_address = layout is not None and position is not None and layout.fields[position] == ADDRESS
+            value = _plain(cell)
+            if matches("email" if is_address else "", value, wanted):
+                continue
+            if isinstance(value, str):
+                self._refuse_other_case(name, value, wanted, number)
+            return False
+        return True
+
+    @staticmethod
+    def _refuse_other_case(name: str, value: str, wanted: Sequence[Any], number: int) -> None:
+        for one in wanted:
+            if isinstance(one, str) and one.lower() == value.lower():
+                raise WorkspaceInputError(
+                    f"where compares {name} with {shown(one)}, and row {number} has {shown(value)}: write all "
+                    f"spellings that count, as in where={{{name!r}: [{shown(one)}, {shown(value)}]}}, or correct it"
+                )
+
+
+def _read_wanted(name: str, value: Any, now: datetime) -> Any:
+    """Return a wanted value as cells are compared with it."""
+    age = read_age(name, value, now.timestamp())
+    if age is not None:
+        return age
+    if value is not None and not isinstance(value, str | bool | int | float | Decimal):
+        raise WorkspaceInputError(f"where compares {name} with {type_name(value)}; expected a text, number or boolean")
+    return _plain(value)
+
+
+def _plain(cell: Any) -> Any:
+    """Return a cell for comparison: a text, ``None`` without a value; a boolean as JSON has it."""
+    if is_empty(cell):
+        return None
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, str):
+        text = cell.strip()
+        return text.lower() if text.lower() in ("true", "false") else text
+    if isinstance(cell, float | Decimal):
+        is_whole = math.isfinite(cell) and cell == int(cell)
+        return str(int(cell)) if is_whole else str(cell)
+    return str(cell) if isinstance(cell, int) else cell

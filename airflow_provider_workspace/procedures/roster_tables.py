@@ -1,0 +1,194 @@
+"""The rows of roster files as they are: CSV, JSON and JSON lines, as directories and spreadsheets write them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from airflow_provider_workspace.api.templates import is_empty
+from airflow_provider_workspace.errors import WorkspaceInputError, shown
+
+DELIMITERS = ",;\t"
+# The first line of a CSV file that names its delimiter, as Excel writes and hides it.
+_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[,;\t|]*\r?\n?', re.IGNORECASE)
+# The first line of the templates for bulk operations of Entra ID.
+_VERSION = re.compile(r"version:v[\d.]+", re.IGNORECASE)
+# A cell that holds an address, whatever else it holds.
+_ADDRESS = re.compile(r"\S@\S")
+# A cell that is no name of a column.
+_NUMBER = re.compile(r"[\s\d.,:/+-]*\d[\s\d.,:/+-]*")
+
+
+class RosterFile(Protocol):
+    """A file whose name, ``str()`` of it, ends with its ``suffix``; ``hooks.files.file_at`` opens one."""
+
+    @property
+    def suffix(self) -> str: ...
+
+    def read(self) -> str:
+        """
+        Return all of its text.
+
+        :raises WorkspaceInputError: if it cannot be read
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Table:
+    """
+    Rows as they are.
+
+    :param rows: the rows; blank ones included
+    :param header: names of columns by position; ``None`` if rows have none
+    :param first_number: number of the first row, as a spreadsheet shows it
+    :param is_csv: whether it comes from a CSV file, in which a short row lacks its last cells
+    :param is_written_by_hand: whether an author may have written its rows and their names into a Dag
+    :param remarks: what people must know about how it was read
+    """
+
+    rows: Sequence[Any]
+    header: list[str] | None = None
+    first_number: int = 1
+    is_csv: bool = False
+    is_written_by_hand: bool = False
+    remarks: list[str] = field(default_factory=list[str])
+
+
+def read_file(file: RosterFile, *, has_names: bool = False) -> Table:
+    """
+    Return the rows of a file, and the header of a CSV file.
+
+    :param has_names: whether somebody else names the columns by position. A header is then left out, and said
+    :raises WorkspaceInputError: if it cannot be read
+    """
+    suffix = file.suffix.lower()
+    if suffix not in (".csv", ".json", ".jsonl"):
+        raise WorkspaceInputError(f"{file} is not a roster: expected a name that ends in .csv, .json, .jsonl")
+    try:
+        text = file.read()
+        if suffix == ".csv":
+            return _table_of_csv(file, text, has_names=has_names)
+        if suffix == ".json":
+            return _table_of_json(file, text)
+        return Table(_rows_of_lines(text))
+    except (csv.Error, ValueError) as error:
+        if isinstance(error, WorkspaceInputError):
+            raise
+        raise WorkspaceInputError(f"{file} cannot be read: {error}") from error
+
+
+def read_csv(text: str) -> tuple[list[str], list[list[str]], int]:
+    """
+    Return the first row of a CSV text that is not blank, the rows after it, and its number.
+
+    Cells are separated by commas, semicolons or tabs, or by what a line ``sep=;`` names. That line, which spreadsheets
+    hide, and blank rows and a line ``version:v1.0`` before the first row are left out; without any row, it is empty.
+
+    :raises ValueError: naming the line that cannot be read
+    """
+    separator = _SEPARATOR.match(text)
+    if separator:
+        text = text[separator.end() :]
+    delimiter = separator[1] if separator else _delimiter_of(text)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        line = reader.line_num + (1 if separator else 0)
+        raise ValueError(f"line {line}: {error}") from None
+    number = 0
+    for number, row in enumerate(rows, start=1):
+        cells = [cell for cell in row if not is_empty(cell)]
+        is_version = len(cells) == 1 and _VERSION.fullmatch(cells[0].strip())
+        if cells and not is_version:
+            return row, rows[number:], number
+    return [], [], number
+
+
+def records_of_csv(text: str) -> list[dict[str, str]]:
+    """
+    Return the rows of a CSV text that are not blank by the names of its columns, for files that are no rosters.
+
+    :raises ValueError: if it cannot be read, or two columns have the same name: which of them counts, nobody knows
+    """
+    header, rows, _ = read_csv(text)
+    names = [name.strip() for name in header]
+    repeated = [name for name, count in Counter(names).items() if name and count > 1]
+    if repeated:
+        raise ValueError(f"the column {', '.join(map(shown, repeated))} is repeated: delete all but one")
+    return [dict(zip(names, row, strict=False)) for row in rows if not all(map(is_empty, row))]
+
+
+def _delimiter_of(text: str) -> str:
+    """Return the delimiter that the first row uses most; blank rows and a version before it say nothing."""
+    for line in io.StringIO(text, newline=None):
+        if line.strip(DELIMITERS + ' \r\n"') and not _VERSION.match(line):
+            return max(DELIMITERS, key=line.count)
+    return DELIMITERS[0]
+
+
+def _table_of_csv(file: RosterFile, text: str, *, has_names: bool) -> Table:
+    first, rows, number = read_csv(text)
+    if not first:
+        raise WorkspaceInputError(f"{file} is empty: expected a header such as email,first_name,level")
+    has_address = any(_ADDRESS.search(cell) for cell in first)
+    if has_names and (has_address or any(map(_NUMBER.fullmatch, first))):
+        return Table([first, *rows], None, number, is_csv=True)
+    if has_address:
+        raise WorkspaceInputError(
+            f"Name the columns of {file}: row {number} holds an address, so there is no header. Pass columns=[…] with "
+            f"a name for each of its {len(first)} columns, such as ['email', 'level']"
+        )
+    header = [name.strip() for name in first]
+    names = ", ".join(shown(name) for name in header if name)
+    remarks = [f"Row {number} was taken for the header, and left out: {names}."] if has_names else []
+    return Table(rows, header, number + 1, is_csv=True, remarks=remarks)
+
+
+def _table_of_json(file: RosterFile, text: str) -> Table:
+    rows = read_json(text)
+    if not isinstance(rows, list):
+        raise WorkspaceInputError(f"{file} must hold a JSON array of rows")
+    return Table(rows)
+
+
+def _rows_of_lines(text: str) -> list[Any]:
+    """Read a file with one JSON row per line."""
+    rows: list[Any] = []
+    for number, line in enumerate(io.StringIO(text, newline=None), start=1):
+        try:
+            rows.append(read_json(line) if line.strip() else {})
+        except ValueError as error:  # noqa: PERF203 - it ends the loop
+            raise ValueError(f"line {number}: {error}") from None
+    return rows
+
+
+class RepeatedKeyError(ValueError):
+    """A JSON object repeats a key."""
+
+
+def reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Build an object from its pairs, and refuse a repeated key."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        repeated = next(name for name, _ in pairs if [key for key, _ in pairs].count(name) > 1)
+        raise RepeatedKeyError(f"the key {repeated[:100]!r} is repeated in one object")
+    return found
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=reject_repeated_keys)
+
+
+def read_json(text: str) -> Any:
+    """Parse JSON; if it is invalid, nested too deeply or repeats a key, raise a ``ValueError``."""
+    try:
+        return DECODER.decode(text)
+    except RecursionError:
+        raise ValueError("JSON that is nested too deeply") from None

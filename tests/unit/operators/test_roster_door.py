@@ -1,0 +1,495 @@
+"""Files and rows as people have them, on each road that takes people: what is read, and what is refused with a cure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator, WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.sensors.workspace import WorkspaceMembersJoinedSensor
+from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import effects, writes
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+
+pytestmark = pytest.mark.usefixtures("no_waits")
+
+Road = Callable[..., Any]
+REFUSED = (WorkspaceInputError, AirflowFailException)
+# The seed has Olive Owner (15), Adam Admin (8), Mina, Noah and Grace (1), and Liv with an open invite.
+SEEDED = ("olive.owner", "adam.admin", "mina.member", "noah.newton", "grace.analyst", "liv.invited")
+
+
+def invite(rows: Any = None, path: Any = None, **arguments: Any) -> Any:
+    return WorkspaceCreateInvitesOperator(task_id="invite", invites=rows, path=path, **arguments).execute({})
+
+
+def sync(rows: Any = None, path: Any = None, **arguments: Any) -> Any:
+    arguments = {"protected": [], "max_removals": None, **arguments}
+    return WorkspaceSyncMembersOperator(task_id="sync", roster=rows, path=path, **arguments).execute({})
+
+
+def leave(rows: Any = None, path: Any = None, **arguments: Any) -> Any:
+    arguments = {"protected": [], "max_removals": None, **arguments}
+    return WorkspaceSyncMembersOperator(task_id="leave", leavers=rows, leavers_path=path, **arguments).execute({})
+
+
+def organization(rows: Any = None, path: Any = None, **members: Any) -> Any:
+    file: dict[str, Any] = {"complete": ["members"], "max_removals": None}
+    file["members"] = {**({"roster": str(path)} if path else {}), **members}
+    return WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=file, roster=rows).execute({})
+
+
+ROADS = [invite, sync, leave, organization]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Callable[[str], str]:
+    """Write a roster, and return its path."""
+
+    def write(text: str, name: str = "people.csv") -> str:
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
+    return write
+
+
+# The header
+
+
+def test_a_first_row_with_an_address_is_a_person(sandbox: SandboxServer, file: Any) -> None:
+    """What ``COPY … CSV`` writes: once, the administrator in row 1 was taken for the header, and removed."""
+    path = file("adam.admin@example.com,8\nmina.member@example.com,1\nnoah.newton@example.com,1\n")
+    for road in (sync, organization):
+        road(path=path, columns=["email", "level"])
+        assert [one["target"] for one in sandbox.effects("delete_member")] == [SEED.analyst_uuid]
+        sandbox.reset()
+    leave(path=file("noah.newton@example.com,1\n", "leavers.csv"), columns=["email", "level"])
+    assert effects(sandbox) == ["delete_member"]
+    assert invite(path=path, columns=["email", "level"])["counts"]["rows"] == 3
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_a_file_without_a_header_needs_columns(sandbox: SandboxServer, file: Any, road: Road) -> None:
+    says = r"Name the columns of .*people.csv': row 1 holds an address, so there is no header. Pass columns=\[…\] with"
+    with pytest.raises(AirflowFailException, match=says):
+        road(path=file("adam.admin@example.com,8\nmina.member@example.com,1\n"))
+    assert writes(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "read"),
+    [
+        ("Mail,Grade\n", "Row 1 was taken for the header, and left out: 'Mail', 'Grade'."),
+        ("mia@example.com,1\n", 1),
+        ("mia.example.com,1\n", "row 1 (mia.example.com): the address needs exactly one @"),
+        (",1\n", "row 1 (no address): field 'target_email' is required"),
+    ],
+)
+def test_a_header_that_columns_replace_is_said(file: Any, first: str, read: Any) -> None:
+    path = file(f"{first}noor@example.com,1\n")
+    if isinstance(read, str) and read.startswith("row 1"):
+        with pytest.raises(AirflowFailException, match=re.escape(read)):
+            sync(path=path, columns=["email", "level"], dry_run=True)
+        return
+    plan = sync(path=path, columns=["email", "level"], dry_run=True)
+    assert plan["counts"]["create"] == (2 if read == 1 else 1)
+    if isinstance(read, str):
+        assert read in plan["table"]
+
+
+@pytest.mark.parametrize(
+    ("before", "number"),
+    [
+        ("sep=;\n", 2),
+        ("version:v1.0\n", 3),
+        ("version:v1.0;;;\n", 3),
+        ("\n\n", 4),
+        (";;\n", 3),
+    ],
+)
+def test_what_stands_above_the_header_is_left_out(file: Any, before: str, number: int) -> None:
+    """The number is that of the first row, as a spreadsheet shows it."""
+    path = file(f"{before}Email;Level;;\nmia@example.com;1;;\n;;;\nnoor@example.com;8;;\n")
+    report = invite(path=path)
+    assert [(row["row"], row["status"]) for row in report["addresses"]] == [
+        (number, "invited"),
+        (number + 2, "invited"),
+    ]
+    assert report["counts"]["blank"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("email,level\nmia@example.com,1\nTotal: 120,\n",
+         "row 3 (Total: 120): the address contains a blank (it has 'Total: 120' alone: delete it if it is the foo"),
+        ("email,level,\nmia@example.com,1,x\n", "unknown field 'cells in a column without a name'"),
+        ("Email,Name,Employee\n,Ada,1234\n",
+         "row 2 (no address): field 'target_email' is required (Name 'Ada', Employee '1234')"),
+        ("Email,mail\nmia_example.com#EXT#@t.example.com,mia@example.com\n",
+         "not a mailbox: take the column with the mailbox (column 'mail' holds one)"),
+        ("Email,Ends on\nmia@example.com,31.12.2026\n",
+         "field 'until' (column 'Ends on'): expected a date such as 2026-12-31, or a time with its zone such as 2026"),
+        ("Email,Ends on\nmia@example.com,31.12.2026\n", "2026-12-31T18:00:00Z, not '31.12.2026'"),
+        ("Email,Ends on\nmia@example.com,46387\n", "2026-12-31T18:00:00Z, not '46387'"),
+        ("Email,Ends on\nmia@example.com,2026-12-31 00:00\n", "not '2026-12-31 00:00'; this time has no zone"),
+        ("Email,Ends on\nmia@example.com,#N/A\n", "not '#N/A'"),
+        ("Email,Level\nmia@example.com,#REF!\n", "field 'level': expected a whole number"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("road", ROADS)
+def test_an_invalid_row_is_found_and_corrected(file: Any, road: Road, text: str, says: str) -> None:
+    columns = {"Name": None, "Employee": None, "mail": None, "Ends on": "until"}
+    header = text.split("\n", maxsplit=1)[0].split(",")
+    columns = {name: field for name, field in columns.items() if name in header}
+    if road is leave and "Level" in header:
+        says = "field 'level'"
+    with pytest.raises(AirflowFailException, match=re.escape(says)):
+        road(path=file(text), columns=columns)
+
+
+# Columns
+
+
+EVERY_FORM = [
+    ("people.csv", "Mail,Last day\nnoah.newton@example.com,9998-12-31\n"),
+    ("people.json", '[{"Mail": "noah.newton@example.com", "Last day": "9998-12-31"}]'),
+    ("people.jsonl", '{"Mail": "noah.newton@example.com", "Last day": "9998-12-31"}'),
+    ("", [{"Mail": "noah.newton@example.com", "Last day": "9998-12-31"}]),
+    ("", ([("noah.newton@example.com", "9998-12-31")], [("Mail", 1), ("Last day", 1)])),
+]
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize(("name", "content"), EVERY_FORM)
+@pytest.mark.parametrize(
+    ("columns", "where", "says"),
+    [
+        ({"Mail": "email", "Last day": None, "Ends on": "until"}, None, "no column 'Ends on'. Known columns"),
+        ({"Mail": "email"}, None, "unknown column 'Last day'"),
+        ({"E-Post": "email"}, None, "no column 'E-Post'; .*unknown columns 'Mail'.*, 'Last day'"),
+        ({"*": None}, None, r"no column 'email'. .* With \{'\*': None\}, name each column that counts"),
+        ({"Mail": "email", "mail": "message", "*": None}, None, ": columns names 'Mail' and 'mail', which are one"),
+        ({"Mail": "email", "*": "until"}, None, r"unknown field 'until' in columns"),
+        ({"Mail": "email", "*": None}, {"Status": "active"}, "no column 'Status'"),
+        ({"Mail": "email", "*": None}, {"Last day": {"before": "soon"}}, "where compares Last day with a wrong age"),
+        ({"Mail": "email", "*": None}, {"Last day": {"after": 1}}, "where compares Last day with something of type di"),
+    ],
+)  # fmt: skip
+def test_wrong_columns_are_one_error_for_every_form(
+    sandbox: SandboxServer, file: Any, road: Road, name: str, content: Any, columns: Any, where: Any, says: str
+) -> None:
+    source = {"path": file(content, name)} if name else {"rows": content}
+    with pytest.raises(AirflowFailException, match=says):
+        road(**source, columns=columns, **({"where": where} if where else {}))
+    assert writes(sandbox) == []
+
+
+def test_all_other_columns_may_be_left_out(file: Any) -> None:
+    """A job grade is no level, unless columns says so."""
+    text = "Employee,Work mail,Level,Manager\n1,mia@example.com,8,noor@example.com\n"
+    plan = sync(path=file(text), columns={"Work mail": "email", "*": None}, dry_run=True)
+    assert [row["after"] for row in plan["changes"] if row["action"] == "create"] == [{}]
+    others = {"Work mail": "email", "Employee": None, "Manager": None}
+    said = "Levels come from column 'Level' (8), which columns=… does not name: check that these are access levels"
+    assert said in sync(path=file(text), columns=others, dry_run=True)["table"]
+    named = sync(path=file(text), columns={**others, "Level": "level"}, dry_run=True)
+    assert "Levels come from" not in named["table"]
+    assert "Levels come from" not in leave(path=file(text), columns=others, dry_run=True)["table"]
+    assert "Levels come from" not in sync([{"email": "mia@example.com", "level": 8}], dry_run=True)["table"]
+
+
+# Where
+
+
+STATUS = "Email,Status,Active,Grade\nnoah.newton@example.com,suspended,FALSE,7\nmina.member@example.com,active,TRUE,8\n"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"Status": "active"},
+        {"status": ["active", "on leave"]},
+        {"ACTIVE": True},
+        {"Active": "true"},
+        {"Grade": 8},
+        {"Grade": "8", "Status": "active"},
+        {"Email": "MINA.member@example.com"},
+    ],
+)
+def test_where_selects_rows_and_the_others_are_counted(sandbox: SandboxServer, file: Any, where: Any) -> None:
+    columns = {"Email": "email", "*": None}
+    given = {"columns": columns, "where": where}
+    rows = [
+        {"Email": "noah.newton@example.com", "Status": "suspended", "Active": False, "Grade": 7},
+        {"Email": "mina.member@example.com", "Status": "active", "Active": True, "Grade": 8.0},
+    ]
+    for source in ({"path": file(STATUS)}, {"rows": rows}):
+        counts = invite(**source, **given)["counts"]
+        assert (counts["rows"], counts["left_out"]) == (1, 1)
+        for road in (sync, organization, leave):
+            table = road(**source, **given)["table"]
+            assert re.search(r"Left out by where \(.*\): 1 of 2\.", table)
+            removed = len(sandbox.effects("delete_member"))
+            assert removed == (1 if road is leave else 3)
+            sandbox.reset()
+
+
+def test_where_of_an_organization_is_for_rows_that_a_task_passes(sandbox: SandboxServer) -> None:
+    rows = [{"email": "mia@example.com", "Status": "active"}, {"email": "noor@example.com", "Status": "suspended"}]
+    arguments: dict[str, Any] = {"task_id": "apply", "part": "members", "where": {"Status": "active"}}
+    members = {"where": {"Status": "suspended"}}
+    WorkspaceApplyOrganizationOperator(file={"members": members}, roster=rows, **arguments).execute({})
+    assert [effect["target"] for effect in sandbox.effects()] == ["mia@example.com"]
+    with pytest.raises(
+        AirflowFailException, match=r"line \d+: members: where: it selects rows of a roster; delete it, or"
+    ):
+        organization(people=["mia@example.com"], where={"Status": "active"})
+
+
+def test_where_takes_no_letter_case_and_no_age_for_granted(sandbox: SandboxServer, file: Any) -> None:
+    columns = {"Email": "email", "*": None}
+    with pytest.raises(
+        AirflowFailException, match=r"where compares Status with 'Active', and row 3 has 'active': write"
+    ):
+        sync(path=file(STATUS), columns=columns, where={"Status": "Active"})
+    with pytest.raises(AirflowFailException, match=r"The roster is empty \(where leaves out 2 rows\)"):
+        sync(path=file(STATUS), columns=columns, where={"Status": "hired"})
+    with pytest.raises(AirflowFailException, match="Compare only times with 'before'"):
+        sync(path=file(STATUS), columns=columns, where={"Status": {"before": "90d"}})
+    twice = "Email,Status,status\nmina.member@example.com,active,active\n"
+    with pytest.raises(AirflowFailException, match="'Status' and 'status' are one column, which where compares"):
+        sync(path=file(twice), columns=columns, where={"Status": "active"})
+    assert writes(sandbox) == []
+    now = datetime.now(timezone.utc)
+    rows = [
+        {"Email": "noah.newton@example.com", "Last login": (now - timedelta(days=100)).isoformat()},
+        {"Email": "mina.member@example.com", "Last login": now.isoformat()},
+    ]
+    leave(rows, columns=columns, where={"Last login": {"before": "90d"}})
+    assert effects(sandbox) == ["delete_member"]
+
+
+# Addresses
+
+
+def grant(address: str) -> Any:
+    task = WorkspaceGrantAccessOperator(
+        task_id="grant", user_email=address, level="admin", length=timedelta(hours=1), reason="on call"
+    )
+    return task.execute({})
+
+
+ADDRESS_ROADS: dict[str, Callable[[str], Any]] = {
+    "invites": lambda address: invite([address]),
+    "roster": lambda address: sync([address]),
+    "leavers": lambda address: leave([address]),
+    "protected": lambda address: sync(["mia@example.com"], protected=[address]),
+    "people": lambda address: organization(people=[address]),
+    "protected people": lambda address: organization(people=["mia@example.com"], protected=[address]),
+    "emails": lambda address: WorkspaceMembersJoinedSensor(task_id="joined", emails=[address]).execute({}),
+    "user_email": grant,
+    "target_email": lambda address: WorkspaceCreateInviteOperator(task_id="one", target_email=address).execute({}),
+}
+
+
+@pytest.mark.parametrize("road", ADDRESS_ROADS)
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("'noah.newton@example.com", "begins with an apostrophe, as a spreadsheet marks a text: delete it"),
+        ("noah.newton_example.com#EXT#@tenant.example.com", "the sign-in name of a guest"),
+        ("noah.newton@example.com, mina.member@example.com", "the cell holds 2 addresses"),
+    ],
+)
+def test_what_is_no_mailbox_is_refused_on_each_road(sandbox: SandboxServer, road: str, address: str, says: str) -> None:
+    with pytest.raises(REFUSED, match=re.escape(says)):
+        ADDRESS_ROADS[road](address)
+    assert writes(sandbox) == []
+
+
+# Ends and cells
+
+
+@pytest.mark.parametrize(
+    ("until", "read"),
+    [
+        ("9998-12-31 00:00:00+00", "9998-12-31T00:00:00Z"),
+        ("9998-12-31 12:00:00.5+0530", "9998-12-31T06:30:00Z"),
+        ("9998-12-31 12:00:00 +02:00", "9998-12-31T10:00:00Z"),
+        ("9998-12-31 12:00:00-08", "9998-12-31T20:00:00Z"),
+        ("9998-12-31 00:00:00 +2", ""),
+    ],
+)
+def test_a_time_of_a_database_has_a_zone_in_rows_and_files(until: str, read: str) -> None:
+    row = {"email": "mia@example.com", "until": until}
+    yaml = f"members:\n  people:\n    - {{email: mia@example.com, until: {until}}}\n"
+    for plan in (lambda: sync([row], dry_run=True), lambda: plan_of_yaml(yaml)):
+        if not read:
+            with pytest.raises(AirflowFailException, match=r"until.*expected a date such as"):
+                plan()
+            continue
+        table = plan()["table"]
+        assert f"until {read}" in table
+        hint = "Ends at midnight UTC: 1, the first in row 1 (9998-12-31T00:00:00Z). A day? Write 9998-12-31, which"
+        assert (hint in table) == read.endswith("T00:00:00Z")
+
+
+def plan_of_yaml(text: str) -> Any:
+    path = Path("organization.yaml").absolute()
+    path.write_text(text)
+    return WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=str(path), dry_run=True).execute({})
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_words_for_no_value_are_no_names(sandbox: SandboxServer) -> None:
+    words = ["None", "nan", "#N/A", "#REF!", float("nan"), " NULL "]
+    rows = [
+        {"email": f"p{number}@example.com", "first_name": word, "message": word} for number, word in enumerate(words)
+    ]
+    invite([*rows, {"email": "nan@example.com", "first_name": "Nan"}])
+    (sent,) = writes(sandbox)
+    assert [row.get("first_name") for row in sent["body"]] == [None] * len(words) + ["Nan"]
+
+
+class Scalar:
+    """A number as pandas has it; NumPy is no dependency."""
+
+    __module__ = "numpy"
+
+    def item(self) -> int:
+        return 8
+
+
+class Described(Sequence[Any]):
+    """A column as psycopg describes it: a sequence, and no tuple."""
+
+    def __init__(self, name: str) -> None:
+        self.values = (name, 25, None)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.values[index]
+
+
+def test_drivers_have_cells_and_descriptions_of_their_own(sandbox: SandboxServer) -> None:
+    invite(([("mia@example.com", Scalar()), ("noor@example.com", 1)], [Described("EMAIL"), Described("LEVEL")]))
+    (sent,) = writes(sandbox)
+    assert [row["level"] for row in sent["body"]] == [8, 1]
+
+
+def test_leavers_come_from_a_file(sandbox: SandboxServer, file: Any) -> None:
+    path = file("Mail,Ends on\nnoah.newton@example.com,\nmina.member@example.com,9998-12-31\n")
+    columns = {"Mail": "email", "Ends on": "until"}
+    assert "leaves later" in leave(path=path, columns=columns)["table"]
+    assert effects(sandbox) == ["delete_member"]
+    for both in ({"rows": ["a@example.com"], "path": path}, {"path": path, "roster": ["a@example.com"]}):
+        with pytest.raises(AirflowFailException, match="Give either leavers=… or"):
+            leave(**both)
+
+
+# Properties of the door
+
+NAMES = {"email": ("Email", "E-MAIL", "target email"), "level": ("Level", "LEVEL"), "first_name": ("First name",)}
+CELLS = {
+    "email": [f"{name}@example.com" for name in SEEDED]
+    + ["mia@example.com", "Mia@Example.com", "'noah.newton@example.com", "", " ", "\u200b", "mia", "a@b.de,c@d.de"],
+    "level": ["1", "8", "", "admin", "x"],
+    "first_name": ["Ada", "", "None", "'"],
+    None: ["", "Sales", "Total: 3"],
+}
+tables = st.permutations([*CELLS]).flatmap(
+    lambda fields: st.tuples(
+        st.just(fields),
+        st.lists(st.tuples(*(st.sampled_from(CELLS[field]) for field in fields)), min_size=1, max_size=6),
+        st.sampled_from(["", "\n", "sep=,\n", "version:v1.0\n"]),
+        st.booleans(),
+    )
+)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(table=tables)
+def test_no_row_disappears_and_nobody_is_changed_whom_no_row_names(
+    sandbox: SandboxServer, tmp_path: Path, table: Any
+) -> None:
+    fields, rows, above, has_header = table
+    header = [NAMES[field][0] if field else "Department" for field in fields]
+    columns: Any = {"Department": None}
+    lines = [header, *rows]
+    if not has_header and any("@" in cell for cell in rows[0]):
+        columns, lines = [field or "message" for field in fields], rows
+    text = "\n".join(
+        ",".join(json.dumps(cell, ensure_ascii=False) if "," in cell else cell for cell in row) for row in lines
+    )
+    (tmp_path / "any.csv").write_text(above + text + "\n")
+    arguments = {"path": str(tmp_path / "any.csv"), "columns": columns}
+    sandbox.reset()
+    report = invite(**arguments, on_invalid="skip", dry_run=True)
+    assert len(report["addresses"]) + report["counts"].get("blank", 0) == len(rows)
+    try:
+        plan = leave(**arguments, on_invalid="skip", dry_run=True)
+    except AirflowFailException as error:
+        assert "leavers is empty" in str(error)  # noqa: PT017
+        return
+    named = {cell.strip().lower() for row in rows for cell in row}
+    changed = {change["name"].split()[-1] for change in plan["changes"] if change["status"] == "planned"}
+    assert changed <= named
+    try:
+        plan = sync(**arguments, dry_run=True, owner_level=None, protected=["olive.owner@example.com"])
+    except AirflowFailException:
+        return
+    removed = {change["name"].split()[-1] for change in plan["changes"] if change["action"] == "remove"}
+    assert not removed & named
+    assert removed <= {f"{name}@example.com" for name in SEEDED}
+
+
+# The exports of the guide
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "rosters.md"
+
+
+@pytest.mark.parametrize(
+    ("directory", "created", "removed"),
+    [
+        ("Entra ID", ["ada@example.com"], 5),
+        ("Google Workspace", ["ada@example.com"], 5),
+        ("Okta", ["ada@example.com", "lee@example.com"], 5),
+        ("An HR system", [], 1),
+    ],
+)
+def test_the_exports_of_the_guide_are_read(tmp_path: Path, directory: str, created: list[str], removed: int) -> None:
+    section = GUIDE.read_text().partition(f"### {directory}\n")[2]
+    text, written = re.findall(r"```text\n(.*?)```", section, re.DOTALL)[:2]
+    arguments = eval(f"dict({written})")  # noqa: S307 - the code of the guide
+    argument = "leavers_path" if "leavers_path" in arguments else "path"
+    (tmp_path / arguments[argument]).write_text(text)
+    arguments[argument] = str(tmp_path / arguments[argument])
+    task = WorkspaceSyncMembersOperator(
+        task_id="sync", protected=["olive.owner@example.com"], max_removals=None, dry_run=True, **arguments
+    )
+    plan = task.execute({})
+    assert [row["name"].split()[-1] for row in plan["changes"] if row["action"] == "create"] == created
+    assert plan["counts"]["remove"] == removed
+    assert "Left out by where" in plan["table"]

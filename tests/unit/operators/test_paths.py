@@ -28,6 +28,7 @@ pytestmark = pytest.mark.usefixtures("no_waits")
 READ: list[tuple[Any, str, dict[str, Any]]] = [
     (WorkspaceCreateInvitesOperator, "path", {}),
     (WorkspaceSyncMembersOperator, "path", {"protected": [], "max_removals": 9, "dry_run": True}),
+    (WorkspaceSyncMembersOperator, "leavers_path", {"protected": [], "dry_run": True}),
     (WorkspacePlanOrganizationOperator, "file", {}),
     (WorkspaceApplyOrganizationOperator, "file", {"part": "members"}),
 ]
@@ -47,7 +48,7 @@ def execute(cls: Any, folder: Path, **arguments: Any) -> Any:
 def test_a_relative_path_begins_at_the_dag_file(
     cls: Any, name: str, arguments: dict[str, Any], form: Any, sandbox: SandboxServer, tmp_path: Path
 ) -> None:
-    file = tmp_path / ("roster.csv" if name == "path" else "northwind.yaml")
+    file = tmp_path / ("northwind.yaml" if name == "file" else "roster.csv")
     (tmp_path / "roster.csv").write_text("email\nada@example.com\n")
     (tmp_path / "northwind.yaml").write_text("members: {roster: roster.csv}")
     path = (

@@ -621,9 +621,9 @@ def ended_grant(grant: Grant, seen: SeenPerson, sent: tuple[str, ...], ended_by:
         reason=grant.reason,
         requested_by=grant.requested_by,
         approved_by=grant.approved_by,
-        approved_at=None if grant.approved_at is None else iso(grant.approved_at),
+        approved_at=_iso_or_none(grant.approved_at),
         noted_at=iso(grant.since),
-        given_at=None if grant.given_at is None else iso(grant.given_at),
+        given_at=_iso_or_none(grant.given_at),
         given_by=grant.task,
         agreed_until=iso(grant.agreed_until or grant.until),
         until=iso(grant.until),
@@ -633,6 +633,10 @@ def ended_grant(grant: Grant, seen: SeenPerson, sent: tuple[str, ...], ended_by:
         proof=proof,
         variable=grant.key,
     )
+
+
+def _iso_or_none(seconds: float | None) -> str | None:
+    return None if seconds is None else iso(seconds)
 
 
 def _is_of(grant: Grant, person: Person, people: OrganizationPeople) -> bool:

@@ -34,10 +34,12 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
 
+# How many people, rows or changes one message names.
+MAX_NAMED = 20
 # What stands before the name of a problem; once the documentation has an address: that of its page of errors, with "#".
 PROBLEM_AT = ""
 # The sections of the page of errors. Other texts in brackets, such as the name of a dashboard, are never taken for one.
@@ -158,10 +160,19 @@ class WorkspaceError(Exception):
         """Return the message, with the problem at its beginning."""
         return with_problem(super().__str__(), self.problem)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it be pickled and copied with all of its fields, whatever the arguments of its class."""
+        return _error_of_class, (type(self), self.args), self.__dict__
+
     @property
     def permanent(self) -> bool:
         """Whether a retry fails in the same way until somebody changes something."""
         return self._permanent
+
+
+def _error_of_class(cls: type[WorkspaceError], args: tuple[object, ...]) -> WorkspaceError:
+    """Return an error without fields, which pickle and copy add."""
+    return cls.__new__(cls, *args)
 
 
 class WorkspaceConfigError(WorkspaceError, ValueError):
@@ -394,6 +405,19 @@ def printable(text: str) -> str:
 def visible(text: str) -> str:
     """Return a text of others for a table: on one line, and with a count for blanks in a row, which push it aside."""
     return BLANKS.sub(lambda found: f"␣*{len(found[0])}", printable(text))
+
+
+def name_first(names: Sequence[str], everything: str, separator: str = "; ") -> str:
+    """
+    Return names for a message, which holds at most :data:`MAX_NAMED` of them.
+
+    :param everything: where all of them are, such as ``the log``
+    """
+    named = separator.join(names[:MAX_NAMED])
+    left = len(names) - MAX_NAMED
+    if left <= 0:
+        return named
+    return f"{named}{separator}… and {left} more: see {everything}"
 
 
 def type_name(value: object) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, printable, with_problem
@@ -313,7 +314,7 @@ def grants(args: Namespace) -> None:
         with _errors_without_traceback():
             _end_early(registry, args)
         return
-    for option in ("organization_id", "dry_run", "protected"):
+    for option in ("organization_id", "dry_run", "protected", "evidence"):
         if getattr(args, option):
             raise SystemExit(f"Add --end: --{option.replace('_', '-')} is for access that ends early")
     with _errors_without_traceback():
@@ -352,7 +353,14 @@ def sweep(args: Namespace) -> None:
         due.append(AbandonedWindows(leases, f"{COMMAND} sweep {time.time()}", at_once=True, is_recorded=False))
     if "grants" in args.kinds:
         reviews = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
-        due.append(OverdueGrants(GrantRegistry(DatabaseStore(GRANT_PREFIX)), reviews, args.protected))
+        overdue = OverdueGrants(
+            GrantRegistry(DatabaseStore(GRANT_PREFIX)),
+            reviews,
+            args.protected,
+            evidence=_absolute(args.evidence),
+            ended_by=_user_of("sweep") if args.evidence else "",
+        )
+        due.append(overdue)
     ends = end_all(due, dry_run=args.dry_run)
     failure = failure_of(ends)
     if args.output == "json":
@@ -378,17 +386,32 @@ def _grant_line(grant: Grant, *, is_overdue: bool) -> str:
     return f"{late}{grant.user_email}  level {grant.level} {times}  {grant.request}"
 
 
-def _end_early(registry: GrantRegistry, args: Namespace) -> None:
-    """End the temporary access of a person."""
+def _user_of(command: str) -> str:
+    """Return who runs a command."""
     from getpass import getuser
 
+    return f"{getuser()} ({COMMAND} {command})"
+
+
+def _absolute(folder: str | None) -> str | None:
+    """Return a folder of this machine with its whole path, and a URL as it is."""
+    if folder is None or "://" in folder:
+        return folder
+    return str(Path(folder).absolute())
+
+
+def _end_early(registry: GrantRegistry, args: Namespace) -> None:
+    """End the temporary access of a person."""
+    from airflow_provider_workspace.files.grant_evidence import GrantEvidence
     from airflow_provider_workspace.notes.database_store import DatabaseStore
     from airflow_provider_workspace.notes.decisions import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.early_ends import EarlyEnd, end_early
 
-    wish = EarlyEnd(args.end, f"{getuser()} ({COMMAND} grants)", args.organization_id)
+    user = _user_of("grants")
+    wish = EarlyEnd(args.end, user, args.organization_id)
+    evidence = GrantEvidence(_absolute(args.evidence), user) if args.evidence else None
     reviews = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
-    ended = end_early(registry, reviews, wish, args.protected, dry_run=args.dry_run)
+    ended = end_early(registry, reviews, wish, args.protected, dry_run=args.dry_run, evidence=evidence)
     verb = "Would end" if args.dry_run else "Ended"
     if args.output == "json":
         _print(json.dumps(ended.to_dict(), indent=2))

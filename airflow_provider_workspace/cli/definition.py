@@ -28,6 +28,11 @@ def get_workspace_commands() -> list[CLICommand]:
         metavar="EMAIL",
         help="Address of a member who is never changed or removed, by a roster or the sweep; may be repeated",
     )
+    evidence = Arg(
+        ("--evidence",),
+        metavar="DIR",
+        help="Folder or URL of an object store that gets a file for each temporary access that ended",
+    )
     ping_args = (
         conn_id,
         Arg(
@@ -70,6 +75,7 @@ def get_workspace_commands() -> list[CLICommand]:
         several,
         Arg(("--dry-run",), action="store_true", help="With --end: send and write nothing; print what would be ended"),
         protected,
+        evidence,
         output,
     )
     decisions_args = (
@@ -87,6 +93,7 @@ def get_workspace_commands() -> list[CLICommand]:
             help="What to end; both by default",
         ),
         protected,
+        evidence,
         output,
     )
     sandbox_args = (

@@ -7,8 +7,10 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
@@ -156,6 +158,38 @@ class StoredFile(TaskFile):
             if self.read_bytes(len(content) + 1) != content:
                 msg = f"Start a new run: {self} exists with other content, and is never overwritten"
                 raise WorkspaceInputError(msg, problem="file-exists") from None
+
+    def create(self, content: bytes) -> None:
+        """
+        Create the file with all of its content, on a disk with its folder; a kill leaves no part of it in its place.
+
+        :raises FileExistsError: if it exists; nothing is replaced
+        :raises WorkspaceStorageError: if it cannot be written
+        """
+        if self.path.protocol != "file":  # a store shows a file when all of it is there
+            self.write(content, "xb")
+            return
+        target = Path(self.path.path)
+        part = target.with_name(f".{target.name}.{uuid4().hex}.part")
+        with self._clear_errors("written"):
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+            except FileExistsError:
+                raise WorkspaceStorageError(f"{str(target.parent)!r} is not a folder", permanent=True) from None
+            try:
+                with part.open("xb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.link(part, target)  # which replaces nothing
+            finally:
+                part.unlink(missing_ok=True)
+
+    def child(self, name: str) -> StoredFile:
+        """Return a file in this folder, without another look at the connection."""
+        file = copy(self)
+        file.path = self.path / name
+        return file
 
     def entries(self) -> list[Any]:
         """Return the paths in this folder; none if it does not exist."""

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.files.grant_evidence import GrantEvidence
 from airflow_provider_workspace.notes.due import Ended
 from airflow_provider_workspace.notes.ending import end_grants
 
@@ -22,6 +23,8 @@ class OverdueGrants:
     :param reviews: what reviews decided, which caps the level after the end
     :param protected: rows or addresses of people who are never removed or lowered
     :param writer: what no other run is known by; by default a new one
+    :param evidence: folder of the files about grants that ended; ``None`` for none
+    :param ended_by: the task or command, for those files
     """
 
     registry: GrantRegistry
@@ -29,10 +32,15 @@ class OverdueGrants:
     protected: Collection[Any] = ()
     kind: str = "grants"
     writer: str = ""
+    evidence: Any = None
+    ended_by: str = ""
 
     def end_due(self, *, dry_run: bool) -> Ended:
         """End them; a dry run reports what would be left, and that is no error."""
-        result = end_grants(self.registry, self.reviews, self.protected, dry_run=dry_run, writer=self.writer)
+        evidence = None if self.evidence is None else GrantEvidence(self.evidence, self.ended_by)
+        result = end_grants(
+            self.registry, self.reviews, self.protected, dry_run=dry_run, writer=self.writer, evidence=evidence
+        )
         verb = "Would end" if dry_run else "Ended"
         lines = [f"{verb}: {end.line}" for end in result.ended]
         if dry_run:

@@ -15,6 +15,7 @@ from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.files.grant_evidence import GrantEvidence
     from airflow_provider_workspace.notes.decisions import ReviewRegistry
     from airflow_provider_workspace.notes.ending import GrantsEnded
     from airflow_provider_workspace.notes.grants import Grant
@@ -107,6 +108,7 @@ def end_early(
     protected: Collection[Any] = (),
     *,
     dry_run: bool = False,
+    evidence: GrantEvidence | None = None,
 ) -> GrantsEnded:
     """
     End the grants of a person now, with the proof that the sweep asks for.
@@ -115,6 +117,7 @@ def end_early(
 
     :param protected: rows or addresses of people who are never removed or lowered
     :param dry_run: whether to send and write nothing, and say what would be done
+    :param evidence: keeps a file for each grant that ended; ``None`` for none
     :raises WorkspaceInputError: if the person has none, or nobody can tell whose access is to end
     """
     if dry_run:
@@ -130,10 +133,11 @@ def end_early(
         keys.add(grant.key)
         if not grant.is_over(now):
             _cut(registry, grant, now.timestamp(), wish.ended_by)
-    return end_grants(registry, reviews, protected, dry_run=dry_run, only=frozenset(keys))
+    return end_grants(registry, reviews, protected, dry_run=dry_run, only=frozenset(keys), evidence=evidence)
 
 
 def _cut(registry: GrantRegistry, grant: Grant, now: float, ended_by: str) -> None:
     """Note that a grant is over, and who ended it."""
     log.info("%s: %s ends the temporary access until %s now.", grant.user_email, ended_by, grant.row["until"])
-    registry.change(grant, until=float(int(now) - 1), ended_by=ended_by)
+    agreed_until = grant.agreed_until or grant.until
+    registry.change(grant, until=float(int(now) - 1), ended_by=ended_by, agreed_until=agreed_until)

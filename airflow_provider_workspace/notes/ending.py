@@ -12,7 +12,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceError, name_first
 from airflow_provider_workspace.notes.grants import GrantRegistry
 from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.notes.organization_ends import OrganizationEnds, PersonEnd, SweepRun
@@ -24,6 +24,7 @@ from airflow_provider_workspace.version_compat import COMMAND
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.files.grant_evidence import GrantEvidence
     from airflow_provider_workspace.notes.decisions import ReviewRegistry
     from airflow_provider_workspace.notes.grants import Grant
 
@@ -41,6 +42,7 @@ class GrantEnd:
     :param grant: the grant; ``None`` if its Variable is unreadable
     :param variable: the key of its Variable
     :param done: what was done; empty if it is left
+    :param evidence: path of its file; empty if there is none
     :param why: why it is left, and what to do; empty if it is not
     """
 
@@ -48,6 +50,7 @@ class GrantEnd:
     variable: str
     done: str = ""
     why: str = ""
+    evidence: str = ""
 
     @property
     def user_email(self) -> str:
@@ -64,6 +67,8 @@ class GrantEnd:
         """Return plain JSON."""
         fields = self.grant.to_dict() if self.grant else {"user_email": self.user_email}
         result = {"why": self.why} if self.why else {"done": self.done}
+        if self.evidence:
+            result["evidence"] = self.evidence
         return {**fields, "variable": self.variable, **result}
 
 
@@ -99,6 +104,7 @@ def end_grants(
     dry_run: bool = False,
     writer: str = "",
     only: frozenset[str] | None = None,
+    evidence: GrantEvidence | None = None,
 ) -> GrantsEnded:
     """
     End the grants that are over; what goes wrong with one person or organization stops no other.
@@ -108,6 +114,7 @@ def end_grants(
     :param dry_run: whether to send nothing, and say what would be done
     :param writer: what no other run is known by; by default a new one
     :param only: the keys of the grants to end; ``None`` for all that are over
+    :param evidence: keeps a file for each grant that ended; ``None`` for none
     """
     guards = Guards.read(protected, None)
     now = utc_now()
@@ -118,7 +125,7 @@ def end_grants(
     if only is not None:
         over = [grant for grant in over if grant.key in only]
     people = _people_of(over)
-    run = SweepRun(registry, guards, now, writer or uuid4().hex, grants)
+    run = SweepRun(registry, guards, now, writer or uuid4().hex, grants, evidence)
     with NoteServices() as services:
         organizations: dict[tuple[str, str, str], OrganizationEnds] = {}
 
@@ -155,7 +162,9 @@ def _result_of(people: list[PersonEnd], unreadable: dict[str, str], *, active: i
         email = person.last.user_email
         if person.error is None:
             log.info("%s: %s", email, person.done)
-            ended += [GrantEnd(grant, grant.key, done=person.done) for grant in person.over]
+            for grant in person.over:
+                evidence = person.evidence.get(grant.key, "")
+                ended.append(GrantEnd(grant, grant.key, done=person.done, evidence=evidence))
         else:
             log.error("%s: %s", email, person.error)
             left += [GrantEnd(grant, grant.key, why=str(person.error)) for grant in person.over]
@@ -244,7 +253,7 @@ def _run_in_turn(connections: list[OrganizationEnds], stopped: Event, dry_run: b
 
 def _error_of(left: list[GrantEnd], *, permanent: bool) -> WorkspaceError:
     grants = "1 grant" if len(left) == 1 else f"{len(left)} grants"
-    named = "; ".join(f"{end.user_email}: {end.why}" for end in left)
+    named = name_first([f"{end.user_email}: {end.why}" for end in left], "the log")
     msg = (
         f"{grants} could not be ended. Follow the instruction for each, then clear this task or run "
         f"'{COMMAND} sweep'. {named}"

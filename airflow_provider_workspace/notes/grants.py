@@ -45,8 +45,10 @@ class Grant(EndingNote):
     :param approved_by: who approved it; empty if nobody was asked
     :param user_uuid: the user of the person; ``None`` as long as no list has shown it
     :param invite_id: the invite of the person; ``None`` if there was none, or no list has shown it
+    :param approved_at: when; ``None`` if nobody was asked, or in notes of earlier releases
     :param given_at: when the service confirmed that it was given; ``None`` before
     :param ended_by: who ended it early; empty if nobody did
+    :param agreed_until: the end that was agreed, if somebody ended it early
     :param writer: the try that may act on it; ``None`` in notes of earlier releases
     """
 
@@ -60,7 +62,9 @@ class Grant(EndingNote):
     user_uuid: Text | None = None
     invite_id: Text | None = None
     given_at: Time | None = None
+    approved_at: Time | None = None
     ended_by: str = ""
+    agreed_until: Time | None = None
     writer: Text | None = None
 
     @property
@@ -74,7 +78,12 @@ class Grant(EndingNote):
         if self.ended_by:
             people.append(f"ended early by {self.ended_by}")
         who = ", ".join(people) or "asked by nobody"
-        return f"{who}: {self.reason} ({self.dag_id} / {self.run_id} / {self.task_id})"
+        return f"{who}: {self.reason} ({self.task})"
+
+    @property
+    def task(self) -> str:
+        """The task that gave it, for people."""
+        return f"{self.dag_id} / {self.run_id} / {self.task_id}"
 
     @property
     def person(self) -> str:

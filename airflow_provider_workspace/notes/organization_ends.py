@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
+from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.files.grant_evidence import EndedGrant, EndProof
 from airflow_provider_workspace.notes.grants import person_of, rows_of
 from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.notes.noted_access import temporary_access_of
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.files.grant_evidence import GrantEvidence
     from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
     from airflow_provider_workspace.procedures.entitlements import ReviewDecision
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
@@ -43,6 +46,23 @@ MAX_LIST_AGE = 30.0
 MAX_ROUNDS = 3
 
 
+@dataclass(frozen=True)
+class SeenPerson:
+    """
+    What the lists of the service showed of a person.
+
+    :param read_at: when the reading of the lists began, in seconds since 1970
+    :param members_read: number of members in the list
+    :param level: their level; ``None`` if they were no member
+    :param has_invite: whether they had an open invite
+    """
+
+    read_at: float
+    members_read: int
+    level: int | None
+    has_invite: bool
+
+
 @dataclass
 class PersonEnd:
     """
@@ -55,6 +75,8 @@ class PersonEnd:
     :param sent: what it took before, such as an invite that was accepted meanwhile
     :param users_before: the members when it was planned
     :param is_absent: whether the lists that were read first showed neither a member nor an invite
+    :param seen: what the lists showed that prove the end
+    :param evidence: the path of the file of each grant that ended, by the key of its Variable
     :param done: what was done; empty before the notes are deleted
     :param error: why the grants are left
     """
@@ -66,6 +88,8 @@ class PersonEnd:
     sent: list[Change] = field(default_factory=list["Change"])
     users_before: frozenset[str] = frozenset()
     is_absent: bool = False
+    seen: SeenPerson | None = None
+    evidence: dict[str, str] = field(default_factory=dict[str, str])
     done: str = ""
     error: Exception | None = None
 
@@ -124,6 +148,12 @@ class PersonEnd:
         return [change for change in self.taken if not _is_refused(self.plan, change)]
 
     @property
+    def sent_lines(self) -> tuple[str, ...]:
+        """What was sent, for a file about it."""
+        changes = [*self.sent, *self.taken]
+        return tuple(f"{type(change.operation).__name__}: {change.name}: {change.notes}" for change in changes)
+
+    @property
     def description(self) -> str:
         """What is done, for people."""
         changes = [*self.sent, *self.taken]
@@ -167,6 +197,7 @@ class SweepRun:
     :param now: decides which ends are over
     :param writer: what no other run is known by
     :param noted: all grants that it has found
+    :param evidence: keeps a file for each grant that ended; ``None`` for none
     """
 
     registry: GrantRegistry
@@ -174,6 +205,7 @@ class SweepRun:
     now: datetime
     writer: str
     noted: list[Grant]
+    evidence: GrantEvidence | None = None
 
 
 @dataclass
@@ -268,6 +300,7 @@ class OrganizationEnds:
             with person.guarded():
                 self.raise_if_stopped()
                 if not dry_run:
+                    self._keep_evidence(person)
                     self._delete_notes(person)
                 person.done = person.description
 
@@ -333,6 +366,7 @@ class OrganizationEnds:
         person.noted = self._notes_of(person, people)
         person.plan = self._plan_from(person, people)
         person.users_before = people.user_uuids
+        person.seen = self._see(person, people)
         person.is_absent = not people.holds(person.person)
         if person.is_absent:
             people.raise_unless_gone(person.person, self._known_users())
@@ -453,6 +487,7 @@ class OrganizationEnds:
             with person.guarded():
                 if not people.holds(person.person):
                     people.raise_unless_gone(person.person, self._known_users() | person.no_candidates)
+                    person.seen = self._see(person, people)
                     continue
                 taken = person.taken
                 person.plan = Plan()
@@ -473,6 +508,7 @@ class OrganizationEnds:
             people = self._read()
             again = Plan()
             for person in sent:
+                person.seen = self._see(person, people)
                 # A grant that began meanwhile may have raised them again.
                 noted = [*person.over, *self._active_of(person, people)]
                 again.changes += self._plan_end(person, people, noted).changes
@@ -533,11 +569,74 @@ class OrganizationEnds:
             for person in returning:
                 person.error = WorkspaceError(msg, permanent=False)
 
+    def _see(self, person: PersonEnd, people: OrganizationPeople) -> SeenPerson:
+        """Return what the lists that were read last show of a person."""
+        who = person.person
+        seen = people.as_noted([who])
+        members = seen.having(who.email)
+        level = members[0].level if members else None
+        has_invite = seen.invite_id_at(who.email) is not None
+        return SeenPerson(self.read_at, len(people.members), level, has_invite)
+
+    def _keep_evidence(self, person: PersonEnd) -> None:
+        """
+        Keep the files about the grants of a person that ended; those of an earlier try stay.
+
+        :raises WorkspaceError: if one cannot be written; the notes stay then
+        """
+        evidence = self.run_of_sweep.evidence
+        if evidence is None or person.seen is None:
+            return
+        for grant in person.over:
+            ended = ended_grant(grant, person.seen, person.sent_lines, evidence.ended_by)
+            try:
+                person.evidence[grant.key] = evidence.keep(ended)
+            except WorkspaceError as error:
+                msg = f"The access is ended, but its file is not there, so its note stays: {error}"
+                raise WorkspaceError(msg, problem=error.problem, permanent=error.permanent) from None
+
     def _delete_notes(self, person: PersonEnd) -> None:
         for grant in person.over:
             if not self.registry.end(grant):
                 msg = f"The Variable '{grant.key}' was changed while its access was ended. The next run reads it again"
                 raise WorkspaceError(msg, permanent=False)
+
+
+def ended_grant(grant: Grant, seen: SeenPerson, sent: tuple[str, ...], ended_by: str) -> EndedGrant:
+    """Return the life of a grant, and what proves its end, for its file."""
+    proof = EndProof(
+        lists_read_at=iso(seen.read_at),
+        members_read=seen.members_read,
+        level=seen.level,
+        has_invite=seen.has_invite,
+        sent=sent,
+    )
+    return EndedGrant(
+        user_email=grant.user_email,
+        user_uuid=grant.user_uuid,
+        service=grant.service,
+        organization_id=grant.organization_id,
+        level=grant.level,
+        then=grant.then,
+        reason=grant.reason,
+        requested_by=grant.requested_by,
+        approved_by=grant.approved_by,
+        approved_at=_iso_or_none(grant.approved_at),
+        noted_at=iso(grant.since),
+        given_at=_iso_or_none(grant.given_at),
+        given_by=grant.task,
+        agreed_until=iso(grant.agreed_until or grant.until),
+        until=iso(grant.until),
+        ended_early_by=grant.ended_by,
+        ended_by=ended_by,
+        ended_at=iso(utc_now().timestamp()),
+        proof=proof,
+        variable=grant.key,
+    )
+
+
+def _iso_or_none(seconds: float | None) -> str | None:
+    return None if seconds is None else iso(seconds)
 
 
 def _is_of(grant: Grant, person: Person, people: OrganizationPeople) -> bool:

@@ -15,7 +15,10 @@ from airflow_provider_workspace.operators.arguments import Arg, arg, fixed
 from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
 
 if TYPE_CHECKING:
+    from airflow.sdk import ObjectStoragePath
+
     from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.files.grant_evidence import GrantEvidence
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
     from airflow_provider_workspace.notes.task_state import TaskState
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 NOTED = "airflow_provider_workspace_granted"
 # Key in the task state: access was ended early, and a retry may find none.
 ENDED = "airflow_provider_workspace_ended"
+# Maximum number of characters of a reason: it is in the note, in questions, lists and results.
+MAX_REASON = 4000
 
 
 class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
@@ -52,7 +57,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     :param length: how long, a timedelta or seconds, from when the grant is noted, which is after an approval
     :param until: the end instead: a date, which counts to its end in UTC, or a time with its zone, such as
         ``2026-12-31T18:00:00Z``
-    :param reason: why, for those who approve it and read the list of grants
+    :param reason: why, for those who approve it and read the list of grants; at most 4,000 characters
     """
 
     resource_kind = "members"
@@ -188,6 +193,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def _note(self, hook: WorkspaceHook, registry: GrantRegistry, planned: GrantPlan, own: Grant | None) -> Grant:
         """Note the grant, and the user whom it is for, before anything is sent."""
+        from airflow_provider_workspace.api.timestamps import parse_timestamp
         from airflow_provider_workspace.procedures.grants import user_of_change
 
         user_uuid = user_of_change(planned.plan) or planned.people.user_uuid_at(self.user_email)
@@ -195,7 +201,13 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             return own if own.user_uuid == user_uuid else registry.change(own, user_uuid=user_uuid)
         approval = self._approval()
         approved_by = approval.approver if approval else ""
-        changes = {"then": planned.then, "approved_by": approved_by, "user_uuid": user_uuid}
+        approved_at = parse_timestamp(approval.at) if approval else None
+        changes = {
+            "then": planned.then,
+            "approved_by": approved_by,
+            "approved_at": approved_at,
+            "user_uuid": user_uuid,
+        }
         grant = self.draft(hook).model_copy(update=changes)
         registry.add(grant)
         self._noted.begin(NOTED)
@@ -279,6 +291,9 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
         if (self.length is None) is (self.until is None):
             raise WorkspaceInputError("Give either length=… or until=…")
+        if len(self.reason) > MAX_REASON:
+            msg = f"Shorten reason: it has {len(self.reason)} characters, and at most {MAX_REASON} are noted"
+            raise WorkspaceInputError(msg)
         now = time.time()
         until = now + (self.length or 0)
         if self.until is not None:
@@ -324,11 +339,14 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
     :param user_email: address of the person, as ``airflow workspace grants`` shows it
     :param protected: rows or addresses of members who are never lowered or removed, such as the owner of the
         connection's API key
+    :param evidence: folder that gets a file for each grant that ended; see
+        :class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator`
     """
 
     resource_kind = "members"
     has_own_dry_run = True
     user_email: Arg[str] = arg(kinds.NAME)
+    evidence: Arg[ObjectStoragePath | str | None] = arg(kinds.FIELD, default=None)
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
@@ -355,12 +373,20 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
         elif state.has_begun(ENDED):
             self.log.info("An earlier try has ended the temporary access of %s.", email)
             return {"ended": [], "left": [], "active": 0}
-        ended = end_early(registry, reviews, wish, self.protected, dry_run=self.is_dry_run)
+        ended = end_early(registry, reviews, wish, self.protected, dry_run=self.is_dry_run, evidence=self._evidence())
         for end in ended.ended:
             self.log.info("%s", end.line)
         if ended.error and not self.is_dry_run:
             raise ended.error
         return ended.to_dict()
+
+    def _evidence(self) -> GrantEvidence | None:
+        """Return the folder of the files about grants that ended; ``None`` if there is none."""
+        from airflow_provider_workspace.files.grant_evidence import GrantEvidence
+
+        if self.evidence is None:
+            return None
+        return GrantEvidence(self.evidence, self.try_identity()[0])
 
     @property
     def _ended_by(self) -> str:

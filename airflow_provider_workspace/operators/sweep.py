@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.operators.arguments import ROWS, SWITCH, Arg, arg, choices
+from airflow_provider_workspace.operators.arguments import FIELD, ROWS, SWITCH, Arg, arg, choices
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
+    from airflow.sdk import ObjectStoragePath
+
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.due import Due, Ended
 
@@ -46,6 +48,10 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
         connection's API key; if the access of one of them is over, the task fails and says so
     :param fail_if_any: whether the task fails after it has closed a window, so that its notifiers are called: the
         exports were paused for too long. Otherwise the log has a warning
+    :param evidence: folder that gets a file for each grant that ended, written before its note is deleted: an absolute
+        path on a disk that all workers share, or the URL of an object store, such as
+        ``s3://conn_id@bucket/temporary-access``. A file that cannot be written fails the task, and the note stays for
+        the next run. ``None`` for no files
     """
 
     resource_kind = "batch_export"
@@ -53,6 +59,7 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
     kinds: Arg[Sequence[str]] = arg(choices(*KINDS), default=KINDS)
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(ROWS, default=())
     fail_if_any: Arg[bool] = arg(SWITCH, default=True)
+    evidence: Arg[ObjectStoragePath | str | None] = arg(FIELD, default=None)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each note names its connection
         from airflow_provider_workspace.errors import with_problem
@@ -90,7 +97,15 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
             ti_id = getattr(self._context.get("ti"), "id", None)
             writer = str(ti_id) if ti_id else ""
             reviews = ReviewRegistry(decisions.VARIABLES)
-            due.append(OverdueGrants(GrantRegistry(grants.VARIABLES), reviews, self.protected, writer=writer))
+            overdue = OverdueGrants(
+                GrantRegistry(grants.VARIABLES),
+                reviews,
+                self.protected,
+                writer=writer,
+                evidence=self.evidence,
+                ended_by=self.try_identity()[0],
+            )
+            due.append(overdue)
         return due
 
     def log_end(self, ended: Ended) -> None:

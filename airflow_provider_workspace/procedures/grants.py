@@ -11,7 +11,7 @@ from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
 from airflow_provider_workspace.api.timestamps import parse_timestamp
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
 from airflow_provider_workspace.procedures.ends import REMOVED
 from airflow_provider_workspace.procedures.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.procedures.holders import homes_of, users_by_address
@@ -190,7 +190,8 @@ class OrganizationPeople:
         candidates = [member for member in others if _may_be(member, person)]
         if not candidates:
             return
-        names = ", ".join(f"{_email(member)} (user {_user_uuid(member)})" for member in candidates)
+        users = [f"{_email(member)} (user {_user_uuid(member)})" for member in candidates]
+        names = name_first(users, "the list of members", separator=", ")
         why = f"their invite is gone, and {len(candidates)} members may have accepted it"
         if person.level is not None:
             why = f"nobody has their address any more, and {len(candidates)} members may be them"

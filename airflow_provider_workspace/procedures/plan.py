@@ -505,9 +505,7 @@ class Plan:
             raise errors.WorkspaceInputError(message, problem="approval-stale")
         difference = f"{len(stale)} of {len(sent)} changes are not in the approved plan, or start from other values"
         lines = [f"{cure}: {difference}:"]
-        lines += [change.line() for change in stale[:MAX_LINES]]
-        if len(stale) > MAX_LINES:
-            lines.append(f"  … and {len(stale) - MAX_LINES} more")
+        lines.append(errors.name_first([change.line() for change in stale], "the plan", separator="\n"))
         raise errors.WorkspaceInputError("\n".join(lines), problem="approval-stale")
 
     def check_approved_plan(self, approved: ApprovedPlan | None) -> None:
@@ -537,7 +535,7 @@ class WorkspaceSyncIncompleteError(errors.WorkspaceError):
 
     def __init__(self, message: str, causes: Collection[errors.WorkspaceError]) -> None:
         super().__init__(message, permanent=all(cause.permanent for cause in causes), problem="changes-refused")
-        self.causes = causes
+        self.causes = tuple(causes)
 
 
 def apply(
@@ -588,7 +586,7 @@ def send_changes(
     if not refused:
         return
     lines = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
-    reasons = "; ".join(lines)
+    reasons = errors.name_first(lines, "the log")
     incomplete = WorkspaceSyncIncompleteError(
         f"The service refused {len(refused)} changes. {reasons}", refused.values()
     )
@@ -705,7 +703,7 @@ def raise_if_unproven(people: Sequence[str]) -> None:
     """
     if not people:
         return
-    named = "; ".join(people[:MAX_LINES])
+    named = errors.name_first(people, "the plan")
     raise errors.WorkspaceError(
         f"Look by hand whether these people have lost their access ({len(people)}); all other changes were made: "
         f"{named}",
@@ -722,7 +720,7 @@ def raise_if_left(people: Sequence[str]) -> None:
     """
     if not people:
         return
-    named = "; ".join(people[:MAX_LINES])
+    named = errors.name_first(people, "the plan")
     raise errors.WorkspaceError(
         f"Take the access of these people away by hand, or correct their rows ({len(people)}); all other changes were "
         f"made: {named}",
@@ -908,7 +906,7 @@ def _explain(error: errors.WorkspaceNotAppliedError, plan: Plan, left: Sequence[
         names.append(
             f"{change.action} {change.name} ({one.reason})" if one.reason else f"{change.action} {change.name}"
         )
-    named = ", ".join(names[:MAX_LINES])
+    named = errors.name_first(names, "the plan", separator=", ")
     if any(one.reason for one in left):
         error.problem = "joined-meanwhile"
         error.args = (f"Run the task again, which plans again. Not done: {named}",)

@@ -86,6 +86,12 @@ class ApiError(ValueError):
         self.headers = headers
         self.body = {"type": kind, "code": code, "detail": detail, "attr": attr}
 
+    def __reduce__(self) -> tuple[type[ApiError], tuple[object, ...], dict[str, Any]]:
+        """Let it be pickled and copied."""
+        body = self.body
+        arguments = (self.status, body["type"], body["code"], body["detail"], body["attr"], self.headers)
+        return type(self), arguments, self.__dict__
+
     def response(self) -> Response:
         return Response(dumps(self.body), self.status, self.headers, media_type="application/json")
 

@@ -454,7 +454,7 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
     assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr
 
 
-def test_grants_lists_access_for_a_while_and_the_sweep_ends_it(
+def test_grants_lists_access_for_a_while_and_the_sweep_ends_it(  # noqa: PLR0915 - each command starts Airflow
     airflow: Airflow,
     airflow_cli: AirflowCli,
     migrated_database: Path,
@@ -495,11 +495,17 @@ def test_grants_lists_access_for_a_while_and_the_sweep_ends_it(
     assert run.stdout == "", "what is left is due"
     run = airflow("workspace", "sweep", "--dry-run")
     assert (run.returncode, f"Would end: {mina}: member {mina}: level: 8 -> 1" in run.stdout) == (0, True), run.stderr
-    run = airflow("workspace", "sweep", "--kinds", "grants", "-o", "json")
+    ended = tmp_path / "ended"
+    run = airflow("workspace", "sweep", "--kinds", "grants", "--evidence", str(ended), "-o", "json")
     assert run.returncode == 0, run.stderr
     found = json.loads(run.stdout[run.stdout.index("{\n") :])
     assert ([row["user_email"] for row in found["grants"]["ended"]], found["grants"]["active"]) == ([mina], 1)
     assert list(found) == ["grants"]
+    (file,) = ended.iterdir()
+    assert found["grants"]["ended"][0]["evidence"] == str(file)
+    record = json.loads(file.read_text())
+    assert (record["user_email"], record["requested_by"], record["proof"]["level"]) == (mina, "ruth", 1)
+    assert record["ended_by"].endswith(" (airflow workspace sweep)")
     assert noah in airflow("workspace", "grants").stdout
     assert effects(sandbox) == ["update_member"] * 2
     assert "Add --end: --dry-run is for" in airflow("workspace", "grants", "--dry-run").stderr
@@ -509,9 +515,11 @@ def test_grants_lists_access_for_a_while_and_the_sweep_ends_it(
     assert (run.returncode, f"Would end: {noah}: member {noah}: level: 8 -> 1" in run.stdout) == (0, True), run.stderr
     run = airflow("workspace", "grants", "--end", noah, "--organization-id", "another")
     assert (run.returncode, "no temporary access is noted for noah" in run.stderr) == (1, True)
-    run = airflow("workspace", "grants", "--end", noah, "-o", "json")
-    (ended,) = json.loads(run.stdout[run.stdout.index("{\n") :])["ended"]
-    assert "(airflow workspace grants)" in ended["ended_by"]
+    run = airflow("workspace", "grants", "--end", noah, "--evidence", str(ended), "-o", "json")
+    (row,) = json.loads(run.stdout[run.stdout.index("{\n") :])["ended"]
+    assert "(airflow workspace grants)" in row["ended_by"]
+    assert json.loads(Path(row["evidence"]).read_text())["ended_early_by"] == row["ended_by"]
+    assert len(list(ended.iterdir())) == 2
     assert airflow("workspace", "grants").stdout == "Nobody has access for a while.\n"
     assert effects(sandbox) == ["update_member"] * 4
     assert airflow("variables", "set", key, "{").returncode == 0

@@ -306,6 +306,9 @@ def test_which_grants_end_with_a_change(
             for rows, options in (([row()], {"leaving": True}), ([ENDED], {"complete": False}))
             for note in (EARLY, LOWERED)
         ),
+        # The new address is among the leavers too
+        ([row(), NEW_ADDRESS], [member(8, NEW_ADDRESS)], (EARLY,), {"leaving": True},
+         [("remove", "is leaving"), ("skip", "is neither a member nor invited")]),
         # A note that no list shows
         ([row()], [], (LATE,), {"leaving": True}, [("skip", f"invited; the sweep ends {HELD}")]),
         ([ENDED], [], (EARLY,), {}, [("skip", f"invited; the sweep ends {HELD}")]),

@@ -42,7 +42,7 @@ def test_commands_print_what_the_page_shows(
     assert sandbox.effects() == []
 
 
-PEOPLE = ("adam.admin", "mina.member", "noah.newton", "grace.analyst", "liv.invited")
+PEOPLE = ("adam.admin", "mina.member", "noah.newton", "grace.analyst", "liv.invited", "zoe")
 ALL = "".join(f"{name}@example.com\n" for name in PEOPLE)
 WORKFLOW = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 

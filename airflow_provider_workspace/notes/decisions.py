@@ -69,7 +69,9 @@ class DecidedPerson(BaseModel):
 
     def to_dict(self) -> dict[str, object]:
         """Return plain JSON, without what is not set; the level is, also ``null``."""
-        return self.model_dump(exclude_none=True, exclude_defaults=True) | {"level": self.level}
+        fields: dict[str, object] = self.model_dump(exclude_none=True, exclude_defaults=True)
+        fields["level"] = self.level
+        return fields
 
     @property
     def is_known(self) -> bool:

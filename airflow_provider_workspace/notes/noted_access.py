@@ -100,8 +100,8 @@ class AccessNotes:
             undone += [f"{change.name}: {grant}" for grant in begun]
         if undone:
             raise WorkspaceError(
-                f"Start a new run of the Dag that gives this access ({len(undone)}). It began while this task took "
-                f"away what the person had before: {'; '.join(undone)}",
+                f"End this temporary access, or start a new run of the Dag that gives it ({len(undone)}). It began "
+                f"while this task took away what the person had before: {'; '.join(undone)}",
                 permanent=True,
             )
 

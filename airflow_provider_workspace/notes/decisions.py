@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
@@ -43,7 +43,8 @@ class DecidedPerson(BaseModel):
     :param email: the address; empty if the service does not show it
     :param user_uuid: the user; ``None`` if it is not known
     :param invite_id: the invite; ``None`` if there was none
-    :param level: at most this level; ``None`` for no access
+    :param level: at most this level; ``None`` for no access. A note without it is unreadable, and removes nobody
+    :param is_overruled: whether a person approved a plan that overrules the decision
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -51,7 +52,8 @@ class DecidedPerson(BaseModel):
     email: str = ""
     user_uuid: Text | None = None
     invite_id: Text | None = None
-    level: int | None = None
+    level: int | None
+    is_overruled: bool = False
 
     @classmethod
     def of(cls, row: Json, decision: str | int) -> DecidedPerson:
@@ -64,6 +66,12 @@ class DecidedPerson(BaseModel):
         person = cls(email=row["email"] or "", level=level)
         identity = "invite_id" if row["kind"] == INVITE else "user_uuid"
         return person.model_copy(update={identity: row["id"]})
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON, without what is not set; the level is, also ``null``."""
+        fields: dict[str, object] = self.model_dump(exclude_none=True, exclude_defaults=True)
+        fields["level"] = self.level
+        return fields
 
     @property
     def is_known(self) -> bool:
@@ -93,6 +101,18 @@ class ReviewNote(EndingNote):
     decided_at: Time
     people: tuple[DecidedPerson, ...] = ()
 
+    @field_validator("people")
+    @classmethod
+    def _are_known(cls, people: tuple[DecidedPerson, ...]) -> tuple[DecidedPerson, ...]:
+        if all(person.is_known for person in people):
+            return people
+        raise ValueError("a person without email, user_uuid and invite_id is nobody")
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON; the level of each person is in it, also ``null``."""
+        people = [person.to_dict() for person in self.people]
+        return super().to_dict() | {"people": people}
+
     @property
     def organization_prefix(self) -> str:
         """The prefix of the Variable keys of all reviews of the organization."""
@@ -118,6 +138,7 @@ class ReviewNote(EndingNote):
             review=self.review,
             reviewer=self.reviewer,
             key=self.key,
+            is_overruled=decided.is_overruled,
         )
 
 
@@ -149,6 +170,16 @@ def note_of_review(place: Mapping[str, Any], population: Json, decided: Json, co
         decided_at=decided_at,
         people=tuple(people),
     )
+
+
+def _person_of(decision: ReviewDecision) -> DecidedPerson:
+    person = decision.person
+    invite_id = next(iter(person.invite_ids), None)
+    return DecidedPerson(email=person.email, user_uuid=person.user_uuid, invite_id=invite_id, level=decision.level)
+
+
+def _overruled_if(one: DecidedPerson, decided: DecidedPerson) -> DecidedPerson:
+    return one.model_copy(update={"is_overruled": True}) if one.is_same_as(decided) else one
 
 
 def everybody_in(population: Json) -> list[DecidedPerson]:
@@ -221,14 +252,26 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
                 self._take_out(earlier, decided)
 
     def lift(self, decision: ReviewDecision) -> None:
-        """Take a person out of the note of a review, whose decision was overruled."""
-        note = self.read(decision.key)
-        if note is None:
-            return
-        person = decision.person
-        invite_id = next(iter(person.invite_ids), None)
-        decided = DecidedPerson(email=person.email, user_uuid=person.user_uuid, invite_id=invite_id)
-        self._take_out(note, [decided])
+        """Take a person out of the notes of a review, whose decision was overruled, and of earlier ones."""
+        decided = _person_of(decision)
+        for note in self._up_to(decision):
+            self._take_out(note, [decided])
+
+    def overrule(self, decision: ReviewDecision) -> None:
+        """Note that a person approved a plan that overrules the decision of a review, and earlier ones."""
+        decided = _person_of(decision)
+        for note in self._up_to(decision):
+            people = tuple(_overruled_if(one, decided) for one in note.people)
+            if people != note.people:
+                self.change(note, people=people)
+
+    def _up_to(self, decision: ReviewDecision) -> list[ReviewNote]:
+        """Return the reviews of an organization up to one, whose decision is the last about somebody."""
+        last = self.read(decision.key)
+        if last is None:
+            return []
+        notes = self.of_organization(last.service, last.organization_id)
+        return [note for note in notes if note.decided_at <= last.decided_at]
 
     def _take_out(self, note: ReviewNote, decided: Iterable[DecidedPerson]) -> None:
         gone = list(decided)

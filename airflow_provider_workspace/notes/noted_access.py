@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.notes import decisions, grants
 from airflow_provider_workspace.notes.decisions import ReviewRegistry
@@ -17,8 +18,11 @@ from airflow_provider_workspace.procedures.plan import FINISHED, Plan
 from airflow_provider_workspace.version_compat import lists_variables
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.notes.grants import Grant
+    from airflow_provider_workspace.procedures.plan import Change
 
 log = logging.getLogger(__name__)
 
@@ -60,21 +64,60 @@ class AccessNotes:
             decisions=self.reviews.decisions_of(self.service, self.organization_id),
         )
 
-    def settle(self, plan: Plan) -> None:
-        """Delete the notes of grants that ended with the changes of a plan, and of decisions that it overruled."""
+    def overrule(self, plan: Plan) -> None:
+        """Note which decisions an approved plan overrules, before it is sent: a retry after a kill knows it."""
         for change in plan.changes:
-            result = plan.outcomes.get(change)
-            if result is None or result.status not in FINISHED:
-                continue
+            if change.overrules:
+                self.reviews.overrule(change.overrules)
+
+    def settle(self, plan: Plan) -> None:
+        """
+        Delete the notes of grants that ended with the changes of a plan, and of decisions that it overruled.
+
+        :raises WorkspaceError: if temporary access began while the plan took away what the person had before
+        """
+        finished = [change for change in plan.changes if _is_finished(plan, change)]
+        for change in finished:
             for ended in change.ends:
                 grant = self.grants.read(ended.key)
                 if grant is not None and self.grants.end(grant):
                     log.info("%s: the temporary access until %s is ended.", ended.person.email, ended.until)
             if change.overrules:
                 self.reviews.lift(change.overrules)
+        self._raise_if_undone([change for change in finished if change.takes_from_person])
+
+    def _raise_if_undone(self, taken: Sequence[Change]) -> None:
+        """Refuse to end well after taking what a grant gave that was noted after the plan was made."""
+        if not taken:
+            return
+        noted = self.read()
+        undone: list[str] = []
+        for change in taken:
+            ended = {grant.key for grant in change.ends}
+            left: int = change.after.get("level", -1)
+            noted_now = noted.of_member(change.person, _user_of(change)).grants
+            begun = [grant for grant in noted_now if grant.key not in ended and grant.level > left]
+            undone += [f"{change.name}: {grant}" for grant in begun]
+        if undone:
+            raise WorkspaceError(
+                f"End this temporary access, or start a new run of the Dag that gives it ({len(undone)}). It began "
+                f"while this task took away what the person had before: {'; '.join(undone)}",
+                permanent=True,
+            )
 
     def _is_here(self, grant: Grant) -> bool:
         return grant.service == self.service and grant.organization_id == self.organization_id
+
+
+def _is_finished(plan: Plan, change: Change) -> bool:
+    result = plan.outcomes.get(change)
+    return result is not None and result.status in FINISHED
+
+
+def _user_of(change: Change) -> str:
+    """Return the user whom a change is about; empty of an invite."""
+    operation = change.operation
+    return str(operation.user_uuid) if isinstance(operation, DeleteMember | UpdateMember) else ""
 
 
 def temporary_access_of(grant: Grant) -> TemporaryAccess:

@@ -202,9 +202,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         approved = ApprovedPlan.read(self.approved, "the task with dry_run=True")
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION, self._context.get("ti"))
         overrules = bool(self.require_approval) or (approved is not None and approved.overrules)
-        plan_again = self.planner(hook, organization_id, overrules=overrules)
+        make_plan = self.planner(hook, organization_id)
         wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
-        plan = plan_again()
+        plan = make_plan(overrules=overrules)
         self.log.info("%s", plan.table())
         plan.check_losses(self.max_removals)
         plan.check_approved_plan(approved)
@@ -218,11 +218,13 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id)
 
+        access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         try:
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
-            apply(hook.client, plan, invite, plan_again)
-            AccessNotes.of_tasks(hook.client.settings, organization_id).settle(plan)
+            access.overrule(plan)
+            apply(hook.client, plan, invite, make_plan)
+            access.settle(plan)
             raise_if_unproven(plan.unproven)
             raise_if_left(plan.left_by_hand)
         except WorkspaceError:
@@ -231,7 +233,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
             raise
         return self.reported(file, plan.to_dict(applied=True))
 
-    def planner(self, hook: WorkspaceHook, organization_id: str, *, overrules: bool) -> Callable[[], Plan]:
+    def planner(self, hook: WorkspaceHook, organization_id: str) -> Callable[..., Plan]:
         """Read the roster; return what reads the notes and the lists, and plans."""
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.files.storage import file_at
@@ -255,7 +257,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
 
-        def plan_now() -> Plan:
+        def make_plan(*, overrules: bool = False) -> Plan:
             # The notes are read before the lists: who ends a grant changes the person first, and then the note.
             return plan_members(
                 hook.client,
@@ -268,4 +270,4 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
                 overrules=overrules,
             )
 
-        return plan_now
+        return make_plan

@@ -292,7 +292,6 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         plan = planned.plan
         organization_id = planned.organization_id
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
-        overrules = any(change.overrules for change in plan.changes)
         verifications = [change for change in plan.changes if "is_verified" in change.after and change.operation]
         self.wait_for_verification(hook.client, verifications)
         for change in verifications:
@@ -300,13 +299,14 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
         def plan_again() -> Plan:
             reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables(), access)
-            return plan_organization(planned.wanted, reader, (part,), overrules=overrules)
+            return plan_organization(planned.wanted, reader, (part,))
 
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id)
 
         if plan.withdraws_invites:
             self.task_state.begin(WITHDRAWING)
+        access.overrule(plan)
         apply(hook.client, plan, invite, plan_again, self.memory_of)
         access.settle(plan)
         if part == "domains" and "ti" in self._context:

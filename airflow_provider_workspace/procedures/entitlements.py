@@ -58,6 +58,7 @@ class ReviewDecision:
     :param review: what people find the review by
     :param reviewer: who decided
     :param key: the key of the Variable of the review
+    :param is_overruled: whether a person approved a plan that overrules it, which may not be carried out yet
     """
 
     person: Person
@@ -67,6 +68,7 @@ class ReviewDecision:
     review: str
     reviewer: str
     key: str
+    is_overruled: bool = False
 
     def __str__(self) -> str:
         """Return it for people."""

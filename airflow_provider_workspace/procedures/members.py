@@ -317,13 +317,27 @@ class _Planner:
             return Saying(has_access=False, why=NOT_ON_ROSTER, is_named=False)
         return None
 
-    def _entitlement(self, saying: Saying, claims: Claims) -> tuple[Entitlement, ReviewDecision | None]:
-        """Return what somebody should have, and the decision of a review that it overrules."""
+    def _entitlement(
+        self, saying: Saying, claims: Claims, held: int | None, *, is_new: bool = False
+    ) -> tuple[Entitlement, ReviewDecision | None]:
+        """
+        Return what somebody should have, and the decision of a review that it overrules.
+
+        Only what the plan shows is approved: what somebody has in spite of a decision overrules nothing.
+
+        :param held: the level that a change would raise; ``None`` if there is none
+        :param is_new: whether they have no access, so that the plan shows what they get
+        """
         now = self.now.timestamp()
         entitled = entitlement_of(saying, claims, now)
-        if not (self.overrules and entitled.decision):
+        decision = entitled.decision
+        if decision is None:
             return entitled, None
-        return entitlement_of(saying, claims, now, overrules=True), entitled.decision
+        overruling = entitlement_of(saying, claims, now, overrules=True)
+        is_shown = is_new or overruling.gives(held)
+        if decision.is_overruled or (self.overrules and is_shown):
+            return overruling, decision
+        return entitled, None
 
     # Open invites
 
@@ -332,7 +346,7 @@ class _Planner:
         saying = self._saying(key, invite.level)
         if saying is None:
             return None
-        entitled, _ = self._entitlement(saying, self.noted.of_invite(key, invite.id, self._homes))
+        entitled, _ = self._entitlement(saying, self.noted.of_invite(key, invite.id, self._homes), None)
         email = invite.target_email or ""
         if not _is_withdrawn(saying, entitled, invite.level):
             # What else is to be done, the row of the person says.
@@ -359,7 +373,7 @@ class _Planner:
         if saying is None:
             return None
         claims = self.noted.of_member(key, member.user.uuid if member.user else None)
-        entitled, overruled = self._entitlement(saying, claims)
+        entitled, overruled = self._entitlement(saying, claims, member.level)
         case = _Case(member, key, self._rows.get(key), saying, entitled, overruled)
         if not case.differs:
             return _unchanged(case)
@@ -449,7 +463,7 @@ class _Planner:
             reason = f"{why}, but {HIDDEN}the address of {self._hidden} members or invites"
             return replace(_person("unknown", email, reason), should_lose=True)
         saying = Saying(has_access=False, why=why, leaves=self.is_leaving, ended_at=row.end.moment.timestamp())
-        entitled, _ = self._entitlement(saying, self.noted.of_address(row.key, self._homes))
+        entitled, _ = self._entitlement(saying, self.noted.of_address(row.key, self._homes), None)
         if entitled.ended:
             return _person("skip", email, f"is neither a member nor invited; the sweep ends {entitled.ended[0]}")
         return _person("skip", email, "is neither a member nor invited") if self.is_leaving else None
@@ -475,7 +489,7 @@ class _Planner:
             claims = self.noted.of_invite(row.key, invites[0].id, self._homes)
         else:
             claims = self.noted.of_address(row.key, self._homes)
-        entitled, overruled = self._entitlement(saying, claims)
+        entitled, overruled = self._entitlement(saying, claims, None, is_new=True)
         levels = {invite.level for invite in invites}
         highest = max((level for level in levels if level is not None), default=None)
         if entitled.decision and (highest is None or saying.level is None or highest < saying.level):
@@ -533,7 +547,8 @@ def _is_withdrawn(saying: Saying, entitled: Entitlement, held: int | None) -> bo
 def _refused_by_review(row: Row, decision: ReviewDecision, who: str, held: int | None) -> Change:
     """Leave a row undone that gives more than a review decided."""
     why = f"{decision}, and row {row.number} gives more: correct the row, or have this plan approved"
-    return _person("differs", who, why, held, row.level)
+    change = _person("differs", who, why, held, row.level)
+    return replace(change, should_gain=True)
 
 
 def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str, now: datetime) -> Roster:

@@ -95,6 +95,7 @@ class Change:
     :param not_shown: the fields among ``after`` that the service does not show
     :param person: key of the address of the person whom it is about, in the part ``members``; else empty
     :param should_lose: of a change that is not sent: whether they should lose access, or a part of it
+    :param should_gain: of a change that is not sent: whether they have all that they may have, and a row gives more
     :param overrules: the decision of a review that an approval of it overrules; ``None`` if there is none
     :param ends: temporary access that ends with it
     """
@@ -112,6 +113,7 @@ class Change:
     not_shown: Sequence[str] = ()
     person: str = ""
     should_lose: bool = False
+    should_gain: bool = False
     overrules: ReviewDecision | None = None
     ends: tuple[TemporaryAccess, ...] = ()
 
@@ -864,7 +866,7 @@ def _what_now(sent: Change, new: Sequence[Change]) -> str:
     if not sent.takes_from_person:
         return ""
     for change in new:
-        if change.person != sent.person:
+        if change.person != sent.person or change.should_gain:
             continue
         if change.takes_from_person:
             return f"{_meanwhile(change)}: {change.name}, {change.notes}"

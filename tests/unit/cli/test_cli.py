@@ -22,6 +22,7 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.notes.decisions import ReviewNote
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import COMMAND
+from tests import grant_notes as grants
 from tests.audit import effects
 from tests.leases import SWEEP, digest, lease, swept, variable
 
@@ -454,6 +455,43 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
     assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr
 
 
+def test_plan_knows_the_grants_and_decisions_in_airflows_database(
+    airflow: Airflow,
+    airflow_cli: AirflowCli,
+    migrated_database: Path,
+    sandbox: SandboxServer,
+    connect: Connect,
+    tmp_path: Path,
+) -> None:
+    connect()
+    mina, adam = "mina.member@example.com", "adam.admin@example.com"
+    place = {
+        "dag_id": "access",
+        "run_id": "manual__1",
+        "service": sandbox.url,
+        "organization_id": SEED.organization_id,
+        "workspace_conn_id": "workspace_default",
+        "since": "2026-01-01T00:00:00Z",
+        "until": "2999-01-01T00:00:00Z",
+    }
+    values = dict([grants.variable(**place, user_email=mina, user_uuid=SEED.member_uuid)])
+    decided = {"decided_at": "2026-01-01T00:00:00Z", "review": "autumn", "reviewer": "ruth"}
+    text = json.dumps({**place, **decided, "people": [{"user_uuid": SEED.admin_uuid, "level": 1}]})
+    values[ReviewNote.model_validate_json(text).key] = text
+    airflow_cli.migrated_home(tmp_path, migrated_database, values)
+    with closing(WorkspaceHook()) as hook:
+        hook.update_member(user_uuid=SEED.member_uuid, level=8)
+        hook.update_member(user_uuid=SEED.admin_uuid, level=1)
+    roster = tmp_path / "team.csv"
+    roster.write_text(f"email,level\nolive.owner@example.com,15\n{adam},8\n{mina},1\n")
+    run = airflow("workspace", "plan", str(roster), "--max-removals", "5")
+    assert run.returncode == 2, run.stderr
+    temporary = "level: 8, temporary: admin (8) until 2999-01-01T00:00:00.000Z, approved by ruth"
+    assert re.search(rf"person {mina} +later: {re.escape(temporary)}", run.stdout)
+    assert re.search(rf"person {adam} +by hand: level: 1 -> 8, ruth lowered them to member \(1\)", run.stdout)
+    assert effects(sandbox) == ["update_member"] * 2
+
+
 def test_grants_lists_access_for_a_while_and_the_sweep_ends_it(  # noqa: PLR0915 - each command starts Airflow
     airflow: Airflow,
     airflow_cli: AirflowCli,
@@ -543,7 +581,10 @@ def test_decisions_lists_what_reviews_decided_and_lifts_it(
         "decided_at": "2026-10-01T00:00:00Z",
         "review": "autumn",
         "reviewer": "ruth",
-        "people": [{"email": "noah@example.com", "user_uuid": "n"}, {"email": "adam@example.com", "level": 1}],
+        "people": [
+            {"email": "noah@example.com", "user_uuid": "n", "level": None},
+            {"email": "adam@example.com", "level": 1},
+        ],
     }
     values = {}
     for run_id, until in (("run", "2999-01-01T00:00:00Z"), ("old", "2026-10-02T00:00:00Z")):

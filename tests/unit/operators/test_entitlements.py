@@ -6,20 +6,28 @@ import json
 from argparse import ArgumentParser
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
+from airflow.sdk.execution_time import task_runner
 
 from airflow_provider_workspace.cli import commands
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.notes.decisions import DecidedPerson, ReviewNote
+from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
-from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.operators.organization import (
+    WorkspaceApplyOrganizationOperator,
+    WorkspacePlanOrganizationOperator,
+)
+from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, writes
 from tests.grant_notes import variable
-from tests.task_instance import TaskStore
+from tests.interruptions import Interruptions
+from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
@@ -47,36 +55,40 @@ def note_grant(notes: Variables, sandbox: SandboxServer, email: str, user: str |
     """Note a grant, as the operator does, and return its key."""
     place = {"service": sandbox.url, "organization_id": SEED.organization_id}
     usual = {"user_email": email, "user_uuid": user, "until": "2999-01-01T00:00:00Z"}
-    key, text = variable(**place, **usual, **fields)
+    key, text = variable(**{**place, **usual, **fields})
     notes.values[key] = text
     return key
 
 
-def note_decision(notes: Variables, sandbox: SandboxServer, level: int | None, user: str, email: str) -> str:
+def note_decision(
+    notes: Variables, sandbox: SandboxServer, level: int | None, user: str, email: str, **fields: Any
+) -> str:
     """Note what a review decided, as the operator does, and return the key."""
-    note = ReviewNote(
-        dag_id="review",
-        run_id="manual__1",
-        task_id="apply",
-        service=sandbox.url,
-        organization_id=SEED.organization_id,
-        workspace_conn_id="workspace_default",
-        since=1790000000.0,
-        until=9990000000.0,
-        decided_at=1790000000.0,
-        review="of October",
-        reviewer="Rita",
-        people=(DecidedPerson(email=email, user_uuid=user, level=level),),
-    )
-    notes.values[note.key] = note.model_dump_json(exclude_none=True)
+    usual: dict[str, Any] = {
+        "dag_id": "review",
+        "run_id": "manual__1",
+        "service": sandbox.url,
+        "organization_id": SEED.organization_id,
+        "workspace_conn_id": "workspace_default",
+        "since": 1790000000.0,
+        "until": 9990000000.0,
+        "decided_at": 1790000000.0,
+        "review": "of October",
+        "reviewer": "Rita",
+    }
+    person = DecidedPerson(email=email, user_uuid=user, level=level)
+    note = ReviewNote(**{**usual, **fields}, people=(person,))
+    notes.values[note.key] = json.dumps(note.to_dict())
     return note.key
 
 
-def run(road: str, rows: list[Any] = EVERYBODY, **arguments: Any) -> dict[str, Any]:
+def run(road: str, rows: list[Any] = EVERYBODY, _context: Any = None, **arguments: Any) -> dict[str, Any]:
     """Sync a complete list of people, on a road."""
     if road == "sync":
         given = {"protected": [OLIVE], "max_removals": None} | arguments
-        result: dict[str, Any] = WorkspaceSyncMembersOperator(task_id="sync", roster=rows, **given).execute({})
+        result: dict[str, Any] = WorkspaceSyncMembersOperator(task_id="sync", roster=rows, **given).execute(
+            _context or {}
+        )
         return result
     file = {"complete": ["members"], "max_removals": None, "members": {"people": rows, "protected": [OLIVE]}}
     task = WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=file, **arguments)
@@ -287,3 +299,168 @@ def test_the_command_says_that_it_knows_no_notes_where_it_can_read_none(
     table = capfd.readouterr().out
     assert "Temporary access and decisions of reviews are not known here." in table
     assert writes(sandbox) == []
+
+
+def test_who_has_more_than_a_review_decided_is_lowered_though_a_row_gives_it(
+    sandbox: SandboxServer, notes: Variables
+) -> None:
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    run("sync", with_level(ADAM, 8))
+    assert level_of(SEED.admin_uuid) == 1
+
+
+@pytest.fixture
+def task(monkeypatch: pytest.MonkeyPatch) -> Task:
+    """A task that asks a person, which keeps its state for its retries."""
+    question = Question(refreshes=False)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
+    return Task(question)
+
+
+def approve(road: str, rows: list[Any], task: Task) -> None:
+    """Let a person approve a plan, and carry it out."""
+
+    def asking() -> Any:
+        if road == "sync":
+            given: dict[str, Any] = {"roster": rows, "protected": [OLIVE], "max_removals": None}
+            return WorkspaceSyncMembersOperator(task_id="sync", require_approval=True, **given)
+        file = {"complete": ["members"], "max_removals": None, "members": {"people": rows, "protected": [OLIVE]}}
+        return WorkspacePlanOrganizationOperator(task_id="plan", file=file, require_approval=True)
+
+    option = task.ask(asking())
+    assert "Rita " in task.question.now.body
+    plan = task.answer(asking(), option)
+    if road == "file":
+        run("file", rows, approved=plan)
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("decided", [1, None])
+def test_an_approved_plan_overrules_all_decisions_about_a_person(
+    sandbox: SandboxServer, notes: Variables, task: Task, road: str, decided: int | None
+) -> None:
+    if decided is None:
+        WorkspaceHook().delete_member(user_uuid=SEED.admin_uuid)
+    else:
+        WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=decided)
+    note_decision(notes, sandbox, decided, SEED.admin_uuid, ADAM)
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, review="of June", decided_at=1780000000.0)
+    other = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, organization_id="another")
+    rows = with_level(ADAM, 8)
+    approve(road, rows, task)
+    assert list(notes.values) == [other]
+    done = effects(sandbox)
+    assert done[-1] == ("create_invite" if decided is None else "update_member")
+    assert run(road, rows)["pending"] == 0
+    assert effects(sandbox) == done
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(("decided", "request_"), [(1, "PATCH"), (None, "POST")])
+def test_an_approved_plan_that_was_killed_is_not_undone_by_the_next_sync(
+    sandbox: SandboxServer,
+    notes: Variables,
+    task: Task,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    decided: int | None,
+    request_: str,
+) -> None:
+    if decided is None:
+        WorkspaceHook().delete_member(user_uuid=SEED.admin_uuid)
+    else:
+        WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=decided)
+    note_decision(notes, sandbox, decided, SEED.admin_uuid, ADAM)
+    rows = with_level(ADAM, 8)
+    getattr(Interruptions(monkeypatch), moment)(f"{request_} /api/organizations/{SEED.organization_id}/")
+    with pytest.raises(Killed):
+        approve("sync", rows, task)
+    run("sync", rows, require_approval=True, _context=task.context)
+    done = effects(sandbox)
+    assert done[-1] == ("create_invite" if decided is None else "update_member")
+    run("sync", rows)
+    assert effects(sandbox) == done
+
+
+def test_an_approval_overrules_no_decision_that_its_plan_does_not_show(
+    sandbox: SandboxServer, notes: Variables, task: Task
+) -> None:
+    """A person got their level back by hand, and the row gives it: no change would name the review."""
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    approve("sync", with_level(ADAM, 8), task)
+    assert level_of(SEED.admin_uuid) == 1
+
+
+def test_notes_of_another_organization_or_service_say_nothing(sandbox: SandboxServer, notes: Variables) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    for elsewhere in ({"organization_id": "another"}, {"service": "https://other.example.com"}):
+        note_grant(notes, sandbox, MINA, SEED.member_uuid, **elsewhere)
+        note_decision(notes, sandbox, None, SEED.admin_uuid, ADAM, **elsewhere)
+    before = dict(notes.values)
+    run("sync", with_level(MINA, 1))
+    assert (level_of(SEED.member_uuid), level_of(SEED.admin_uuid)) == (1, 8)
+    remove(MINA)
+    assert notes.values == before
+
+
+@pytest.mark.parametrize("who", [MINA, "ada@example.com"])
+def test_leavers_end_what_the_operator_gave_and_the_sweep_finds_nothing(
+    sandbox: SandboxServer, notes: Variables, who: str
+) -> None:
+    give(who, 8)
+    remove(who)
+    assert notes.values == {}
+    done = effects(sandbox)
+    assert WorkspaceSweepOperator(task_id="sweep", kinds=["grants"]).execute({})["grants"]["ended"] == []
+    assert effects(sandbox) == done
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(("who", "request_"), [(MINA, "PATCH"), ("ada@example.com", "POST")])
+def test_a_sync_between_the_note_of_a_grant_and_its_effect_leaves_it(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, moment: str, who: str, request_: str
+) -> None:
+    rows = with_level(MINA, 1)
+    syncs: list[Any] = []
+    getattr(Interruptions(monkeypatch), moment)(f"{request_} /", lambda: syncs.append(run("sync", rows)))
+    assert give(who, 8)["granted"]
+    assert len(syncs) == 1
+    assert effects(sandbox) == ["update_member" if who == MINA else "create_invite"]
+
+
+def test_a_sync_that_took_what_a_grant_has_just_given_is_red(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    Interruptions(monkeypatch).before("PATCH", lambda: give(MINA, 15))
+    with pytest.raises(AirflowFailException, match=rf"start a new run .*member {MINA}: temporary: owner \(15\)"):
+        run("sync", with_level(MINA, 1))
+    assert level_of(SEED.member_uuid) == 1
+    assert effects(sandbox) == ["update_member"] * 3
+
+
+@pytest.mark.parametrize(
+    "person",
+    [
+        {},
+        {"level": 1},
+        {"email": ADAM},
+        {"email": ADAM, "levle": 1},
+        {"email": ADAM, "level": "1"},
+    ],
+)
+def test_half_of_a_decision_is_unreadable_and_removes_nobody(
+    sandbox: SandboxServer, notes: Variables, person: dict[str, Any]
+) -> None:
+    key = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    notes.values[key] = json.dumps({**json.loads(notes.values[key]), "people": [person]})
+    with pytest.raises(AirflowFailException, match=rf"^\[decisions-unreadable\] .*{key}"):
+        run("sync", with_level(ADAM, 8))
+    assert writes(sandbox) == []
+
+
+def give(email: str, level: int) -> dict[str, Any]:
+    """Give temporary access for an hour, by the operator."""
+    ti = SimpleNamespace(dag_id="access", run_id="manual__1", map_index=-1, try_number=1, id=uuid4())
+    task = WorkspaceGrantAccessOperator(task_id="grant", user_email=email, level=level, reason="audit", length=3600)
+    return task.execute({"ti": ti})  # type: ignore[no-any-return,arg-type,typeddict-item]

@@ -446,7 +446,7 @@ def test_a_check_that_cannot_be_planned_does_not_say_that_nothing_was_sent(
     def fails_the_second_time(*arguments: Any, **options: Any) -> Any:
         plans = iter([planner(*arguments, **options)()])
 
-        def plan() -> Any:
+        def plan(**_: Any) -> Any:
             for first in plans:
                 return first
             raise WorkspaceInputError("Check the owners")

@@ -346,7 +346,7 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
     resource_kind = "members"
     has_own_dry_run = True
     user_email: Arg[str] = arg(kinds.NAME)
-    evidence: Arg[ObjectStoragePath | str | None] = arg(kinds.FIELD, default=None)
+    evidence: Arg[ObjectStoragePath | str | None] = arg(kinds.NEEDED, default=None)
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:

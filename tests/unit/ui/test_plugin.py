@@ -106,7 +106,7 @@ def test_the_page_uses_the_keys_that_the_package_writes() -> None:
     (required,) = re.findall(r"OF_GRANT = (\[[^\]]*\])", model)
     fields = {name for name, field in Grant.model_fields.items() if field.is_required()}
     assert {*json.loads(required), "since", "until", "level"} == fields
-    learned = {"user_uuid", "invite_id", "given_at", "writer", "ended_by"}
+    learned = {"user_uuid", "invite_id", "given_at", "writer", "ended_by", "approved_at", "agreed_until"}
     assert {*Grant.model_fields} == {*grant(), "until", *learned}
 
 

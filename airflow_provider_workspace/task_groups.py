@@ -450,7 +450,8 @@ def access_review(
     from airflow_provider_workspace.operators import access_review as review
 
     where = {"organization_id": organization_id, "workspace_conn_id": workspace_conn_id}
-    common = {"evidence": evidence, "dashboards": dashboards, "reviewers": reviewers, "review_timeout": review_timeout}
+    common: dict[str, Any] = {"evidence": evidence, "dashboards": dashboards}
+    common |= {"reviewers": reviewers, "review_timeout": review_timeout}
     common |= {"protected": protected, "owner_level": owner_level, "max_removals": max_removals}
     common["allow_self_approval"] = allow_self_approval
     common["decisions_folder"] = decisions_folder

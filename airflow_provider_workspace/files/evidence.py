@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from airflow_provider_workspace.api.timestamps import to_second
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
@@ -502,10 +503,13 @@ class Evidence:
 
 def encode(content: str | BaseModel) -> bytes:
     """Return the bytes of a file."""
-    text = content
-    if isinstance(content, BaseModel):
-        text = json.dumps(content.model_dump(), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    return str(text).encode(errors="backslashreplace" if isinstance(content, str) else "replace")
+    if isinstance(content, str):
+        return content.encode(errors="backslashreplace")
+    try:
+        return content.model_dump_json(indent=1).encode() + b"\n"
+    except PydanticSerializationError:  # lone surrogates, which no file can have
+        text = json.dumps(content.model_dump(), indent=1, ensure_ascii=False)
+        return text.encode(errors="replace") + b"\n"
 
 
 def digest_of(content: BaseModel) -> str:

@@ -201,9 +201,11 @@ class _Words:
         """Return what is decided about somebody; ``None``, and a problem, if nothing is or several things are."""
         person = self.people[who]
         words = self.said.get(who, {})
-        decisions = {_parse(person, word) for word in words.values()}
-        if len(decisions) == 1 and None not in decisions:
-            return decisions.pop()
+        decisions: set[Decision | None] = {_parse(person, word) for word in words.values()}
+        if len(decisions) == 1:
+            (decision,) = decisions
+            if decision is not None:
+                return decision
         places = [f"{where}: {str(word or '')[:40]!r}" for where, word in words.items()]
         found = ", ".join(places) or "not decided"
         expected = ", ".join(choices_of(person))

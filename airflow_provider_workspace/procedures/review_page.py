@@ -78,7 +78,7 @@ class ReviewPage:
         read_at = self.last_look.read_at if self.last_look else ""
         proof = f"all of it is proven by the last look at {read_at}"
         if self.review.state != COMPLETE:
-            proof = f"{len(self.review.missing)} things are not done, and are listed below"
+            proof = f"not all of it is done ({len(self.review.missing)} open, listed below)"
         result = f"{len(decisions)} people and invites: {kept} kept, {lowered} lowered, {removed} removed; {proof}."
         return [result, "", _reviewed_by(self.decided)]
 

@@ -201,7 +201,6 @@ class Answered(ReviewRecord):
     """
 
     decided_at: str | None
-    by: Reviewer | None
     asked_at: str | None = None
     due_at: str | None = None
     rules: Rules
@@ -213,9 +212,11 @@ class NotDecided(Answered):
     """
     An answer that does not count.
 
+    :param by: who answered; ``None`` if nobody did
     :param why: the reason
     """
 
+    by: Reviewer | None
     why: str
 
 

@@ -261,7 +261,7 @@ def test_the_page_tells_what_was_done() -> None:
         *("Rita (Airflow user 7)", "| run id | r__1 |", "| last_look.json | ab12 |", "| owner level | not set |"),
         *("| done, sent, then done, gone already | done, gone |", "| member (1) | not sent | not done |"),
         *("| previous review | none |", "| protected | none |", "| decided member (1) | ", "eve&#124;", "a &#124; b"),
-        "5 kept, 1 lowered, 1 removed; 1 things are not done",
+        "5 kept, 1 lowered, 1 removed; not all of it is done (1 open, listed below)",
     ):
         assert text in page
     assert "Nobody was reviewed" in ReviewPage(closed, None, None, (), None).text()

@@ -410,6 +410,7 @@ def access_review(
     dashboards: Sequence[Any] | str | XComArg = (),
     notifiers: Any = (),
     allow_self_approval: bool = False,
+    decisions_folder: str | None = None,
     dry_run: bool = False,
     organization_id: str | XComArg | None = None,
     workspace_conn_id: str | None = None,
@@ -440,6 +441,7 @@ def access_review(
         mappings with ``project_id`` and ``dashboard_id``
     :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
     :param allow_self_approval: whether a reviewer may be among the reviewed. By default their answer is refused
+    :param decisions_folder: folder below which a reviewer may name a file of decisions; ``None`` for no such files
     :param dry_run: whether to plan only what was decided; the review then stays incomplete
     :param organization_id: organization; by default that of ``default_args``, or of the connection
     :param workspace_conn_id: connection to the service; by default that of ``default_args``, or ``workspace_default``
@@ -451,13 +453,16 @@ def access_review(
     from airflow_provider_workspace.operators import access_review as review
 
     where = {"organization_id": organization_id, "workspace_conn_id": workspace_conn_id}
-    common = {"evidence": evidence, "dashboards": dashboards, "reviewers": reviewers, "review_timeout": review_timeout}
+    common: dict[str, Any] = {"evidence": evidence, "dashboards": dashboards}
+    common |= {"reviewers": reviewers, "review_timeout": review_timeout}
     common |= {"protected": protected, "owner_level": owner_level, "max_removals": max_removals}
     common["allow_self_approval"] = allow_self_approval
+    common["decisions_folder"] = decisions_folder
     common |= {**{name: value for name, value in where.items() if value is not None}, **TASK_DEFAULTS, **task_args}
     group = TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove")
-    first_task_id = group.child_id("read_population")  # type: ignore[no-untyped-call]
-    last = {"trigger_rule": "all_done", "read_task_id": first_task_id}
+    common["read_task_id"] = group.child_id("read_population")  # type: ignore[no-untyped-call]
+    common["decide_task_id"] = group.child_id("decide")  # type: ignore[no-untyped-call]
+    last: dict[str, Any] = {"trigger_rule": "all_done"}
     steps: tuple[tuple[Any, str, str, dict[str, Any]], ...] = (
         (review.WorkspaceReadPopulationOperator, "read_population", "Read who has access", {}),
         (review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", {"notifiers": notifiers}),

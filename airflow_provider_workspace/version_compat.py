@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from functools import cache
@@ -112,6 +113,13 @@ def variable_keys(prefix: str) -> list[str]:
         return list(Variable.keys(prefix=prefix))
     except ImportError:  # outside of a task, such as in tests of Dags
         return []
+
+
+def shows_forms() -> bool:
+    """Return whether a required action shows its form (since 3.1.1; before, a field is "[object Object]")."""
+    from airflow import __version__
+
+    return not re.fullmatch(r"3\.1\.0\D*", __version__)
 
 
 def ask_person(

@@ -1,4 +1,8 @@
-"""The folder with the evidence of an access review, in which every file is written once."""
+"""
+The folder with the evidence of an access review, in which every file is written once.
+
+What comes back out of it is input: it is judged when it is read, and names that are not ours are left alone.
+"""
 
 from __future__ import annotations
 
@@ -7,37 +11,128 @@ import logging
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError
 
 from airflow_provider_workspace.api.timestamps import to_second
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
 from airflow_provider_workspace.files.reports import csv_text
-from airflow_provider_workspace.files.storage import SHARED, StoredFile, file_at, is_stored
-from airflow_provider_workspace.procedures import review as procedures
-from airflow_provider_workspace.procedures.answers import Answerer, AnswerRules, emails_of
-from airflow_provider_workspace.procedures.roster_tables import records_of_csv
+from airflow_provider_workspace.files.storage import MAX_MEGABYTES, SHARED, StoredFile, file_below, is_stored
+from airflow_provider_workspace.procedures.answers import Answerer, AnswerRules
+from airflow_provider_workspace.procedures.review_answer import (
+    AGAIN,
+    FILE,
+    FILE_DIGEST,
+    form_of,
+    read_answer,
+    read_decisions_file,
+    refuse,
+    refuse_what_was_not_offered,
+)
+from airflow_provider_workspace.procedures.review_outcome import (
+    AFTER,
+    PlannedReview,
+    judge,
+    outcomes_of,
+    people_changed,
+)
+from airflow_provider_workspace.procedures.review_page import ReviewPage
+from airflow_provider_workspace.procedures.review_population import COLUMNS, csv_rows, reviewed
+from airflow_provider_workspace.procedures.review_records import (
+    COMPLETE,
+    INCOMPLETE,
+    NOT_REVIEWED,
+    ClosedReview,
+    Decisions,
+    Intent,
+    LastReview,
+    NotDecided,
+    Outcome,
+    Population,
+    PreviousReview,
+    Reviewer,
+    Rules,
+    State,
+    Try,
+    left_of,
+)
 
 log = logging.getLogger(__name__)
-
-Json = Mapping[str, Any]
 
 POPULATION = "population.json"
 TABLE = "population.csv"
 DECISIONS = "decisions.json"
-FILE = "decisions-file.csv"
+DECISIONS_FILE = "decisions-file.csv"
 LAST_LOOK = "last_look.json"
 PAGE = "review.md"
 REVIEW = "review.json"
 # How the names of files begin of which each try writes one.
 NOT_DECIDED = "not-decided-"
+INTENTS = "doing-"
 TRIES = "done-"
+FIXED_NAMES = frozenset([POPULATION, TABLE, DECISIONS, DECISIONS_FILE, LAST_LOOK, PAGE, REVIEW])
+NUMBERED = re.compile(rf"(?:{NOT_DECIDED}|{INTENTS}|{TRIES})(\d{{1,9}})\.json", re.ASCII)
+# The folder of a review.
+FOLDER = re.compile(r".+-[0-9a-f]{8}")
 # The only option of the question: the form says what is decided.
 DONE = "Done"
-# The state of a review of which everything that was decided is done.
-COMPLETE = "complete"
+DRY_RUN = "dry_run: nothing was sent"
+NEVER_BEGUN = "nothing was done: apply_decisions did not begin"
+MAX_MISTAKES = 5
+
+Record = TypeVar("Record", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The digests of files that earlier tasks wrote, as Airflow kept them; empty if it did not."""
+
+    population: str = ""
+    decisions: str = ""
+
+
+@dataclass(frozen=True)
+class OpenReview:
+    """
+    What a task goes on with.
+
+    :param population_sha256: digest of the population; empty if there is none
+    :param decisions_sha256: the same of the decisions
+    """
+
+    population: Population | None
+    decisions: Decisions | None
+    population_sha256: str
+    decisions_sha256: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """
+    The answer to a question, or the error if there is none.
+
+    :param event: what Airflow says of it
+    :param asked: digest of the population that was asked about
+    :param asked_at: when; ``None`` if that is not known
+    :param due_at: until when it could be answered
+    """
+
+    event: Mapping[str, Any]
+    asked: str
+    asked_at: str | None = None
+    due_at: str | None = None
+
+    @property
+    def fields(self) -> dict[str, Any] | None:
+        """What was filled in."""
+        filled: dict[str, Any] | None = self.event.get("params_input")
+        return filled
 
 
 class Evidence:
@@ -61,137 +156,235 @@ class Evidence:
     def __str__(self) -> str:
         return str(self.path).removeprefix("file://")
 
-    def read(self, name: str) -> Any:
-        """Return the content of a file, JSON or text; ``None`` if it does not exist."""
-        return _read(self.path / name)[0]
+    # Files
 
     def digest(self, name: str) -> str:
         """Return the SHA-256 of a file; an empty text if it does not exist."""
-        return _read(self.path / name)[1]
+        content = _content(self.path / name)
+        return "" if content is None else sha256(content).hexdigest()
 
-    def write(self, name: str, content: Any) -> None:
+    def write(self, name: str, content: str | BaseModel) -> None:
         """
-        Write a text, or JSON, once.
+        Write a text, or a record, once.
 
         :raises WorkspaceError: if the file exists with other content, or cannot be written
         """
-        text = content
-        if not isinstance(content, str):
-            text = json.dumps(content, indent=1, sort_keys=True) + "\n"
-        StoredFile(self.path / name).write_once(text.encode(errors="backslashreplace"))
+        encoded = encode(content)
+        if len(encoded) > MAX_MEGABYTES * 1_000_000:
+            msg = f"Review fewer people at once: {name} would be larger than {MAX_MEGABYTES} MB, which nothing reads"
+            raise WorkspaceInputError(msg)
+        StoredFile(self.path / name).write_once(encoded)
 
-    def names(self, start: str = "") -> list[str]:
-        """Return the names of the files, those with a higher number later."""
-        names = [path.name for path in StoredFile(self.path).entries() if path.name.startswith(start)]
-        return sorted(names, key=lambda name: (len(name), name))
+    def names(self) -> list[str]:
+        """Return the names of our files, those with a higher number later."""
+        return sorted(filter(_is_ours, self._entries()), key=_order)
 
-    def open(self, where: Json, needed: int) -> tuple[Any, Any]:
+    def other_names(self) -> list[str]:
+        """Return the names of what others put into the folder, which is left alone."""
+        return sorted(name for name in self._entries() if not _is_ours(name))
+
+    def _entries(self) -> list[str]:
+        return [path.name for path in StoredFile(self.path).entries()]
+
+    def next_number(self) -> int:
+        """Return a number that no file of an earlier try has."""
+        numbers = [_number(name) for name in self.names()]
+        return max(numbers, default=0) + 1
+
+    # Reading
+
+    def open(self, organization_id: str, service: str, needed: int, carried: Carried) -> OpenReview:
         """
-        Return the population and the decisions, each ``None`` if it is not there.
+        Return what is there.
 
-        :param where: service and organization
-        :param needed: how many of both must be there, for a task that goes on with the review; it must still be open
+        :param needed: how many of population and decisions must be there, for a task that goes on with the review; it
+            must still be open
+        :param carried: what the files must be
         :raises WorkspaceInputError: if the review cannot go on
         """
-        population = self.read(POPULATION)
-        decisions = self.read(DECISIONS)
-        if population and not population.items() >= where.items():
+        population, population_sha256 = self._read(POPULATION, Population, carried.population)
+        decisions, decisions_sha256 = self._read(DECISIONS, Decisions, carried.decisions)
+        if population and (population.organization_id, population.service) != (organization_id, service):
             raise self._ended("is of another organization")
-        if needed and self.read(REVIEW):
+        if needed and self.digest(REVIEW):
             raise self._ended("is closed")
-        if decisions and decisions["population_sha256"] != self.digest(POPULATION):
+        if decisions and decisions.population_sha256 != population_sha256:
             raise self._ended("has another population now")
         if needed >= 1 and not population:
             raise self._ended(f"has no {POPULATION}, which an earlier task writes")
         if needed >= 2 and not decisions:
             raise self._ended(f"has no {DECISIONS}, which an earlier task writes")
-        return population, decisions
+        if population and decisions:
+            mistakes = refuse_what_was_not_offered(population, decisions.decisions)
+            if mistakes:
+                raise _changed(self.path / DECISIONS, "; ".join(mistakes[:MAX_MISTAKES]))
+        return OpenReview(population, decisions, population_sha256, decisions_sha256)
+
+    def _read(self, name: str, record_class: type[Record], expected: str = "") -> tuple[Record | None, str]:
+        """Return a record and its digest; nothing if it does not exist."""
+        return _read(self.path / name, record_class, expected)
 
     def _ended(self, why: str) -> WorkspaceInputError:
         """Return the error for a review that cannot go on."""
         return WorkspaceInputError(f"Start a new run: the review in {self} {why}", problem="review-ended")
 
-    def write_population(self, population: Json) -> None:
+    # The population
+
+    def write_population(self, population: Population) -> None:
         """Write who has access, also as a table for people."""
         self.write(POPULATION, population)
-        self.write(TABLE, csv_text(procedures.COLUMNS, procedures.csv_rows(population)))
+        self.write(TABLE, csv_text(COLUMNS, csv_rows(population)))
+
+    def last_review(self, organization_id: str, service: str) -> LastReview | None:
+        """
+        Return what the latest complete review beside this one left; ``None`` if there is none.
+
+        :raises WorkspaceInputError: if a review beside this one cannot be read, or is not what it says it is
+        """
+        latest: tuple[Any, ClosedReview] | None = None
+        for path in self.parent.entries():
+            if not FOLDER.fullmatch(path.name):
+                continue
+            review, _ = _read(path / REVIEW, ClosedReview)
+            if review is None or review.state != COMPLETE:
+                continue
+            if (review.organization_id, review.service) != (organization_id, service):
+                continue
+            if latest is None or (review.read_at or "") > (latest[1].read_at or ""):
+                latest = path, review
+        if latest is None:
+            return None
+        path, review = latest
+        population = _read_listed(path, POPULATION, review)
+        last_look = _read_listed(path, LAST_LOOK, review)
+        place = PreviousReview(folder=path.name, read_at=population.read_at, sha256=review.files[POPULATION])
+        return LastReview(review=place, population=reviewed(population, last_look))
+
+    # The decision
 
     def decide(
-        self, population: Any, event: Json, asked: str, number: int, answer_rules: AnswerRules, **facts: Any
-    ) -> dict[str, Any]:
+        self,
+        population: Population,
+        answer: Answer,
+        answer_rules: AnswerRules,
+        rules: Rules,
+        keep: Callable[[str], None],
+    ) -> Decisions:
         """
         Write and return what an answer decides.
 
-        :param event: the answer, or the error if there is none
-        :param asked: digest of the population that was asked about
-        :param number: number of the try
         :param answer_rules: who may answer
+        :param keep: keeps the digest of the decisions in Airflow, before they are written
         :raises WorkspaceInputError: if it does not decide everybody, or is of somebody who may not answer; a file has
-            the answer then, and why
+            the answer then, and why. If another answer was written before this one
         """
-        user = event.get("responded_by_user")
-        answer = event.get("params_input")
-        decided = {"decided_at": to_second(event.get("responded_at")), "by": user, **facts, "answer": answer}
-        answer = answer or {}
+        answerer = Answerer.read(answer.event.get("responded_by_user"))
+        known: dict[str, Any] = {
+            "decided_at": to_second(answer.event.get("responded_at")),
+            "by": Reviewer(id=answerer.id, name=answerer.name) if answerer else None,
+            "asked_at": answer.asked_at,
+            "due_at": answer.due_at,
+            "rules": rules,
+            "answer": answer.fields,
+        }
+        fields = answer.fields or {}
         try:
-            self._check_answer(event, asked)
-            answer_rules.judge(user, cure="Start a new run to decide again, and let another user answer")
-            rows, decided["decisions_file"] = self._read_file(answer)
-            decided["decisions"] = procedures.read_answer(population, answer, rows)
+            self._check_answer(answer)
+            answerer = answer_rules.judge(
+                answer.event.get("responded_by_user"),
+                cure="Start a new run to decide again, and let another user answer",
+            )
+            form = form_of(population, has_file=rules.decisions_folder is not None)
+            file_rows, known["decisions_file"] = self._read_decisions_file(fields, rules)
+            decided = read_answer(population, fields, form, file_rows)
         except WorkspaceInputError as error:
-            why = error.why.replace(procedures.AGAIN, "", 1)
-            self.write(f"{NOT_DECIDED}{number}.json", {**decided, "why": why})
+            why = error.why.replace(AGAIN, "", 1)
+            self.write(f"{NOT_DECIDED}{self.next_number()}.json", NotDecided(**known, why=why))
             raise
-        decided["reviewer_is_reviewed"] = _is_reviewed(user, population)
-        decided["population_sha256"] = asked
-        decided["exceptions"] = procedures.read_exceptions(answer)
-        self.write(DECISIONS, decided)
-        return decided
+        decisions = Decisions(
+            **known,
+            decisions=decided.decisions,
+            exceptions=decided.exceptions,
+            by_default=len(decided.by_default),
+            reviewer_is_reviewed=_is_reviewed(answerer, population),
+            population_sha256=answer.asked,
+        )
+        keep(digest_of(decisions))
+        self.write(DECISIONS, decisions)
+        return decisions
 
-    def _check_answer(self, event: Json, asked: str) -> None:
+    def _check_answer(self, answer: Answer) -> None:
         """Refuse an answer that nobody gave, or that is not about the population that was asked about."""
+        event = answer.event
         if "error" in event:
-            raise _refusal(event.get("error") or "nobody answered in time")
+            refuse(event.get("error") or "nobody answered in time")
         if not event.get("responded_by_user"):
-            raise _refusal("nobody answered")
+            refuse("nobody answered")
         if event.get("chosen_options") != [DONE]:
-            raise _refusal("it is another answer")
-        if self.digest(POPULATION) != asked:
-            raise _refusal(f"{POPULATION} is another one now")
+            refuse("it is another answer")
+        if self.digest(POPULATION) != answer.asked:
+            refuse(f"{POPULATION} is another one now")
 
-    def _read_file(self, answer: Json) -> tuple[list[dict[str, str]] | None, str]:
+    def _read_decisions_file(self, fields: Mapping[str, Any], rules: Rules) -> tuple[list[dict[str, str]] | None, str]:
         """Return the rows of the decisions file that an answer names, and which file it is; keep a copy."""
-        path = str(answer.get("decisions_file") or "").strip()
-        expected = str(answer.get("decisions_sha256") or "").strip()
-        if not path and not expected:
+        name = str(fields.get(FILE) or "").strip()
+        expected = str(fields.get(FILE_DIGEST) or "").strip()
+        if not name and not expected:
             return None, "none"
-        text, content = file_at(path).read_all()
+        if rules.decisions_folder is None:
+            refuse("decisions in a file need decisions_folder=…, which the author of the Dag sets")
+        file = file_below(rules.decisions_folder, name)
+        text, content = file.read_all()
+        # What it is, whoever asks must know: the worker reads files that they may not read.
         digest = sha256(content).hexdigest()
         if digest != expected.lower():
-            raise _refusal(f"the SHA-256 of {path!r} is {digest}, not {expected!r}")
-        StoredFile(self.path / FILE).write_once(content)
-        try:
-            rows = records_of_csv(text)
-        except ValueError as error:
-            raise _refusal(f"{path!r} cannot be read: {error}") from None
-        return rows, f"{path} (sha256 {digest})"
+            refuse(f"the SHA-256 of {name!r} is not {expected!r}")
+        rows = read_decisions_file(text)
+        StoredFile(self.path / DECISIONS_FILE).write_once(content)
+        return rows, f"{name} (sha256 {digest})"
 
-    def end_try(self, number: int, outcomes: list[dict[str, Any]], error: WorkspaceError | None, **facts: Any) -> None:
+    # What is sent
+
+    def begin_try(self, number: int, planned: PlannedReview, rules: Rules, *, dry_run: bool) -> None:
+        """Write whom a try is about to change, before it sends anything: a try that is killed leaves that."""
+        people = people_changed(planned)
+        self.write(f"{INTENTS}{number}.json", Intent(at=_now(), dry_run=dry_run, people=people, rules=rules))
+
+    def interrupted(self) -> dict[str, int]:
+        """Return whom an earlier try was about to change when it ended, by the number of that try."""
+        names = set(self.names())
+        people: dict[str, int] = {}
+        for name in self.names():
+            number = _number(name)
+            if name.startswith(INTENTS) and f"{TRIES}{number}.json" not in names:
+                intent = self._read_try(name, Intent)
+                for who in intent.people if intent and not intent.dry_run else ():
+                    people[who] = number
+        return people
+
+    def end_try(
+        self,
+        number: int,
+        planned: PlannedReview | None,
+        error: WorkspaceError | None,
+        rules: Rules,
+        *,
+        dry_run: bool = False,
+    ) -> list[Outcome]:
         """
-        Write what became of each decision in a try.
+        Write and return what became of each decision in a try.
 
+        :param planned: what was planned; ``None`` if it failed before
         :raises WorkspaceError: the error of this try, or if anything that was decided is not done
         """
-        done = {
-            "at": to_second(datetime.now(timezone.utc)),
-            "error": str(error) if error else None,
-            "outcomes": outcomes,
-            **facts,
-        }
+        outcomes = outcomes_of(planned, self.interrupted()) if planned else []
+        message = str(error) if error else None
+        done = Try(at=_now(), dry_run=dry_run, error=message, outcomes=tuple(outcomes), rules=rules)
         self.write(f"{TRIES}{number}.json", done)
         if error:
             raise error
-        self.check("incomplete", procedures.left_of(outcomes))
+        self.check(INCOMPLETE, left_of(outcomes))
+        return outcomes
 
     def check(self, state: str, missing: list[str]) -> None:
         """Refuse to end a task while something is left to do."""
@@ -199,137 +392,201 @@ class Evidence:
             msg = f"Start a new run, or do by hand what is left: the review in {self} is {state}: "
             raise WorkspaceError(msg + "; ".join(missing[:20]), problem="review-incomplete")
 
-    def close(self, population: Any, decided: Any, look: Callable[[], Any], facts: Json) -> tuple[Any, str]:
+    # The end
+
+    def closed(self, expected: str) -> tuple[ClosedReview | None, str]:
+        """
+        Return what the review is, and the digest of that file; nothing if it is open.
+
+        :param expected: the digest that an earlier try kept; empty if there is none
+        """
+        return self._read(REVIEW, ClosedReview, expected)
+
+    def close(
+        self, opened: OpenReview, look: Callable[[], Population], facts: Mapping[str, Any], keep: Callable[[str], None]
+    ) -> tuple[ClosedReview, str]:
         """
         Write the last look, the page and, last, what the review is; go on with what an earlier try wrote.
 
         :param look: reads who has access
+        :param facts: the fields of :class:`ClosedReview` that the task knows
+        :param keep: keeps the digest in Airflow, before the file is written
         :return: what the review is, and the digest of that file
         """
-        review = self.read(REVIEW)
-        if review:
-            return review, self.digest(REVIEW)
-        last_look: Any = {}
-        outcomes: list[dict[str, Any]] = []
-        if decided:
+        population = opened.population
+        decisions = opened.decisions
+        last_look: Population | None = None
+        outcomes: list[Outcome] = []
+        if population and decisions:
             last_look = self._look_last(look)
-            decisions = decided["decisions"]
-            at = decided["decided_at"]
-            outcomes = procedures.judge(population, decisions, last_look, "not done", "gone", decided_at=at)
-        left = procedures.left_of(outcomes)
-        tries = [self.read(name) for name in self.names(TRIES)]
-        digests = {name: self.digest(name) for name in self.names() if name != PAGE}
-        review = {
+            outcomes = judge(population, decisions, last_look, AFTER)
+        missing = self._missing(decisions, outcomes)
+        state: State = NOT_REVIEWED
+        if decisions:
+            state = INCOMPLETE if missing else COMPLETE
+        missing += [] if state == COMPLETE else self._last_error()
+        if not missing and not decisions:
+            missing = ["nobody decided"]
+        review = ClosedReview(
             **facts,
-            "state": _state(decided, left),
-            "read_at": population["read_at"] if population else None,
-            "closed_at": to_second(datetime.now(timezone.utc)),
-            "missing": self._missing(decided, left, tries),
-            "files": digests,
-            "outcomes": outcomes,
-        }
+            state=state,
+            read_at=population.read_at if population else None,
+            closed_at=_now(),
+            missing=tuple(missing),
+            files={name: self.digest(name) for name in self.names() if name != PAGE},
+            other_files=tuple(self.other_names()),
+            outcomes=tuple(outcomes),
+        )
         if not self.digest(PAGE):  # a try may end between both
-            sent = [row for each in tries for row in each["outcomes"]]
-            page = procedures.page_of(review, population or {}, decided or {}, sent, last_look)
-            self.write(PAGE, page)
-        review["files"][PAGE] = self.digest(PAGE)
+            page = ReviewPage(review, population, decisions, tuple(self._sent()), last_look)
+            self.write(PAGE, page.text())
+        review = review.model_copy(update={"files": {**review.files, PAGE: self.digest(PAGE)}})
+        digest = digest_of(review)
+        keep(digest)
         self.write(REVIEW, review)
-        return review, self.digest(REVIEW)
+        return review, digest
 
-    def _look_last(self, look: Callable[[], Any]) -> Any:
+    def _look_last(self, look: Callable[[], Population]) -> Population:
         """Return the last look of an earlier try, or look now."""
-        last_look = self.read(LAST_LOOK) or look()
-        self.write(LAST_LOOK, last_look)
+        last_look, _ = self._read(LAST_LOOK, Population)
+        if last_look is None:
+            last_look = look()
+            self.write(LAST_LOOK, last_look)
         return last_look
 
-    def _missing(self, decided: Any, left: list[str], tries: list[Any]) -> list[str]:
-        """Return what was not done, and the latest error."""
-        errors = [each["error"] for each in tries]
-        errors += [self.read(name)["why"] for name in self.names(NOT_DECIDED)]
-        missing = list(left)
-        if errors and errors[-1]:
-            missing.append(errors[-1])
-        if not missing and not decided:
-            missing.append("nobody decided")
+    def _missing(self, decisions: Decisions | None, outcomes: list[Outcome]) -> list[str]:
+        """Return what was decided and is not done, and what nobody can read any more."""
+        if decisions is None:
+            return []
+        missing = left_of(outcomes)
+        begun = [name for name in self.names() if name.startswith((INTENTS, TRIES))]
+        tries: list[Intent | Try | None] = []
+        for name in begun:
+            if name.startswith(INTENTS):
+                tries.append(self._read_try(name, Intent))
+            else:
+                tries.append(self._read_try(name, Try))
+        if begun and all(one is not None and one.dry_run for one in tries):
+            missing.append(DRY_RUN)
+        if not begun:
+            missing.append(NEVER_BEGUN)
         return missing
 
-    def previous(self, **where: str) -> dict[str, Any] | None:
-        """
-        Return what the latest complete review beside this one left, with the name of its folder and its digest.
+    def _last_error(self) -> list[str]:
+        """Return why the latest try failed; nothing if it did not."""
+        errors: list[str] = []
+        for name in self.names():
+            if name.startswith(TRIES):
+                done = self._read_try(name, Try)
+                errors.append((done.error or "") if done else f"{name} cannot be read")
+            elif name.startswith(NOT_DECIDED):
+                refused = self._read_try(name, NotDecided)
+                errors.append(refused.why if refused else f"{name} cannot be read")
+        return errors[-1:] if errors and errors[-1] else []
 
-        :param where: service and organization
-        :raises WorkspaceInputError: if it is not what that review says it is
-        """
-        latest: tuple[Any, Json] | None = None
-        for path in self.parent.entries():
-            review = _read_review(path)
-            if not review.items() >= {"state": COMPLETE, **where}.items():
-                continue
-            if latest is None or review["read_at"] > latest[1]["read_at"]:
-                latest = path, review
-        if latest is None:
+    def _sent(self) -> list[Outcome]:
+        """Return the outcomes of all tries, the earliest first."""
+        sent: list[Outcome] = []
+        for name in self.names():
+            done = self._read_try(name, Try) if name.startswith(TRIES) else None
+            sent += done.outcomes if done else ()
+        return sent
+
+    def _read_try(self, name: str, record_class: type[Record]) -> Record | None:
+        """Return what a try wrote; ``None`` if it is no such record: nothing is decided by it."""
+        try:
+            return self._read(name, record_class)[0]
+        except WorkspaceInputError as error:
+            log.warning("%s", error)
             return None
-        path, review = latest
-        population = _read_unchanged(path / POPULATION, review["files"][POPULATION])
-        last_look = _read_unchanged(path / LAST_LOOK, review["files"][LAST_LOOK])
-        left = procedures.reviewed(population, last_look)
-        return {**left, "folder": path.name, "sha256": review["files"][POPULATION]}
 
 
-def _refusal(why: str) -> WorkspaceInputError:
-    """Return the error for an answer that does not count."""
-    return WorkspaceInputError(f"{procedures.AGAIN}{why}", problem="answer-refused")
+def encode(content: str | BaseModel) -> bytes:
+    """Return the bytes of a file."""
+    if isinstance(content, str):
+        return content.encode(errors="backslashreplace")
+    try:
+        return content.model_dump_json(indent=1).encode() + b"\n"
+    except PydanticSerializationError:  # lone surrogates, which no file can have
+        text = json.dumps(content.model_dump(), indent=1, ensure_ascii=False)
+        return text.encode(errors="replace") + b"\n"
 
 
-def _is_reviewed(user: Json | None, population: Json) -> bool | str:
+def digest_of(content: BaseModel) -> str:
+    """Return the SHA-256 of the file of a record."""
+    return sha256(encode(content)).hexdigest()
+
+
+def _is_ours(name: str) -> bool:
+    return name in FIXED_NAMES or NUMBERED.fullmatch(name) is not None
+
+
+def _number(name: str) -> int:
+    """Return the number in the name of a file; 0 if it has none."""
+    found = NUMBERED.fullmatch(name)
+    return int(found[1]) if found else 0
+
+
+def _order(name: str) -> tuple[int, str]:
+    return _number(name), name
+
+
+def _is_reviewed(answerer: Answerer, population: Population) -> bool | str:
     """Return whether whoever answered is one of the people reviewed, as far as their address tells."""
-    answerer = Answerer.read(user)
-    if answerer and AnswerRules(about=emails_of(population["people"])).is_subject(answerer):
+    if AnswerRules(about=population.emails).is_subject(answerer):
         return True
-    if answerer is None or "@" not in f"{answerer.id}{answerer.name}":
+    if "@" not in f"{answerer.id}{answerer.name}":
         return "unknown: this Airflow user has no address"
     return False
 
 
-def _state(decided: Any, left: list[str]) -> str:
-    if not decided:
-        return "not reviewed"
-    return "incomplete" if left else COMPLETE
+def _now() -> str:
+    return str(to_second(datetime.now(timezone.utc)))
 
 
-def _read_review(path: Any) -> Json:
-    """Return what the review in a folder is; nothing if the folder has none, or it cannot be read."""
+def _changed(path: Any, why: str) -> WorkspaceInputError:
+    """Return the error for a file that is not as it was written."""
+    name = str(path).removeprefix("file://")
+    msg = f"Restore {name!r}, or move its folder elsewhere: {why}"
+    return WorkspaceInputError(msg, problem="evidence-changed")
+
+
+def _read_listed(folder: Any, name: str, review: ClosedReview) -> Population:
+    """Return a population that a closed review lists."""
+    population, _ = _read(folder / name, Population, review.files.get(name, "nothing"))
+    if population is None:
+        raise _changed(folder / name, "it is not there, and its review.json lists it")
+    return population
+
+
+def _read(path: Any, record_class: type[Record], expected: str = "") -> tuple[Record | None, str]:
+    """
+    Return a record and its digest; nothing if it does not exist.
+
+    :param expected: its digest; empty if nobody knows it
+    :raises WorkspaceInputError: if it is another file, or no such record
+    """
+    content = _content(path)
+    if content is None:
+        if expected:
+            raise _changed(path, "it is not there any more")
+        return None, ""
+    digest = sha256(content).hexdigest()
+    if expected and digest != expected:
+        raise _changed(path, "it is not the file that was written")
     try:
-        review: Json = _read(path / REVIEW)[0] or {}
-    except WorkspaceError as error:
-        log.warning("Not compared with the review in %s: %s", path, error)
-        return {}
-    return review
+        return record_class.model_validate_json(content), digest
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise _changed(path, f"it was changed, or not written to its end ({place}: {first['msg']})") from None
 
 
-def _read_unchanged(path: Any, expected: str) -> Any:
-    """Return the content of a file with this digest."""
-    content, digest = _read(path)
-    if digest != expected:
-        msg = f"Restore {path}, or move its folder elsewhere: it is not the file of that review"
-        raise WorkspaceInputError(msg, problem="evidence-changed")
-    return content
-
-
-def _read(path: Any) -> tuple[Any, str]:
-    """Return the content of a file, JSON or text, and its digest; nothing if it does not exist."""
-    file = StoredFile(path)
+def _content(path: Any) -> bytes | None:
+    """Return the content of a file; ``None`` if it does not exist."""
     try:
-        text, content = file.read_all()
+        return StoredFile(path).read_content()
     except WorkspaceInputError as error:
         if error.problem != "file-missing":
             raise
-        return None, ""
-    digest = sha256(content).hexdigest()
-    if file.suffix != ".json":
-        return text, digest
-    try:
-        return json.loads(text), digest
-    except ValueError:
-        msg = f"Start a new run: {file} is no valid JSON, so it was changed or not written to its end"
-        raise WorkspaceInputError(msg, problem="evidence-changed") from None
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,8 @@ from airflow_provider_workspace.version_compat import AirflowNotFoundException, 
 
 # Maximum size of a file that is read: it is read at once.
 MAX_MEGABYTES = 20
+# What a disk answers that has no hard links.
+WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 # Where a report is found.
 SHARED = "the URL of an object store, such as s3://conn_id@bucket/report.csv, or an absolute path"
 
@@ -70,8 +73,8 @@ class TaskFile:
         """
         return self.read_all()[0]
 
-    def read_all(self) -> tuple[str, bytes]:
-        """Return its text, and its bytes, of which ``sha256sum`` prints the SHA-256; see :meth:`read`."""
+    def read_content(self) -> bytes:
+        """Return all of its bytes, in whatever encoding; see :meth:`read`."""
         most = MAX_MEGABYTES * 1_000_000
         try:
             content = self.read_bytes(most + 1)
@@ -79,6 +82,11 @@ class TaskFile:
             raise WorkspaceInputError(f"{self} cannot be read: {error}") from error
         if len(content) > most:
             raise WorkspaceInputError(f"Split {self}: it is larger than {MAX_MEGABYTES} MB")
+        return content
+
+    def read_all(self) -> tuple[str, bytes]:
+        """Return its text, and its bytes, of which ``sha256sum`` prints the SHA-256; see :meth:`read`."""
+        content = self.read_content()
         try:
             return content.decode("utf-8-sig"), content
         except UnicodeDecodeError as error:
@@ -146,14 +154,18 @@ class StoredFile(TaskFile):
         """
         Create the file, on a disk with its folder. If it exists with the same content, an earlier try wrote it.
 
+        On a disk it is written aside and put into place: others see all of it, or nothing. A store has one request
+        for both.
+
         :raises WorkspaceInputError: if it exists with other content
         :raises WorkspaceStorageError: if it cannot be written
         """
         try:
-            with self._clear_errors("written"):
-                if self.path.protocol == "file":  # elsewhere it could create a bucket
-                    self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.write(content, "xb")
+            if self.path.protocol == "file":
+                with self._clear_errors("written"):
+                    _create_whole(Path(self.path.path), content)
+            else:
+                self.write(content, "xb")
         except FileExistsError:
             if self.read_bytes(len(content) + 1) != content:
                 msg = f"Start a new run: {self} exists with other content, and is never overwritten"
@@ -290,6 +302,69 @@ class LocalFile(TaskFile):
         if not _is_permanent(error):
             return WorkspaceStorageError(msg)
         return WorkspaceStorageError(f"Set report_path to {SHARED} that workers may write. {msg}", permanent=True)
+
+
+def file_below(folder: str, name: str) -> TaskFile:
+    """
+    Return a file that somebody names, which must be below a folder that the author of the Dag names.
+
+    :param folder: an absolute path, or the URL of an object store
+    :param name: the path or URL of the file, or its name in the folder
+    :raises WorkspaceInputError: if it is anywhere else, also by a link; nothing is read then
+    """
+    refused = WorkspaceInputError(f"{name!r} is not below decisions_folder: put the file there, and give its name")
+    if not name or "\0" in name:
+        raise refused
+    if is_stored(name) and not is_stored(folder):
+        raise refused
+    if not is_stored(folder):
+        return _local_file_below(Path(folder), name, refused)
+    below = name.removeprefix(folder.rstrip("/") + "/")
+    if "://" in below or any(part in ("", ".", "..") for part in below.split("/")):
+        raise refused
+    if folder.startswith("file://"):
+        return _local_file_below(Path(folder.removeprefix("file://")), below, refused)
+    return StoredFile(f"{folder.rstrip('/')}/{below}")
+
+
+def _local_file_below(folder: Path, name: str, refused: WorkspaceInputError) -> TaskFile:
+    try:
+        root = folder.resolve()
+        path = (root / name).resolve()
+    except (OSError, RuntimeError, ValueError):
+        raise refused from None
+    if not folder.is_absolute() or path == root or not path.is_relative_to(root):
+        raise refused
+    return LocalFile(path, "decisions_file")
+
+
+def _create_whole(path: Path, content: bytes) -> None:
+    """
+    Create a file, completely or not at all.
+
+    :raises FileExistsError: if it exists
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with part.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        _link(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _link(part: Path, path: Path) -> None:
+    """Put a file into place, which never replaces one; a disk without links gets a copy."""
+    try:
+        os.link(part, path)
+    except OSError as error:
+        if error.errno not in WITHOUT_LINKS:
+            raise
+        with path.open("xb") as file:
+            file.write(part.read_bytes())
 
 
 def _kind_of(mode: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
@@ -21,11 +21,16 @@ from airflow_provider_workspace.notes.registry import NoteRegistry
 from airflow_provider_workspace.notes.store import NoteStore, VariableStore
 from airflow_provider_workspace.procedures.entitlements import ReviewDecision
 from airflow_provider_workspace.procedures.people import Person
-from airflow_provider_workspace.procedures.review import COLLABORATOR, INVITE, KEEP, moment_of_decision
+from airflow_provider_workspace.procedures.review_records import (
+    COLLABORATOR,
+    INVITE,
+    KEEP,
+    Decision,
+    Decisions,
+    Population,
+    ReviewedPerson,
+)
 from airflow_provider_workspace.version_compat import COMMAND, lists_variables
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.procedures.review import Json
 
 log = logging.getLogger(__name__)
 
@@ -56,16 +61,17 @@ class DecidedPerson(BaseModel):
     is_overruled: bool = False
 
     @classmethod
-    def of(cls, row: Json, decision: str | int) -> DecidedPerson:
+    def of(cls, reviewed: ReviewedPerson, decision: Decision) -> DecidedPerson:
         """
         Return somebody in the population of a review.
 
         :param decision: what was decided: ``keep``, ``remove`` or a level
         """
         level = decision if isinstance(decision, int) else None
-        person = cls(email=row["email"] or "", level=level)
-        identity = "invite_id" if row["kind"] == INVITE else "user_uuid"
-        return person.model_copy(update={identity: row["id"]})
+        email = reviewed.email or ""
+        if reviewed.kind == INVITE:
+            return cls(email=email, invite_id=reviewed.id, level=level)
+        return cls(email=email, user_uuid=reviewed.id, level=level)
 
     def to_dict(self) -> dict[str, object]:
         """Return plain JSON, without what is not set; the level is, also ``null``."""
@@ -142,7 +148,9 @@ class ReviewNote(EndingNote):
         )
 
 
-def note_of_review(place: Mapping[str, Any], population: Json, decided: Json, counts_for: float) -> ReviewNote:
+def note_of_review(
+    place: Mapping[str, Any], population: Population, decided: Decisions, counts_for: float
+) -> ReviewNote:
     """
     Return the note of a review: whom it lowered or removed.
 
@@ -151,20 +159,18 @@ def note_of_review(place: Mapping[str, Any], population: Json, decided: Json, co
     :param decided: what was decided, by whom and when
     :param counts_for: how long it counts, in seconds
     """
-    decided_at = moment_of_decision(population, decided["decided_at"])
-    by = decided["by"] or {}
-    reviewer = by.get("name") or by.get("id") or "somebody"
+    decided_at = decided.moment(population)
     people: list[DecidedPerson] = []
-    for row in population["people"]:
-        decision = decided["decisions"][row["who"]]
-        if decision == KEEP or row["kind"] == COLLABORATOR:
+    for reviewed in population.people:
+        decision = decided.decisions[reviewed.who]
+        if decision == KEEP or reviewed.kind == COLLABORATOR:
             continue
-        person = DecidedPerson.of(row, decision)
+        person = DecidedPerson.of(reviewed, decision)
         if person.is_known:
             people.append(person)
     return ReviewNote(
         **place,
-        reviewer=str(reviewer),
+        reviewer=decided.by.name or decided.by.id,
         since=decided_at,
         until=decided_at + counts_for,
         decided_at=decided_at,
@@ -182,10 +188,10 @@ def _overruled_if(one: DecidedPerson, decided: DecidedPerson) -> DecidedPerson:
     return one.model_copy(update={"is_overruled": True}) if one.is_same_as(decided) else one
 
 
-def everybody_in(population: Json) -> list[DecidedPerson]:
+def everybody_in(population: Population) -> list[DecidedPerson]:
     """Return all members and invites of a population, whatever was decided about them."""
-    rows = [row for row in population["people"] if row["kind"] != COLLABORATOR]
-    return [DecidedPerson.of(row, KEEP) for row in rows]
+    people = [person for person in population.people if person.kind != COLLABORATOR]
+    return [DecidedPerson.of(person, KEEP) for person in people]
 
 
 def prefix_of(service: str, organization_id: str) -> str:

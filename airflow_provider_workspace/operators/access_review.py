@@ -13,23 +13,26 @@ from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import ask_and_wait, describe_organization
 from airflow_provider_workspace.operators.arguments import Arg, arg, fixed
 from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceOperator, WorkspaceWriteOperator
-from airflow_provider_workspace.version_compat import AirflowSkipException, conf
+from airflow_provider_workspace.version_compat import AirflowSkipException, conf, shows_forms
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath
 
-    from airflow_provider_workspace.files.evidence import Evidence
+    from airflow_provider_workspace.files.evidence import Answer, Evidence, OpenReview
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.decisions import ReviewNote
     from airflow_provider_workspace.notes.noted_access import AccessNotes
+    from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.answers import AnswerRules
     from airflow_provider_workspace.procedures.entitlements import NotedAccess
-    from airflow_provider_workspace.procedures.plan import Plan
+    from airflow_provider_workspace.procedures.members import Guards
+    from airflow_provider_workspace.procedures.review_outcome import PlannedReview
+    from airflow_provider_workspace.procedures.review_records import LastReview, Population, Rules
 
 # What the question says where nobody may decide about themselves.
 NOT_ABOUT_THEMSELVES = "The answer of a reviewer who is among these people is refused: nobody decides about themselves."
-# The arguments that are rules of the review, as its evidence has them.
-RULES = ("reviewers", "allow_self_approval", "owner_level", "max_removals")
+# The key of the digest of what a task wrote, in its result and in its memory.
+POPULATION_SHA256, DECISIONS_SHA256, REVIEW_SHA256 = "population_sha256", "decisions_sha256", "sha256"
 
 
 class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
@@ -54,6 +57,12 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
         number. If there are more, the review fails and sends nothing
     :param decisions_count_for: how long other features, such as a sync, give nobody more than the review decided, a
         timedelta or seconds; by default 400 days. Since Airflow 3.3
+    :param decisions_folder: folder below which a reviewer may name a file of decisions: an absolute path, or the URL of
+        an object store. The worker reads that file with its own rights, so name a folder with nothing else in it.
+        ``None`` for no such files. Not templated, so that nobody who starts a run can set it
+    :param read_task_id: the task that reads who has access; its result has the digest of what it wrote. ``None`` to
+        take the population as it is there
+    :param decide_task_id: the same of the task that asks
     """
 
     resource_kind = "members"
@@ -66,6 +75,9 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
     max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM, default="10 or 30%")
     decisions_count_for: Arg[timedelta | float] = arg(kinds.YEARS, default=timedelta(days=400))
+    decisions_folder: str | None = fixed(kinds.NEEDED, default=None)
+    read_task_id: str | None = fixed(kinds.TASK_ID, default=None)
+    decide_task_id: str | None = fixed(kinds.TASK_ID, default=None)
 
     @property
     def evidence_of_run(self) -> Evidence:
@@ -75,31 +87,64 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
         run_id, *names = (str(getattr(self._context.get("ti"), name, "")) for name in ("run_id", "dag_id", "map_index"))
         return Evidence(self.evidence, run_id, *names, self.task_id.rpartition(".")[0])
 
-    def open(self, hook: WorkspaceHook, needed: int = 0) -> tuple[Evidence, Any, Any]:
-        """Return the evidence, and what :meth:`~airflow_provider_workspace.files.evidence.Evidence.open` returns."""
-        evidence = self.evidence_of_run
-        return evidence, *evidence.open(self.where(hook), needed)
+    def open(self, hook: WorkspaceHook, needed: int = 0, *, population: str = "", decisions: str = "") -> OpenReview:
+        """
+        Return what is there, see :meth:`~airflow_provider_workspace.files.evidence.Evidence.open`.
+
+        :param population: digest of the population, if this task knows it; else the result of the earlier task has it
+        :param decisions: the same of the decisions
+        """
+        from airflow_provider_workspace.files.evidence import Carried
+
+        carried = Carried(
+            population or self._digest_from(self.read_task_id, POPULATION_SHA256),
+            decisions or self._digest_from(self.decide_task_id, DECISIONS_SHA256),
+        )
+        where = self.where(hook)
+        return self.evidence_of_run.open(where["organization_id"], where["service"], needed, carried)
+
+    def _digest_from(self, task_id: str | None, key: str) -> str:
+        """Return the digest that the result of an earlier task has; empty if there is none."""
+        ti: Any = self._context.get("ti")
+        if task_id is None or task_id == self.task_id or ti is None:
+            return ""
+        result = ti.xcom_pull(task_ids=task_id, map_indexes=ti.map_index)
+        if not isinstance(result, Mapping):
+            return ""
+        return str(result.get(key) or "")
+
+    @property
+    def written(self) -> TaskState:
+        """The digest of what this task wrote, which survives its tries."""
+        from airflow_provider_workspace.notes.task_state import KEY, TaskState
+
+        return TaskState(self._context, key=f"{KEY}.written")
 
     def where(self, hook: WorkspaceHook) -> dict[str, str]:
         """Return the organization and the service."""
         organization_id = hook.organization_or_default(self.organization_id)
         return {"organization_id": organization_id, "service": hook.client.settings.base_url}
 
-    def read_now(self, hook: WorkspaceHook, previous: Any = None, noted: NotedAccess | None = None) -> dict[str, Any]:
+    def read_now(
+        self, hook: WorkspaceHook, last: LastReview | None = None, noted: NotedAccess | None = None
+    ) -> Population:
         """
         Read who has access now.
 
-        :param previous: the population of the last review
+        :param last: what the last review left
         :param noted: temporary access, if somebody has read it
         """
-        from airflow_provider_workspace.procedures.review import read_population
+        from airflow_provider_workspace.procedures.review_population import Board, read_population
 
-        boards = [{"project_id": one.get("project_id") or hook.project_or_default(), **one} for one in self.dashboards]
+        boards: list[Board] = []
+        for dashboard in self.dashboards:
+            project_id = dashboard.get("project_id") or hook.project_or_default()
+            boards.append(Board(str(project_id), str(dashboard["dashboard_id"])))
         organization_id = self.where(hook)["organization_id"]
         if noted is None:
             noted = self.access_notes(hook).read()
         now = datetime.now(timezone.utc)
-        return read_population(hook.client, organization_id, self.guards(), now, boards, previous, noted)
+        return read_population(hook.client, organization_id, self.guards(), now, boards, last, noted)
 
     def access_notes(self, hook: WorkspaceHook) -> AccessNotes:
         """Return the notes about the people of the organization."""
@@ -107,33 +152,43 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
 
         return AccessNotes.of_tasks(hook.client.settings, self.where(hook)["organization_id"])
 
-    def note(self, hook: WorkspaceHook, evidence: Evidence, population: Any, decided: Any) -> ReviewNote:
-        """Return the note of what the review decided."""
+    def note(self, hook: WorkspaceHook, review: OpenReview) -> ReviewNote | None:
+        """Return the note of what the review decided; ``None`` if it decided nothing."""
         from airflow_provider_workspace.notes.decisions import note_of_review
 
+        if review.population is None or review.decisions is None:
+            return None
         ti = self._context.get("ti")
         place = {
             "dag_id": str(getattr(ti, "dag_id", "-")),
             "run_id": str(getattr(ti, "run_id", "-")),
             "map_index": getattr(ti, "map_index", -1),
             "workspace_conn_id": self.workspace_conn_id,
-            "review": evidence.path.name,
+            "review": self.evidence_of_run.path.name,
             **self.where(hook),
         }
-        return note_of_review(place, population, decided, self.decisions_count_for)
+        return note_of_review(place, review.population, review.decisions, self.decisions_count_for)
 
-    def guards(self) -> Any:
+    def guards(self) -> Guards:
         """Return who can only be kept."""
         from airflow_provider_workspace.procedures.members import Guards
 
         return Guards.read(self.protected, self.owner_level)
 
-    def rules(self) -> dict[str, Any]:
+    def rules(self) -> Rules:
         """Return the rules of the review, for its evidence."""
-        rules = {name: getattr(self, name) for name in RULES}
-        rules["review_timeout"] = str(timedelta(seconds=self.review_timeout))
-        rules["decisions_count_for"] = str(timedelta(seconds=self.decisions_count_for))
-        return {**rules, "protected": sorted(self.guards().protected)}
+        from airflow_provider_workspace.procedures.review_records import Rules
+
+        return Rules(
+            reviewers=tuple(self.reviewers),
+            allow_self_approval=self.allow_self_approval,
+            owner_level=self.owner_level,
+            max_removals=self.max_removals,
+            protected=tuple(sorted(self.guards().protected)),
+            review_timeout=str(timedelta(seconds=self.review_timeout)),
+            decisions_count_for=str(timedelta(seconds=self.decisions_count_for)),
+            decisions_folder=self.decisions_folder,
+        )
 
 
 class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
@@ -144,15 +199,33 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
     """
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        evidence, population, _ = self.open(hook)
+        from airflow_provider_workspace.files.evidence import POPULATION, digest_of
+
+        evidence = self.evidence_of_run
+        review = self.open(hook, population=self._population_of_earlier_try(evidence))
+        population = review.population
         if population:
-            self.log.info("The population was read at %s, by an earlier try.", population["read_at"])
+            self.log.info("The population was read at %s, by an earlier try.", population.read_at)
         else:
-            population = self.read_now(hook, evidence.previous(**self.where(hook)))
+            population = self.read_now(hook, evidence.last_review(**self.where(hook)))
+            self.written.write(digest_of(population))
         evidence.write_population(population)
-        people, first = len(population["people"]), sum(bool(one["look"]) for one in population["people"])
+        people = len(population.people)
+        first = sum(bool(person.look) for person in population.people)
         self.log.info("%s have access, %s to look at first: %s", people, first, evidence)
-        return {"folder": str(evidence), "read_at": population["read_at"], "people": people, "to_look_at": first}
+        return {
+            "folder": str(evidence),
+            "read_at": population.read_at,
+            "people": people,
+            "to_look_at": first,
+            POPULATION_SHA256: evidence.digest(POPULATION),
+        }
+
+    def _population_of_earlier_try(self, evidence: Evidence) -> str:
+        """Return the digest of the population of an earlier try; empty if it ended before it had written one."""
+        from airflow_provider_workspace.files.evidence import POPULATION
+
+        return (self.written.read() or "") if evidence.digest(POPULATION) else ""
 
 
 class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
@@ -167,55 +240,96 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
 
     notifiers: Callable[[Context], object] | Sequence[Callable[[Context], object]] = fixed(kinds.NEEDED, default=())
 
-    # The answer, and the digest of the population that was asked about.
-    _answer: tuple[Mapping[str, Any], str] | None = None
+    # The answer, of a task that goes on with one.
+    _answer: Answer | None = None
 
-    def execute_approved(self, context: Context, event: Mapping[str, Any], population: str) -> Any:
-        """Continue with the answer, or the error if there is none, to a question about this population."""
-        self._answer = event, population
+    def execute_approved(
+        self,
+        context: Context,
+        event: Mapping[str, Any],
+        population: str,
+        asked_at: str | None = None,
+        due_at: str | None = None,
+    ) -> Any:
+        """
+        Continue with the answer, or the error if there is none, to a question.
+
+        :param population: digest of the population that was asked about
+        :param asked_at: when it was asked; ``None`` in a question of an earlier release
+        :param due_at: until when it could be answered
+        """
+        from airflow_provider_workspace.files.evidence import Answer
+
+        self._answer = Answer(event, population, asked_at, due_at)
         return self.execute(context)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        evidence, population, decided = self.open(hook, 1)
-        if decided:
-            when, who = decided["decided_at"], decided["by"]["name"]
-            self.log.info("Decided at %s by %s; start a new run to decide again.", when, who)
-        elif self._answer is None:
-            self._ask(hook, evidence, population)
-        else:
-            event, asked = self._answer
-            number = self.try_identity()[1]
-            answer_rules = self._answer_rules(population)
-            decided = evidence.decide(population, event, asked, number, answer_rules, rules=self.rules())
-        counts = Counter(map(str, decided["decisions"].values()))
-        return {"folder": str(evidence), "by": decided["by"], "at": decided["decided_at"], "counts": dict(counts)}
+        from airflow_provider_workspace.files.evidence import DECISIONS
 
-    def _answer_rules(self, population: dict[str, Any]) -> AnswerRules:
+        evidence = self.evidence_of_run
+        known = (self.written.read() or "") if evidence.digest(DECISIONS) else ""
+        review = self.open(hook, 1, decisions=known)
+        decided = review.decisions
+        assert review.population is not None  # noqa: S101 - open() refuses a review without one
+        if self._answer is not None:
+            # Also if somebody has decided already: then this answer is another one, and is refused.
+            answer_rules = self._answer_rules(review.population)
+            decided = evidence.decide(review.population, self._answer, answer_rules, self.rules(), self.written.write)
+        elif decided is None:
+            self._ask(hook, evidence, review)
+        else:
+            when, who = decided.decided_at, decided.by.name
+            self.log.info("Decided at %s by %s; start a new run to decide again.", when, who)
+        counts = Counter(map(str, decided.decisions.values()))
+        return {
+            "folder": str(evidence),
+            "by": decided.by.model_dump(),
+            "at": decided.decided_at,
+            "counts": dict(counts),
+            DECISIONS_SHA256: evidence.digest(DECISIONS),
+        }
+
+    def _answer_rules(self, population: Population) -> AnswerRules:
         """Return who may answer."""
-        from airflow_provider_workspace.procedures.answers import AnswerRules, emails_of
+        from airflow_provider_workspace.procedures.answers import AnswerRules
 
         return AnswerRules(
             approvers=tuple(self.reviewers),
-            about=emails_of(population["people"]),
+            about=population.emails,
             allow_self_approval=self.allow_self_approval,
         )
 
-    def _ask(self, hook: WorkspaceHook, evidence: Evidence, population: dict[str, Any]) -> NoReturn:
+    def _ask(self, hook: WorkspaceHook, evidence: Evidence, review: OpenReview) -> NoReturn:
+        from airflow_provider_workspace.api.timestamps import to_second
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.files.evidence import DONE, POPULATION
-        from airflow_provider_workspace.procedures.review import form_of, question_of
+        from airflow_provider_workspace.files.evidence import DONE
+        from airflow_provider_workspace.procedures.review_answer import form_of, question_of
 
+        population = review.population
+        assert population is not None  # noqa: S101 - open() refuses a review without one
         if not self.reviewers:
             raise WorkspaceInputError("Name one or more reviewers: a review is decided by somebody who is named")
+        if not shows_forms():
+            raise WorkspaceInputError(
+                "Upgrade Airflow to 3.1.1 or later: 3.1.0 shows no form under Required Actions, so nobody could answer"
+            )
         self._answer_rules(population).raise_if_nobody_may_answer()
-        subject = f"Who keeps access to {describe_organization(hook.client.settings, population['organization_id'])}?"
+        subject = f"Who keeps access to {describe_organization(hook.client.settings, population.organization_id)}?"
         body = question_of(population, str(evidence))
         if not self.allow_self_approval:
             body = f"{NOT_ABOUT_THEMSELVES}\n\n{body}"
-        form = {"options": [DONE], "body": body, "params": form_of(population)}
-        wait, told = (self.reviewers, self.review_timeout, self.notifiers), {"population": evidence.digest(POPULATION)}
+        form = form_of(population, has_file=self.decisions_folder is not None)
+        now = datetime.now(timezone.utc)
+        told = {
+            "population": review.population_sha256,
+            "asked_at": to_second(now),
+            "due_at": to_second(now + timedelta(seconds=self.review_timeout)),
+        }
+        wait = (self.reviewers, self.review_timeout, self.notifiers)
         self.log.info("Waiting until everybody is decided, under Required Actions.")
-        ask_and_wait(self, self._context, wait, "access reviewed", told, subject=subject, **form)
+        ask_and_wait(
+            self, self._context, wait, "access reviewed", told, subject=subject, body=body, options=[DONE], params=form
+        )
 
 
 class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWriteOperator):
@@ -223,7 +337,8 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
     Do what was decided in an access review, where nothing changed since its population was read.
 
     Scopes ``organization_member:write`` and ``organization_member:read``; for dashboards ``dashboard:write``. Writes
-    ``done-<try>.json``. Whoever changed meanwhile is left, and the task fails and names them.
+    ``doing-<try>.json`` before it sends anything, and ``done-<try>.json``. Whoever changed meanwhile is left, and the
+    task fails and names them.
 
     Before anything is sent, the decisions about members and invites who are lowered or removed are noted in a Variable
     (since Airflow 3.3): a sync, an organization file and the end of temporary access give nobody more than that. Who
@@ -236,42 +351,45 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.plan import Plan, apply
-        from airflow_provider_workspace.procedures.review import outcomes_of, plan_decisions
+        from airflow_provider_workspace.procedures.plan import apply
+        from airflow_provider_workspace.procedures.review_outcome import counts_of
 
-        evidence, population, decided = self.open(hook, 2)
-        plan = Plan()
-        rows: list[dict[str, Any]] = []
+        evidence = self.evidence_of_run
+        review = self.open(hook, 2)
+        number = evidence.next_number()
+        rules = self.rules()
+        planned: PlannedReview | None = None
         failed: WorkspaceError | None = None
         notes = self.access_notes(hook)
-
-        def plan_now() -> tuple[Plan, list[dict[str, Any]]]:
-            noted = notes.read()
-            return plan_decisions(
-                hook.client,
-                population,
-                decided["decisions"],
-                present=self.read_now(hook, noted=noted),
-                decided_at=decided["decided_at"],
-                noted=noted,
-            )
-
         try:
             wait_for_consistency(hook.client, self.task_state)
-            plan, rows = plan_now()
+            planned = self._plan(hook, review)
+            plan = planned.plan
             self.log.info("%s", plan.table())
             plan.check_losses(self.max_removals)
+            evidence.begin_try(number, planned, rules, dry_run=self.is_dry_run)
             if self.is_dry_run:
                 return plan.to_dict()
-            notes.reviews.note(self.note(hook, evidence, population, decided))
-            invite = partial(self.invite_people, hook=hook, organization_id=population["organization_id"])
-            apply(hook.client, plan, invite, lambda: plan_now()[0])
+            note = self.note(hook, review)
+            if note is not None:
+                notes.reviews.note(note)
+            invite = partial(self.invite_people, hook=hook, organization_id=self.where(hook)["organization_id"])
+            apply(hook.client, plan, invite, lambda: self._plan(hook, review).plan)
             notes.settle(plan)
         except WorkspaceError as error:
             failed = error
-        outcomes = outcomes_of(plan, rows)
-        evidence.end_try(self.try_identity()[1], outcomes, failed, rules=self.rules())
-        return {"folder": str(evidence), "counts": dict(Counter(row["outcome"] for row in outcomes))}
+        outcomes = evidence.end_try(number, planned, failed, rules, dry_run=self.is_dry_run)
+        return {"folder": str(evidence), "counts": counts_of(outcomes)}
+
+    def _plan(self, hook: WorkspaceHook, review: OpenReview) -> PlannedReview:
+        """Return what the decisions change, as things are now."""
+        from airflow_provider_workspace.procedures.review_outcome import plan_decisions
+
+        assert review.population is not None  # noqa: S101 - open() refuses a review without them
+        assert review.decisions is not None  # noqa: S101
+        noted = self.access_notes(hook).read()
+        present = self.read_now(hook, noted=noted)
+        return plan_decisions(hook.client, review.population, review.decisions, present, noted)
 
 
 class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
@@ -281,12 +399,8 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
     Reads once more who has access (``last_look.json``), and writes the page for people (``review.md``) and, last,
     ``review.json`` with the digests of all files. The task fails unless everybody was decided, and all of it is done.
     What earlier reviews decided about the same people does not count any more after a complete review. The task is
-    skipped if the review was not due: a branch or a short circuit skipped the first task, and nothing was read.
-
-    :param read_task_id: the task that reads who has access; ``None`` if this task is to run always
+    skipped if the review was not due: a branch or a short circuit skipped ``read_task_id``, and nothing was read.
     """
-
-    read_task_id: str | None = fixed(kinds.TASK_ID, default=None)
 
     def execute(self, context: Context) -> Any:
         """Close the review, unless it was not due."""
@@ -311,19 +425,34 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         return bool(states.get(self.read_task_id + index) == "skipped")
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.evidence import COMPLETE
+        from airflow_provider_workspace.files.evidence import REVIEW
         from airflow_provider_workspace.notes.decisions import everybody_in
+        from airflow_provider_workspace.procedures.review_records import COMPLETE
 
-        evidence, population, decided = self.open(hook)
-        facts = {name: getattr(self._context.get("ti"), name, "") for name in ("dag_id", "run_id")}
-        facts |= {"package": f"airflow-provider-workspace {__version__}", "rules": self.rules(), **self.where(hook)}
-        facts["airflow"] = conf.get("api", "base_url", fallback="not set")
-        review, digest = evidence.close(population, decided, partial(self.read_now, hook), facts)
-        if review["state"] == COMPLETE:
-            note = self.note(hook, evidence, population, decided)
-            self.access_notes(hook).reviews.settle(note, everybody_in(population))
+        evidence = self.evidence_of_run
+        opened = self.open(hook)
+        known = (self.written.read() or "") if evidence.digest(REVIEW) else ""
+        review, digest = evidence.closed(known)
+        if review is None:
+            review, digest = evidence.close(opened, partial(self.read_now, hook), self._facts(hook), self.written.write)
+        note = self.note(hook, opened)
+        if review.state == COMPLETE and note is not None and opened.population is not None:
+            self.access_notes(hook).reviews.settle(note, everybody_in(opened.population))
         # Also of a task that fails, which has no result.
         said = "The review is %s, closed at %s. SHA-256 of review.json: %s"
-        self.log.info(said, review["state"], review["closed_at"], digest)
-        evidence.check(review["state"], review["state"] != "complete" and review["missing"])
-        return {"folder": str(evidence), "state": review["state"], "sha256": digest}
+        self.log.info(said, review.state, review.closed_at, digest)
+        if review.state != COMPLETE:
+            evidence.check(review.state, list(review.missing))
+        return {"folder": str(evidence), "state": review.state, REVIEW_SHA256: digest}
+
+    def _facts(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Return what the evidence says of this run."""
+        ti = self._context.get("ti")
+        return {
+            "dag_id": str(getattr(ti, "dag_id", "")),
+            "run_id": str(getattr(ti, "run_id", "")),
+            "package": f"airflow-provider-workspace {__version__}",
+            "airflow": conf.get("api", "base_url", fallback="not set"),
+            "rules": self.rules(),
+            **self.where(hook),
+        }

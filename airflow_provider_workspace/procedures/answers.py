@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -158,11 +158,6 @@ def is_same_person(one: str, other: str) -> bool:
     if not name or name != other_name:
         return False
     return not domain or not other_domain or domain == other_domain
-
-
-def emails_of(rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the addresses of the people of a review."""
-    return tuple(row["email"] for row in rows if row.get("email"))
 
 
 def _parts(text: str) -> tuple[str, str]:

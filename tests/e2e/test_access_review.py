@@ -32,7 +32,7 @@ OLIVE, ADAM, MINA, NOAH, GRACE, LIV = (
     for name in ("olive.owner", "adam.admin", "mina.member", "noah.newton", "grace.analyst", "liv.invited")
 )
 KEPT = {**dict.fromkeys((OLIVE, ADAM, MINA, NOAH, GRACE, LIV), "keep"), "exceptions": ""}
-MANY = {"lower_to_member": None, "exceptions": "", "decisions_file": "", "decisions_sha256": ""}
+MANY = {"lower_to_member": None, "exceptions": ""}
 
 
 class Run:
@@ -109,7 +109,8 @@ def test_many_people_are_decided_in_the_browser(
     open_question(airflow, browser, run)
     browser.read("To look at first", "Done")
     choose(browser, "remove", NOAH, "sam.sample.77@example.com")
-    browser.click("//label[@id='switch:element_all_others_stay']")
+    assert not browser.find("//button[normalize-space()='Done']").is_enabled()
+    choose(browser, "all_others_stay", "yes")
     browser.press("Done")
     assert run.end() == ("success", "complete", {NOAH: "done", "sam.sample.77@example.com": "done"})
     assert effects(server) == ["delete_member", "delete_member"]
@@ -147,7 +148,7 @@ def test_a_killed_worker_sends_nothing_twice(airflow: LiveAirflow, server: Sandb
     server.add_members(300)
     run = Run(airflow, tmp_path)
     server.inject("time_out_before", "delete_member", after=1)
-    run.answer({**MANY, "remove": [NOAH, GRACE], "all_others_stay": True})
+    run.answer({**MANY, "remove": [NOAH, GRACE], "all_others_stay": "yes"})
     airflow.wait_for(lambda: any(fault["hits"] for fault in server.faults()), 120, "the second removal")
     assert kill_workers(server) == 1
     server.clear_faults()

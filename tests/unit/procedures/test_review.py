@@ -1,4 +1,4 @@
-"""An access review against the sandbox: population, form, answers, what is sent, and the page."""
+"""An access review against the sandbox: population, form, answers, what is planned, and the page."""
 
 from __future__ import annotations
 
@@ -7,11 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.api.operations.invites import CreateInvite
+from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.procedures import review
 from airflow_provider_workspace.procedures.members import Guards
+from airflow_provider_workspace.procedures.review_answer import AGAIN, form_of, question_of, read_answer
+from airflow_provider_workspace.procedures.review_outcome import AFTER, BEFORE, judge, plan_decisions
+from airflow_provider_workspace.procedures.review_page import ReviewPage
+from airflow_provider_workspace.procedures.review_population import Board, csv_rows, read_population, reviewed
+from airflow_provider_workspace.procedures.review_records import (
+    NOT_SENT,
+    ClosedReview,
+    Decisions,
+    LastReview,
+    Population,
+    PreviousReview,
+    ReviewedPerson,
+    Reviewer,
+    Rules,
+    left_of,
+)
 from airflow_provider_workspace.sandbox.seed import SEED
 
 if TYPE_CHECKING:
@@ -23,10 +38,17 @@ OWNER, ADMIN, MEMBER = "olive.owner@example.com", "adam.admin@example.com", "min
 ABSENT, ANALYST, INVITED = "noah.newton@example.com", "grace.analyst@example.com", "liv.invited@example.com"
 COLLABORATOR = f"{ANALYST} on dashboard {SEED.dashboard_id}"
 EVERYBODY = (OWNER, ADMIN, MEMBER, ABSENT, ANALYST, INVITED, COLLABORATOR)
-WORDS = ("not sent", "gone already")
-AT: dict[str, Any] = {"decided_at": "2026-11-22T00:00:00Z"}
 GUARDS = Guards(frozenset({ABSENT}), 15)
-DASHBOARD = {"project_id": str(SEED.project_id), "dashboard_id": SEED.dashboard_id}
+BOARD = Board(str(SEED.project_id), str(SEED.dashboard_id))
+RULES = Rules(
+    reviewers=("7",),
+    allow_self_approval=False,
+    owner_level=None,
+    max_removals=None,
+    protected=(),
+    review_timeout="1 day",
+    decisions_count_for="400 days",
+)
 
 
 @pytest.fixture
@@ -34,21 +56,44 @@ def linked(connect: Connect) -> None:
     connect()
 
 
-def read(**options: Any) -> dict[str, Any]:
+def read(**options: Any) -> Population:
     with WorkspaceHook() as hook:
-        options = {"now": datetime.now(timezone.utc), "dashboards": [DASHBOARD], "previous": None, **options}
-        return review.read_population(hook.client, SEED.organization_id, GUARDS, **options)
+        options = {"now": datetime.now(timezone.utc), "boards": [BOARD], **options}
+        return read_population(hook.client, SEED.organization_id, GUARDS, **options)
 
 
-def rows(population: dict[str, Any], name: str) -> dict[str, Any]:
-    return {row["who"]: row[name] for row in population["people"]}
+def rows(population: Population, name: str) -> dict[str, Any]:
+    return {person.who: getattr(person, name) for person in population.people}
 
 
-def large() -> dict[str, Any]:
+def changed(population: Population, who: str, **fields: Any) -> Population:
+    """Return a population in which somebody is different."""
+    people = [one.model_copy(update=fields) if one.who == who else one for one in population.people]
+    return population.model_copy(update={"people": tuple(people)})
+
+
+def of(population: Population, *people: ReviewedPerson) -> Population:
+    return population.model_copy(update={"people": people})
+
+
+def large() -> Population:
     population = read()
-    row = next(row for row in population["people"] if row["who"] == MEMBER)
-    more = [{**row, "who": f"sam.{number}@example.com", "look": []} for number in range(30)]
-    return {**population, "people": population["people"] + more}
+    (member,) = [person for person in population.people if person.who == MEMBER]
+    more = [member.model_copy(update={"who": f"sam.{n}@example.com", "id": f"sam-{n}", "look": ()}) for n in range(30)]
+    return of(population, *population.people, *more)
+
+
+def decisions(decided: dict[str, Any], **fields: Any) -> Decisions:
+    known: dict[str, Any] = {
+        "decided_at": "2026-11-22T00:00:00Z",
+        "by": Reviewer(id="7", name="Rita"),
+        "rules": RULES,
+        "answer": {},
+        "exceptions": {},
+        "reviewer_is_reviewed": False,
+        "population_sha256": "1",
+    }
+    return Decisions(**{**known, **fields}, decisions=decided)
 
 
 def test_the_population_names_everybody_and_whom_to_look_at() -> None:
@@ -56,80 +101,117 @@ def test_the_population_names_everybody_and_whom_to_look_at() -> None:
     assert set(rows(population, "kind")) == set(EVERYBODY)
     assert rows(population, "kind")[INVITED], rows(population, "kind")[COLLABORATOR] == ("invite", "collaborator")
     look = rows(population, "look")
-    assert look[OWNER] == ["owner", "stays: an owner (owner_level=15)"]
-    assert look[ADMIN] == ["admin"]
-    assert look[MEMBER] == look[INVITED] == []
-    assert look[ABSENT] == ["no second factor", "not seen for 90 days", "stays: protected"]
-    assert not population["people"][-1]["look"]
+    assert look[OWNER] == ("owner", "stays: an owner (owner_level=15)")
+    assert look[ADMIN] == ("admin",)
+    assert look[MEMBER] == look[INVITED] == ()
+    assert look[ABSENT] == ("no second factor", "not seen for 90 days", "stays: protected")
+    assert not population.people[-1].look
     with WorkspaceHook() as hook:
         for _ in range(2):
             hook.client.send(CreateInvite(organization_id=SEED.organization_id, target_email=INVITED, level=1))
-    assert {f"{INVITED} (invite {number})" for number in (6, 7)} < set(rows(read(), "who"))
-    assert review.csv_rows(population)[0]["decision"] == ""
+    invites = [person for person in read().people if person.email == INVITED]
+    ids = [person.id for person in invites]
+    assert [person.who for person in invites] == [INVITED, *(f"{INVITED} (invite {one})" for one in ids[1:])]
+    assert csv_rows(population)[0]["decision"] == ""
 
 
 def test_people_who_are_new_or_raised_since_the_last_review_are_looked_at() -> None:
-    first = read(dashboards=())
-    before = {**first, "people": [{**row, "level": 1} for row in first["people"] if row["who"] not in (MEMBER, OWNER)]}
-    again = read(previous={**before, "folder": "last", "sha256": "1"})
+    first = read(boards=())
+    known = [person for person in first.people if person.who not in (MEMBER, OWNER)]
+    before = of(first, *(person.model_copy(update={"level": 1}) for person in known))
+    place = PreviousReview(folder="last", read_at=before.read_at, sha256="1")
+    again = read(last=LastReview(review=place, population=before))
     assert {who: change for who, change in rows(again, "change").items() if change} == {
         **dict.fromkeys((OWNER, MEMBER, COLLABORATOR), "new"),
         ADMIN: "raised",
     }
     assert set(rows(first, "change").values()) == {None}
-    assert again["previous"] == {"folder": "last", "read_at": before["read_at"], "sha256": "1"}
-    assert rows(again, "look")[MEMBER] == ["new"]
+    assert again.previous == place
+    assert rows(again, "look")[MEMBER] == ("new",)
     # Who was removed, or raised after the decision, was not reviewed as they are now.
-    after = {"people": [{**row, "level": 8} for row in first["people"] if row["who"] not in (ABSENT, OWNER)]}
-    left = review.reviewed(first, after)
+    there = [person for person in first.people if person.who not in (ABSENT, OWNER)]
+    after = of(first, *(person.model_copy(update={"level": 8}) for person in there))
+    left = reviewed(first, after)
     assert rows(left, "level") == {ADMIN: 8, MEMBER: 1, ANALYST: 1, INVITED: 1}
+
+
+def test_two_invites_of_one_person_are_told_apart_by_their_ids_and_not_by_position() -> None:
+    with WorkspaceHook() as hook:
+        hook.client.send(CreateInvite(organization_id=SEED.organization_id, target_email=INVITED, level=1))
+        first = read()
+        hook.client.send(DeleteInvite(organization_id=SEED.organization_id, invite_id=SEED.invite_id))
+    place = PreviousReview(folder="last", read_at=first.read_at, sha256="1")
+    again = read(last=LastReview(review=place, population=first))
+    (invite,) = [person for person in again.people if person.email == INVITED]
+    (before,) = [person for person in first.people if person.id == invite.id]
+    assert (invite.change, len(again.left or ())) == ("", 1)
+    assert before.who != invite.who, "it has the plain name now"
+
+
+def test_one_dashboard_id_in_two_projects_is_two_boards() -> None:
+    population = read()
+    (first,) = [person for person in population.people if person.kind == "collaborator"]
+    second = first.model_copy(update={"project_id": "99", "who": f"{first.who} of project 99"})
+    both = of(population, *population.people, second)
+    decided = decisions({**SMALL, first.who: "keep", second.who: "remove"})
+    (due,) = [one for one in judge(both, decided, both, BEFORE) if one.outcome == NOT_SENT]
+    assert due.who == second.who
+    gone = judge(both, decided, population, AFTER)
+    assert {one.outcome for one in gone if one.who == second.who} == {"done"}
 
 
 def test_the_form_asks_about_each_person_or_about_those_who_do_not_stay() -> None:
     population = read()
-    form = review.form_of(population)
+    form = form_of(population)
     assert list(form) == [*rows(population, "who"), "exceptions"]
     assert form[INVITED]["schema"]["enum"] == form[COLLABORATOR]["schema"]["enum"] == ["keep", "remove"]
     assert form[OWNER]["schema"]["enum"] == form[ABSENT]["schema"]["enum"] == ["keep"]
     assert form[MEMBER]["value"] == ""
-    many = review.form_of(large())
+    assert form[ADMIN]["description"].startswith("member, admin (8), last log-in ")
+    many = form_of(large(), has_file=True)
     assert list(many)[:3] == ["remove", "lower_to_member", "all_others_stay"]
     assert many["lower_to_member"]["schema"]["examples"] == [ADMIN]
     assert many["remove"]["schema"]["type"] == ["null", "array"]
-    question = review.question_of(population, "/evidence/1")
+    question = question_of(population, "/evidence/1")
     assert "population.csv" in question
-    assert question.index(ABSENT) > 0 > question.find(MEMBER)
-    odd = {**population["people"][0], "who": "<a|b>" * 200}
-    cut = review.question_of(
-        {**population, "previous": {"read_at": "2026"}, "left": ["<a|b>"], "people": [odd] * 300}, "s3://evidence"
-    )
+    assert 0 < question.index(ABSENT) < question.index(MEMBER), "everybody, first whom to look at"
+    people = [population.people[0].model_copy(update={"who": "<a|b>" * 200})] * 300
+    place = PreviousReview(folder="last", read_at="2026", sha256="1")
+    odd = of(population, *people).model_copy(update={"previous": place, "left": ("<a|b>",)})
+    cut = question_of(odd, "s3://evidence")
     assert len(cut.encode()) < 61_000
     assert "more are in the file" in cut
     assert "<a|b>" not in cut
 
 
 SMALL = dict.fromkeys(EVERYBODY, "keep")
-LARGE = {"remove": None, "all_others_stay": True, "decisions_file": "", "exceptions": ""}
+LARGE = {"remove": None, "all_others_stay": "yes", "decisions_file": "", "exceptions": ""}
+
+
+def answered(population: Population, answer: dict[str, Any], file: list[dict[str, str]] | None = None) -> Any:
+    return read_answer(population, answer, form_of(population, has_file=True), file)
 
 
 def test_answers_decide_everybody() -> None:
     population, many = read(), large()
     answer = {**SMALL, ADMIN: "lower to member", INVITED: "remove", "exceptions": f"{OWNER}: runs it\n\n"}
-    assert review.read_answer(population, answer) == {**SMALL, ADMIN: 1, INVITED: "remove"}
-    assert review.read_exceptions(answer) == {OWNER: "runs it"}
-    decided = review.read_answer(many, {**LARGE, "remove": [MEMBER], "lower_to_member": [ADMIN]})
-    assert {who: what for who, what in decided.items() if what != "keep"} == {MEMBER: "remove", ADMIN: 1}
-    file = [{**row, "decision": "Keep"} for row in review.csv_rows(many)]
-    file[1] |= {"who": "'" + file[1]["who"], "decision": "remove"}
-    decided = review.read_answer(many, {"decisions_file": "x.csv", "all_others_stay": False}, file)
-    assert list(decided.values()).count("keep") == len(file) - 1
+    decided = answered(population, answer)
+    assert decided.decisions == {**SMALL, ADMIN: 1, INVITED: "remove"}
+    assert (decided.exceptions, decided.by_default) == ({OWNER: "runs it"}, [])
+    decided = answered(many, {**LARGE, "remove": [MEMBER], "lower_to_member": [ADMIN]})
+    assert {who: what for who, what in decided.decisions.items() if what != "keep"} == {MEMBER: "remove", ADMIN: 1}
+    assert len(decided.by_default) == len(many.people) - 2
+    file = [{"who": row["who"], "decision": "Keep"} for row in csv_rows(many)]
+    file[1] = {"who": "'" + file[1]["who"], "decision": "remove"}
+    decided = answered(many, {"decisions_file": "x.csv", "all_others_stay": "no"}, file)
+    assert list(decided.decisions.values()).count("keep") == len(file) - 1
     for name, value, message in (
         ("decision", "ad", r"row 2 of the file: 'ad'\): expected one of keep"),
         ("decision", "20", r"row 2 of the file: '20'\): expected one of keep"),
-        ("who", "x@example.com", "not decided.*'x@example.com' .*in the population"),
+        ("who", "x@example.com", "'x@example.com' .*in the population.*not decided"),
     ):
         with pytest.raises(WorkspaceInputError, match=message):
-            review.read_answer(many, {"all_others_stay": True}, [{**file[0], name: value}, *file[1:]])
+            answered(many, {"all_others_stay": "yes"}, [{**file[0], name: value}, *file[1:]])
 
 
 @pytest.mark.parametrize(
@@ -145,38 +227,48 @@ def test_answers_decide_everybody() -> None:
 )
 def test_answers_that_do_not_decide_are_refused(size: str, answer: dict[str, Any], message: str) -> None:
     population = read() if size == "small" else large()
-    with pytest.raises(WorkspaceInputError, match=rf"^\[answer-refused\] {review.AGAIN}.*{message}"):
-        review.read_answer(population, answer)
+    with pytest.raises(WorkspaceInputError, match=rf"^\[answer-refused\] {AGAIN}.*{message}"):
+        answered(population, answer)
 
 
 def test_the_page_tells_what_was_done() -> None:
-    population, decided = read(), {**SMALL, ADMIN: 1, MEMBER: "remove"}
-    gone = [row for row in population["people"] if row["who"] != MEMBER]
-    last = {**population, "people": [*gone, {**gone[0], "who": "eve|[x](y)@example.com", "id": "new"}]}
-    before = review.judge(population, decided, last, review.NOT_SENT, "gone already", **AT)
-    seen = review.judge(population, decided, last, "not done", "gone", **AT)
-    assert review.left_of(seen) == [f"{ADMIN} (1): not done"]
-    state = {"state": "incomplete", "missing": ["Noah"], "run_id": "r__1", "files": {"last_look.json": "ab12"}}
-    state |= {"rules": {"owner_level": None, "protected": []}, "outcomes": seen}
-    decisions = {"by": {"id": "7", "name": "Rita"}, "decided_at": "today", "decisions": decided}
-    decisions["exceptions"] = {OWNER: "a | b"}
-    sent = [{**row, "outcome": "done", "detail": "sent"} for row in before if row["who"] == MEMBER]
-    page = review.page_of(state, population, decisions, [*sent, *before], last)
+    population = read()
+    decided = decisions({**SMALL, ADMIN: 1, MEMBER: "remove"}, exceptions={OWNER: "a | b"}, decisions_file="none")
+    gone = [person for person in population.people if person.who != MEMBER]
+    eve = gone[0].model_copy(update={"who": "eve|[x](y)@example.com", "id": "new"})
+    last = of(population, *gone, eve)
+    before = judge(population, decided, last, BEFORE)
+    seen = judge(population, decided, last, AFTER)
+    assert left_of(seen) == [f"{ADMIN} (1): not done"]
+    closed = ClosedReview(
+        dag_id="quarterly",
+        run_id="r__1",
+        package="1",
+        airflow="not set",
+        organization_id=population.organization_id,
+        service=population.service,
+        rules=RULES,
+        state="incomplete",
+        read_at=population.read_at,
+        closed_at=population.read_at,
+        missing=("Noah",),
+        files={"last_look.json": "ab12"},
+        outcomes=tuple(seen),
+    )
+    sent = [one.model_copy(update={"outcome": "done", "detail": "sent"}) for one in before if one.who == MEMBER]
+    page = ReviewPage(closed, population, decided, (*sent, *before), last).text()
     for text in (
         *("Rita (Airflow user 7)", "| run id | r__1 |", "| last_look.json | ab12 |", "| owner level | not set |"),
         *("| done, sent, then done, gone already | done, gone |", "| member (1) | not sent | not done |"),
         *("| previous review | none |", "| protected | none |", "| decided member (1) | ", "eve&#124;", "a &#124; b"),
+        "5 kept, 1 lowered, 1 removed; not all of it is done (1 open, listed below)",
     ):
         assert text in page
-    assert "nobody" in review.page_of({**state, "outcomes": []}, {}, {}, [], {})
+    assert "Nobody was reviewed" in ReviewPage(closed, None, None, (), None).text()
 
 
 def test_what_changed_since_the_population_is_left_to_the_next_review() -> None:
     population = read()
-
-    def now(who: str, **fields: Any) -> dict[str, Any]:
-        return {"people": [{**row, **fields} if row["who"] == who else row for row in population["people"]]}
-
     joined = {"kind": "member", "id": "x"}
     for who, fields, decision, outcome in (
         (ADMIN, {"level": 15}, 1, "changed"),
@@ -188,24 +280,21 @@ def test_what_changed_since_the_population_is_left_to_the_next_review() -> None:
         (MEMBER, {"kept": "protected"}, "remove", "refused"),
         (MEMBER, {}, "remove", "not sent"),
     ):
-        judged = review.judge(population, {**SMALL, who: decision}, now(who, **fields), *WORDS, **AT)
-        assert {row["who"]: row["outcome"] for row in judged}[who] == outcome, (who, fields, decision)
+        decided = decisions({**SMALL, who: decision})
+        judged = judge(population, decided, changed(population, who, **fields), BEFORE)
+        assert {one.who: one.outcome for one in judged}[who] == outcome, (who, fields, decision)
+    somebody = population.people[0].model_copy(update={"kind": "invite", "kept": ""})
     # Two invites of one person: whoever is left has the name of the other one, but its id.
-    two = [
-        {**population["people"][0], "kind": "invite", "who": who, "id": who, "kept": ""}
-        for who in ("a@b.example", "a@b.example (invite 1)")
-    ]
-    removed = review.judge(
-        {"people": two},
-        {row["who"]: "remove" for row in two},
-        {"people": [{**two[1], "who": two[0]["who"]}]},
-        *WORDS,
-        **AT,
-    )
-    assert [row["outcome"] for row in removed] == ["done", "not sent"]
-    nameless = {**population, "people": [{**population["people"][0], "kind": "invite", "id": None, "kept": ""}]}
-    who = nameless["people"][0]["who"]
-    assert review.judge(nameless, {who: "remove"}, nameless, *WORDS, **AT)[0]["outcome"] == "refused"
-    options = {"present": now(OWNER, kept=""), "decided_at": "today"}
+    names = ("a@b.example", "a@b.example (invite 1)")
+    two = [somebody.model_copy(update={"who": who, "id": who}) for who in names]
+    left = of(population, two[1].model_copy(update={"who": names[0]}))
+    removed = judge(of(population, *two), decisions(dict.fromkeys(names, "remove")), left, BEFORE)
+    assert [one.outcome for one in removed] == ["done", "not sent"]
+    nameless = of(population, somebody.model_copy(update={"id": None}))
+    (refused,) = judge(nameless, decisions({somebody.who: "remove"}), nameless, BEFORE)
+    assert refused.outcome == "refused"
+    kept_gone = judge(population, decisions(SMALL), of(population), AFTER)
+    assert {(one.outcome, one.detail) for one in kept_gone} == {("gone", "not by this review")}
+    present = changed(population, OWNER, kept="")
     with pytest.raises(WorkspaceInputError, match="Make somebody else an owner"):
-        review.plan_decisions(WorkspaceHook().client, population, {**SMALL, OWNER: "remove"}, **options)
+        plan_decisions(WorkspaceHook().client, population, decisions({**SMALL, OWNER: "remove"}), present)

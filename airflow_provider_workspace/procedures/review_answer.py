@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any, NoReturn
 
 from airflow_provider_workspace import errors
@@ -20,6 +18,7 @@ from airflow_provider_workspace.procedures.review_records import (
     Population,
     ReviewedPerson,
 )
+from airflow_provider_workspace.procedures.roster_tables import records_of_csv
 
 AGAIN = "Start a new run to decide again: "
 LOWER_TO = "lower to "
@@ -287,25 +286,14 @@ def read_decisions_file(text: str) -> list[dict[str, str]]:
 
     :raises WorkspaceInputError: if it is no such file
     """
-    lines = text.splitlines()
-    header_line = lines[0] if lines else ""
-    delimiter = max(",;\t", key=header_line.count)
     try:
-        rows = list(csv.reader(lines, delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        refuse(f"the decisions file is no CSV: {error}")
-    header = [name.strip().lower() for name in rows[0]] if rows else []
+        rows = records_of_csv(text)
+    except ValueError as error:
+        refuse(f"the decisions file cannot be read: {error}")
     for column in (WHO, DECISION):
-        if header.count(column) != 1:
-            refuse(f"the decisions file has {header.count(column)} columns {column!r}; expected one")
-    position, decision = header.index(WHO), header.index(DECISION)
-    found: list[dict[str, str]] = []
-    for row in rows[1:]:
-        cells = chain(row, [""] * len(header))
-        values = [cell.strip() for cell, _ in zip(cells, header, strict=False)]
-        if any(values):
-            found.append({WHO: values[position], DECISION: values[decision]})
-    return found
+        if not rows or column not in rows[0]:
+            refuse(f"the decisions file has no column {column!r}, or no rows")
+    return [{WHO: row[WHO].strip(), DECISION: row[DECISION].strip()} for row in rows]
 
 
 def _find(people: Mapping[str, ReviewedPerson], name: object) -> str:

@@ -114,16 +114,18 @@ def read_csv(text: str) -> tuple[list[str], list[list[str]], int]:
 
 def records_of_csv(text: str) -> list[dict[str, str]]:
     """
-    Return the rows of a CSV text that are not blank by the names of its columns, for files that are no rosters.
+    Return the rows of a CSV text that are not blank, for files that are no rosters: cells by column, in lower case.
 
     :raises ValueError: if it cannot be read, or two columns have the same name: which of them counts, nobody knows
     """
     header, rows, _ = read_csv(text)
-    names = [name.strip() for name in header]
+    names = [name.strip().lower() for name in header]
     repeated = [name for name, count in Counter(names).items() if name and count > 1]
     if repeated:
         raise ValueError(f"the column {', '.join(map(shown, repeated))} is repeated: delete all but one")
-    return [dict(zip(names, row, strict=False)) for row in rows if not all(map(is_empty, row))]
+    filled = [row for row in rows if not all(map(is_empty, row))]
+    missing = [""] * len(names)
+    return [dict(zip(names, [*row, *missing], strict=False)) for row in filled]
 
 
 def _delimiter_of(text: str) -> str:

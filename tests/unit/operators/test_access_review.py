@@ -679,9 +679,9 @@ def test_a_decisions_file_elsewhere_is_not_read(sandbox: SandboxServer, tmp_path
     ("text", "message"),
     [
         ("Who;Kind;Decision\r\n{rows}", ""),
-        ("who,decision,Decision\n{rows}", "2 columns 'decision'; expected one"),
-        ("who;kind\n{rows}", "0 columns 'decision'"),
-        ('who,decision\n"x', "is no CSV"),
+        ("who,decision,Decision\n{rows}", "the column 'decision' is repeated"),
+        ("who;kind\n{rows}", "no column 'decision'"),
+        ('who,decision\n"x', "cannot be read: line 2"),
     ],
 )
 def test_a_decisions_file_is_read_as_a_spreadsheet_saves_it(

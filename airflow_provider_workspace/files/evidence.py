@@ -50,6 +50,7 @@ from airflow_provider_workspace.procedures.review_records import (
     NOT_REVIEWED,
     ClosedReview,
     Decisions,
+    EarlierReview,
     Intent,
     LastReview,
     NotDecided,
@@ -241,11 +242,11 @@ class Evidence:
 
         :raises WorkspaceInputError: if a review beside this one cannot be read, or is not what it says it is
         """
-        latest: tuple[Any, ClosedReview] | None = None
+        latest: tuple[Any, EarlierReview] | None = None
         for path in self.parent.entries():
             if not FOLDER.fullmatch(path.name):
                 continue
-            review, _ = _read(path / REVIEW, ClosedReview)
+            review, _ = _read(path / REVIEW, EarlierReview)
             if review is None or review.state != COMPLETE:
                 continue
             if (review.organization_id, review.service) != (organization_id, service):
@@ -551,7 +552,7 @@ def _changed(path: Any, why: str) -> WorkspaceInputError:
     return WorkspaceInputError(msg, problem="evidence-changed")
 
 
-def _read_listed(folder: Any, name: str, review: ClosedReview) -> Population:
+def _read_listed(folder: Any, name: str, review: EarlierReview) -> Population:
     """Return a population that a closed review lists."""
     population, _ = _read(folder / name, Population, review.files.get(name, "nothing"))
     if population is None:

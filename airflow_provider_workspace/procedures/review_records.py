@@ -280,6 +280,22 @@ class Try(ReviewRecord):
     rules: Rules
 
 
+class EarlierReview(ReviewRecord):
+    """
+    What the next review needs of a closed one, which an earlier release of this package may have written.
+
+    :param files: the digest of each file
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+    organization_id: str
+    service: str
+    state: State
+    read_at: str | None
+    files: dict[str, str]
+
+
 class ClosedReview(ReviewRecord):
     """
     What a review is.

@@ -543,6 +543,18 @@ def test_a_last_review_that_cannot_be_read_is_not_none(review: Review, tmp_path:
     assert len([*tmp_path.iterdir()]) == 1
 
 
+def test_a_last_review_of_an_earlier_release_is_compared_with(review: Review, tmp_path: Path) -> None:
+    """Its ``review.json`` has neither the rules nor the outcomes of today."""
+    finish(review, KEPT)
+    closed = review.file("review.json")
+    for name in ("rules", "outcomes", "other_files"):
+        del closed[name]
+    (review.folder / "review.json").write_text(json.dumps({**closed, "of_an_earlier_release": 1}))
+    second = Review(tmp_path, "second")
+    second.run("read_population")
+    assert second.file("population.json")["previous"]["folder"] == review.folder.name
+
+
 def test_files_of_others_are_listed_and_left_alone(review: Review) -> None:
     review.decide({**KEPT, NOAH: "remove"})
     (review.folder / ".snapshot").mkdir()

@@ -570,6 +570,8 @@ def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str, n
     broken = {address_key(one.email) for one in roster.invalid}
     roster.doubtful = frozenset(row.key for row in roster.ended if row.key in broken)
     roster.ended = [row for row in roster.ended if row.key not in broken]
+    if name == "leavers":
+        roster.rows = [row for row in roster.rows if row.key not in broken]
     return roster
 
 
@@ -697,7 +699,8 @@ def _left_out(roster: Roster, *, is_leaving: bool) -> list[Change]:
     ]
     for entry in roster.invalid:
         name = f"row {entry.row} {entry.email}".rstrip()
-        should_lose = is_leaving or address_key(entry.email) in roster.doubtful
+        is_doubtful = entry.row in roster.with_end or address_key(entry.email) in roster.doubtful
+        should_lose = is_leaving or is_doubtful
         why = f"left out: {entry.reason}"
         changes.append(Change("differs", "members", name, why=why, should_lose=should_lose))
     return changes

@@ -37,7 +37,7 @@ _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
 # An address among others in a cell.
 _ADDRESS = re.compile(r"[^\s@,;|/]+@[^\s@,;|/]+")
 # What a spreadsheet writes before a text, or makes of it.
-APOSTROPHES = "'\u2018\u2019`\u00b4"
+APOSTROPHES = "'\u2018\u2019`\u00b4\u02bc\u2032\uff07\u201b\u201c\u201d="
 # The sign-in name of a guest at Entra ID.
 GUEST = "#ext#"
 
@@ -142,6 +142,7 @@ class Roster:
 
     :param blank: how many rows are blank
     :param left_out: how many rows ``where`` leaves out
+    :param with_end: numbers of the invalid rows that have an end, which may be over
     :param doubtful: keys of people of whom one row has ended, and another one is invalid
     :param remarks: what people must know about how the rows were read
     """
@@ -152,6 +153,7 @@ class Roster:
     duplicates: list[Entry] = field(default_factory=list[Entry])
     blank: int = 0
     left_out: int = 0
+    with_end: set[int] = field(default_factory=set[int])
     doubtful: frozenset[str] = frozenset()
     remarks: list[str] = field(default_factory=list[str])
 
@@ -183,6 +185,8 @@ def check_roster(
         found = _check_row(number, row)
         if isinstance(found, Entry):
             roster.invalid.append(_with_hints(found, given))
+            if row.get("until") is not None:
+                roster.with_end.add(number)
         else:
             people.setdefault(found.key, {}).setdefault(found.end.until if now else None, []).append(found)
     for periods in people.values():
@@ -193,6 +197,7 @@ def check_roster(
                 reason = f"same address as row {first.number}"
                 roster.duplicates += [Entry(row.number, row.invite.target_email, "duplicate", reason) for row in others]
             else:
+                roster.with_end |= {row.number for row in (first, *others) if row.end.until}
                 contradictions += [
                     _contradicts(row, first if row.fields != first.fields else other) for row in (first, *others)
                 ]

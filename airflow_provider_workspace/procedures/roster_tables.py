@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
 
@@ -136,12 +137,24 @@ def _delimiter_of(text: str) -> str:
     return DELIMITERS[0]
 
 
+def _is_value(cell: str) -> bool:
+    """
+    Return whether a cell of the first row is a value, and no name of a column: then the row is a person's.
+
+    A person who is taken for a header would be removed; a header that is taken for a person is an invalid row.
+    """
+    text = cell.strip()
+    if not text or is_empty(text) or text.lower() in LEVELS:
+        return True
+    return "@" in text or "." in text or _NUMBER.fullmatch(text) is not None
+
+
 def _table_of_csv(file: RosterFile, text: str, *, has_names: bool) -> Table:
     first, rows, number = read_csv(text)
     if not first:
         raise WorkspaceInputError(f"{file} is empty: expected a header such as email,first_name,level")
     has_address = any(_ADDRESS.search(cell) for cell in first)
-    if has_names and (has_address or any(map(_NUMBER.fullmatch, first))):
+    if has_names and any(map(_is_value, first)):
         return Table([first, *rows], None, number, is_csv=True)
     if has_address:
         raise WorkspaceInputError(

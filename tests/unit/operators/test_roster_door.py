@@ -18,6 +18,7 @@ from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOper
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator, WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceMembersJoinedSensor
 from airflow_provider_workspace.version_compat import AirflowFailException
@@ -81,6 +82,44 @@ def test_a_first_row_with_an_address_is_a_person(sandbox: SandboxServer, file: A
     leave(path=file("noah.newton@example.com,1\n", "leavers.csv"), columns=["email", "level"])
     assert effects(sandbox) == ["delete_member"]
     assert invite(path=path, columns=["email", "level"])["counts"]["rows"] == 3
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "adam.admin.example.com,admin",
+        ",admin",
+        "(null),member",
+        "Adam Admin <adam.admin at example.com>,admin",
+        "Adam,8",
+        "\u02bcadam.admin@example.com,admin",
+    ],
+)
+def test_a_first_row_that_may_be_a_person_is_not_left_out(sandbox: SandboxServer, file: Any, first: str) -> None:
+    path = file(f"{first}\nmina.member@example.com,member\n")
+    for road in (sync, organization, leave, invite):
+        with pytest.raises((AirflowFailException, WorkspaceInputError, WorkspaceInvitesIncompleteError), match="row 1"):
+            road(path=path, columns=["email", "level"])
+    assert "delete_member" not in effects(sandbox)
+
+
+def test_a_skipped_row_with_an_end_leaves_an_organization_file_red(sandbox: SandboxServer, file: Any) -> None:
+    rows = "mina.member@example.com,boss,2020-01-01\nnoah.newton@example.com,1,\n"
+    path = file(f"email,level,until\n{rows}")
+    with pytest.raises(AirflowFailException, match=r"\[access-left\] .*row 2 mina.member@example.com"):
+        WorkspaceApplyOrganizationOperator(
+            task_id="apply",
+            part="members",
+            file={"max_removals": None, "members": {"on_invalid": "skip", "roster": str(path)}},
+        ).execute({})
+    assert writes(sandbox) == []
+
+
+def test_a_leaver_one_of_whose_rows_is_skipped_is_left_to_people(sandbox: SandboxServer) -> None:
+    noah = "noah.newton@example.com"
+    with pytest.raises(AirflowFailException, match=rf"\[access-left\] .*row 2 {noah}"):
+        leave([{"email": noah}, {"email": noah, "until": "31.12.2030"}, "grace.analyst@example.com"], on_invalid="skip")
+    assert [one["target"] for one in sandbox.effects("delete_member")] == [SEED.analyst_uuid]
 
 
 @pytest.mark.parametrize("road", ROADS)

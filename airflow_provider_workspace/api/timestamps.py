@@ -67,9 +67,7 @@ def _can_be_written(seconds: float) -> bool:
 
 
 def to_second(value: Any) -> Any:
-    """Return a time as :func:`iso` writes it, in seconds; what is no time, such as a number, as it is."""
-    if isinstance(value, int):
-        return value
+    """Return a time as :func:`iso` writes it, in seconds; what is no time as it is."""
     seconds = parse_timestamp(value)
     return value if seconds is None else iso(seconds, "seconds")
 

@@ -189,9 +189,7 @@ def _rule(value: object) -> str:
 
 def _told(outcomes: Iterable[Outcome]) -> Mapping[str, str]:
     """Return what became of each person, in words; of several tries, each that says something else."""
-    told: dict[str, list[str]] = {}
+    told: dict[str, dict[str, None]] = {}
     for outcome in outcomes:
-        words = told.setdefault(outcome.who, [])
-        if str(outcome) not in words:
-            words.append(str(outcome))
+        told.setdefault(outcome.who, {})[str(outcome)] = None
     return {who: ", then ".join(words) for who, words in told.items()}

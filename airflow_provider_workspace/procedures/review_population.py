@@ -110,9 +110,7 @@ class _Access:
         if self.board is not None:
             who = f"{who} of project {self.board.project_id}"
             yield who
-        if self.user.uuid:
-            who = f"{who} ({self.kind} {self.user.uuid})"
-            yield who
+        yield f"{who} ({self.kind} {self.user.uuid})"
 
 
 def _named(found: Iterable[_Access]) -> dict[str, _Access]:

@@ -38,9 +38,9 @@ MAX_SHOWN = 40
 
 
 @lru_cache(maxsize=4096)
-def column_key(name: str) -> str:
+def column_key(name: object) -> str:
     """Return the name of a column for comparison: case, blanks, hyphens and underscores do not count."""
-    text = name.lower()
+    text = str(name).lower()
     return "".join(char for char in text if not (char.isspace() or unicodedata.category(char) in ("Cf", "Pc", "Pd")))
 
 

@@ -7,14 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.api.models import User
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.procedures.members import Guards
-from airflow_provider_workspace.procedures.review_answer import AGAIN, form_of, question_of, read_answer
+from airflow_provider_workspace.procedures.review_answer import (
+    AGAIN,
+    form_of,
+    question_of,
+    read_answer,
+    refuse_what_was_not_offered,
+)
 from airflow_provider_workspace.procedures.review_outcome import AFTER, BEFORE, judge, plan_decisions
 from airflow_provider_workspace.procedures.review_page import ReviewPage
-from airflow_provider_workspace.procedures.review_population import Board, csv_rows, read_population, reviewed
+from airflow_provider_workspace.procedures.review_population import (
+    Board,
+    _Access,
+    _named,
+    csv_rows,
+    read_population,
+    reviewed,
+)
 from airflow_provider_workspace.procedures.review_records import (
     NOT_SENT,
     ClosedReview,
@@ -158,6 +172,41 @@ def test_one_dashboard_id_in_two_projects_is_two_boards() -> None:
     assert due.who == second.who
     gone = judge(both, decided, population, AFTER)
     assert {one.outcome for one in gone if one.who == second.who} == {"done"}
+
+
+def test_each_access_has_a_name_that_no_other_has() -> None:
+    user = User(uuid="u-1", email="ada@example.com")
+    north, south = (Board(project_id=project, dashboard_id="1") for project in ("1", "2"))
+    hidden = _Access("member", User(), None)
+    found = [_Access("collaborator", user, None, board) for board in (north, south, south, south)]
+    assert list(_named([*found, hidden, hidden, hidden])) == [
+        "ada@example.com on dashboard 1",
+        "ada@example.com on dashboard 1 of project 2",
+        "ada@example.com on dashboard 1 of project 2 (collaborator u-1)",
+        "ada@example.com on dashboard 1 of project 2 (collaborator u-1) 3",
+        "member None",
+        "member None (member None)",
+        "member None (member None) 6",
+    ]
+
+
+def test_a_population_with_one_name_twice_or_without_somebody_decided_is_refused() -> None:
+    population = read()
+    first = population.people[0]
+    with pytest.raises(ValueError, match="two rows have the same name"):
+        Population(**{**population.model_dump(), "people": (first, first)})
+    mistakes = refuse_what_was_not_offered(population, {"mallory@example.com": "keep"})
+    assert mistakes[:2] == ["'mallory@example.com' is not in the population", f"{first.who!r} is not decided"]
+
+
+def test_whether_somebody_is_outside_depends_on_verified_domains() -> None:
+    outside = "bo@elsewhere.example"
+    with WorkspaceHook() as hook:
+        hook.client.send(CreateInvite(organization_id=SEED.organization_id, target_email=outside, level=1))
+        assert "outside the verified domains" in rows(read(), "look")[outside]
+        for domain in hook.list_domains():
+            hook.delete_domain(domain_id=str(domain.id))
+        assert set(rows(read(), "outside").values()) == {None}
 
 
 def test_the_form_asks_about_each_person_or_about_those_who_do_not_stay() -> None:

@@ -30,6 +30,11 @@ E = TypeVar("E", bound=WorkspaceRequestError)
 
 # What to do if the key lacks a scope.
 LACKS_SCOPE = "Give the API key of {source} the scope {scope}, or check the access level of its owner."
+# What to do about a 404 of something in between, such as a proxy.
+FOREIGN_NOT_FOUND = (
+    "Check that the host of {source} is the address of the workspace service, then the ids: "
+    "this 404 does not look like one of the service."
+)
 # How much of an error that is not JSON is read.
 MAX_TEXT = 20_000
 
@@ -61,6 +66,13 @@ HINTS = (
         "/collaborators/",
     ),
     Hint(400, r"\blevel\b", "Pass level=37, which allows editing at known services.", "/collaborators/"),
+    Hint(
+        400,
+        r"already exists|unique|taken|in use",
+        "Remove the domain from the organization that has it, or use another one: known services have each domain in "
+        "one organization only.",
+        "/domains/",
+    ),
     Hint(400, "", "Correct the request; a retry fails the same way."),
     Hint(
         401,
@@ -99,6 +111,11 @@ HINTS = (
         403,
         r"\bfeature|licen[cs]e|premium|enterprise",
         "Enable the feature for the organization: scopes and access levels do not help.",
+    ),
+    Hint(
+        403,
+        r"\b2fa\b|(two|multi|second)[ -]factor",
+        "Let the owner of the API key of {source} set up a second factor: the organization demands one.",
     ),
     Hint(403, r"change your own", "Ask another user to do this: it is about the owner of the API key of {source}."),
     Hint(
@@ -197,6 +214,8 @@ def status_error(
         retry_after = _seconds_in(detail)
     words = f"{attr or ''} {detail or ''}".strip()
     cure, problem = _hint(op, response, context, words, retry_after)
+    if status == 404 and response.body.strip() and not body.from_service:
+        cure, problem = FOREIGN_NOT_FOUND.format(source=context.source), "not-the-service"
     is_passing = status in op.endpoint.passing_statuses and attr is None
     if is_passing:
         cure, problem = "This may be temporary: try again.", None

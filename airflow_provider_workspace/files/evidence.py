@@ -150,7 +150,8 @@ class Evidence:
         self.parent = folder_at(parent, "evidence")
         self.digests = None if digests is None else ReviewDigests(digests, self.parent)
         readable = re.sub(r"[^\w.-]+", "_", run_id, flags=re.ASCII)[:100]
-        unique = sha256(json.dumps([run_id, *names]).encode()).hexdigest()[:8]
+        identity = json.dumps([run_id, *names])
+        unique = sha256(identity.encode()).hexdigest()[:8]
         self.path = self.parent.path / f"{readable}-{unique}"
 
     def __str__(self) -> str:

@@ -488,10 +488,15 @@ def test_a_dry_run_plans_what_was_decided(sandbox: SandboxServer, tmp_path: Path
 def test_a_store_holds_the_evidence_and_no_second_version() -> None:
     store = MemoryFileSystem()
     attach("memory", fs=store)
-    review = Review("memory://reviews")
+    for inside in ("memory://reviews/digests", "memory://reviews/"):
+        with pytest.raises(AirflowFailException, match=r"Set digests to a folder outside of 'memory://reviews"):
+            Review("memory://reviews", digests=inside).run("read_population")
+    review = Review("memory://reviews", digests="memory://reviews-digests")
     review.decide(KEPT)
     review.run("apply_decisions")
-    review.close()
+    digest = review.close()["sha256"]
+    (kept,) = store.ls("/reviews-digests", detail=False)
+    assert store.cat(kept).decode().split("  ")[0] == digest
     (folder,) = store.ls("/reviews", detail=False)
     assert len(store.ls(folder)) == 8
     store.rm(f"{folder}/review.json")
@@ -590,6 +595,20 @@ def test_a_digest_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
     with pytest.raises(AirflowFailException, match=r"\[file-exists\] WorkspaceInputError: Compare .* another SHA-256"):
         review.run("close_review")
     assert (file.read_text(), [*file.parent.iterdir()]) == (line, [file])
+
+
+def test_a_retry_writes_the_digest_that_could_not_be_written(tmp_path: Path) -> None:
+    review = with_digests(tmp_path)
+    review.decide(KEPT)
+    review.run("apply_decisions")
+    (tmp_path / "digests").write_text("")
+    with pytest.raises(AirflowFailException, match=r"digests' is not a folder"):
+        review.run("close_review")
+    closed = review.text("review.json")
+    (tmp_path / "digests").unlink()
+    digest = review.close()["sha256"]
+    assert (tmp_path / "digests" / f"{review.folder.name}.sha256").read_text().startswith(f"{digest}  ")
+    assert (digest, review.text("review.json")) == (hashlib.sha256(closed.encode()).hexdigest(), closed)
 
 
 @pytest.mark.parametrize(

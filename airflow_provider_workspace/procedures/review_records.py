@@ -177,6 +177,7 @@ class Rules(ReviewRecord):
     review_timeout: str
     decisions_count_for: str
     decisions_folder: str | None = None
+    digests: str | None = None
 
 
 class Reviewer(ReviewRecord):

@@ -102,8 +102,8 @@ def _judge(
 
 def _changes(person: ReviewedPerson, now: ReviewedPerson) -> dict[str, str]:
     """Return what changed of somebody since their row was read, without what is temporary."""
-    before = {"kind": person.kind, "id": person.id, "level": person.level_under}
-    after = {"kind": now.kind, "id": now.id, "level": now.level_under}
+    before = {"kind": person.kind, "id": person.id, "level": person.level_under_name}
+    after = {"kind": now.kind, "id": now.id, "level": now.level_under_name}
     changes: dict[str, str] = {}
     for name, value in before.items():
         if value != after[name]:
@@ -111,8 +111,8 @@ def _changes(person: ReviewedPerson, now: ReviewedPerson) -> dict[str, str]:
     return changes
 
 
-def _shown(value: object) -> str:
-    return "not shown" if value is None else str(value)
+def _shown(value: str | None) -> str:
+    return "not shown" if value is None else value
 
 
 def _waits(decision: Decision, granted_at: float, decided_at: float) -> bool:

@@ -29,7 +29,7 @@ HEADERS = ("who", "reasons to look", "access", "joined", "last log-in", "second 
 SHORT_HEADERS = ("who", "reasons to look", "access", "last log-in")
 # Of more people, only those are asked about who do not stay.
 MAX_FIELDS = 25
-MAX_PROBLEMS, MAX_SHOWN = 10, 60
+MAX_PROBLEMS, MAX_SHOWN, MAX_WORD = 10, 60, 40
 # The fields of the form that are about nobody.
 ALL_OTHERS, FILE, FILE_DIGEST, EXCEPTIONS = "all_others_stay", "decisions_file", "decisions_sha256", "exceptions"
 YES, NO = "yes", "no"
@@ -152,11 +152,14 @@ def since_last_review(population: Population) -> list[str]:
     before = "" if previous.people is None else f"left {previous.people}, "
     now = len(population.people)
     numbers = f"+ {len(joined)} joined - {len(gone)} gone = {now} now"
+    joined_names = _names(joined, "those who are new in population.csv")
+    gone_names = _names(gone, "left in population.json")
+    since = previous.read_at
     return [
-        f"The last review, read {previous.read_at}, {before}{numbers}.",
+        f"The last review, read {since}, {before}{numbers}.",
         "",
-        f"- Joined since {previous.read_at}: {_names(joined, 'those who are new in population.csv')}.",
-        f"- Gone since {previous.read_at}: {_names(gone, 'left in population.json')}.",
+        f"- Joined since {since}: {joined_names}.",
+        f"- Gone since {since}: {gone_names}.",
     ]
 
 
@@ -243,7 +246,10 @@ class _Words:
             (decision,) = decisions
             if decision is not None:
                 return decision
-        places = [f"{where}: {str(word or '')[:40]!r}" for where, word in words.items()]
+        places: list[str] = []
+        for where, word in words.items():
+            text = str(word or "")
+            places.append(f"{where}: {text[:MAX_WORD]!r}")
         found = ", ".join(places) or "not decided"
         expected = ", ".join(choices_of(person))
         self.problems.append(f"{who[:MAX_SHOWN]!r} ({found}): expected one of {expected}")
@@ -262,7 +268,9 @@ def read_answer(
     :raises WorkspaceInputError: if it does not decide everybody, or is not an answer to this form
     """
     words = _Words({person.who: person for person in population.people})
-    words.problems += [f"{errors.shown(name)} is no field of the form" for name in answer if name not in form]
+    for name in answer:
+        if name not in form:
+            words.problems.append(f"{errors.shown(name)} is no field of the form")
     _read_fields(words, answer, form)
     for number, row in enumerate(file_rows or (), start=2):
         words.add(row[WHO], f"row {number} of the file", row[DECISION])
@@ -341,7 +349,12 @@ def read_decisions_file(text: str) -> list[dict[str, str]]:
     for column in (WHO, DECISION):
         if not rows or column not in rows[0]:
             refuse(f"the decisions file has no column {column!r}, or no rows")
-    return [{WHO: row[WHO].strip(), DECISION: row[DECISION].strip()} for row in rows]
+    decisions: list[dict[str, str]] = []
+    for row in rows:
+        who = row[WHO].strip()
+        decision = row[DECISION].strip()
+        decisions.append({WHO: who, DECISION: decision})
+    return decisions
 
 
 def _find(people: Mapping[str, ReviewedPerson], name: object) -> str:

@@ -107,7 +107,8 @@ def _changes(person: ReviewedPerson, now: ReviewedPerson) -> dict[str, str]:
     changes: dict[str, str] = {}
     for name, value in before.items():
         if value != after[name]:
-            changes[name] = f"{name} {_shown(value)} to {_shown(after[name])}"
+            values = f"{_shown(value)} to {_shown(after[name])}"
+            changes[name] = f"{name} {values}"
     return changes
 
 
@@ -231,7 +232,8 @@ def outcomes_of(planned: PlannedReview, intended: Mapping[str, int] | None = Non
 def people_changed(planned: PlannedReview) -> tuple[str, ...]:
     """Return whom a plan changes, by their names in the review."""
     names = {change.name for change in planned.plan.changes}
-    return tuple(one.who for one in planned.outcomes if _change_name(one.kind, one.who) in names)
+    changed = [one for one in planned.outcomes if _change_name(one.kind, one.who) in names]
+    return tuple(one.who for one in changed)
 
 
 def counts_of(outcomes: Iterable[Outcome]) -> dict[str, int]:

@@ -78,15 +78,17 @@ class ReviewPage:
             return ["Nobody was reviewed: who has access was not read."]
         if self.decided is None:
             sentence = f"Nobody was reviewed: {len(self.population.people)} people and invites have access."
-            return [sentence, "", *self._not_decided()]
-        return [f"{self._result(self.decided)} {self._proof()}.", "", *_reviewed_by(self.decided)]
+            return [sentence, "", self._not_decided()]
+        result = self._result(self.decided)
+        proof = self._proof()
+        return [f"{result}; {proof}.", "", _reviewed_by(self.decided)]
 
     def _result(self, decided: Decisions) -> str:
         decisions = list(decided.decisions.values())
         kept = decisions.count(KEEP)
         removed = decisions.count(REMOVE)
         lowered = len(decisions) - kept - removed
-        return f"{len(decisions)} people and invites: {kept} kept, {lowered} lowered, {removed} removed;"
+        return f"{len(decisions)} people and invites: {kept} kept, {lowered} lowered, {removed} removed"
 
     def _proof(self) -> str:
         if self.review.state != COMPLETE:
@@ -94,15 +96,15 @@ class ReviewPage:
         read_at = self.last_look.read_at if self.last_look else ""
         return f"all of it is proven by the last look at {read_at}"
 
-    def _not_decided(self) -> list[str]:
+    def _not_decided(self) -> str:
         """Return what is known of the question that has no answer that counts."""
         if self.refused is None:
-            return ["Nobody was asked, or the question still stands."]
+            return "Nobody was asked, or the question still stands."
         answered = "no answer counts"
         if self.refused.by is not None:
             answered = f"the answer of {inert(str(self.refused.by))} does not count"
         times = ", ".join([*_times_of(self.refused), answered])
-        return [f"{times[0].upper()}{times[1:]}. {_notified(self.refused)}"]
+        return f"The question: {times}. {_notified(self.refused)}"
 
     # Each person
 
@@ -138,7 +140,10 @@ class ReviewPage:
 
     def _everybody(self) -> list[str]:
         people = self.population.people if self.population else ()
-        rows = [[*cells_of(person), *self._outcome_cells(person.who)] for person in people]
+        rows: list[list[str]] = []
+        for person in people:
+            outcome = self._outcome_cells(person.who)
+            rows.append([*cells_of(person), *outcome])
         return table((*HEADERS, "decision", "done", "last look"), rows)
 
     def _access_since(self) -> list[str]:
@@ -148,7 +153,8 @@ class ReviewPage:
         """Return who has access at the last look, and had none when the population was read."""
         if self.population is None or self.last_look is None:
             return []
-        known = {now.who for _, now in self.population.pairs_in(self.last_look) if now is not None}
+        pairs = self.population.pairs_in(self.last_look)
+        known = {now.who for _, now in pairs if now is not None}
         return [person for person in self.last_look.people if person.who not in known]
 
     # Facts
@@ -208,7 +214,7 @@ def _described_list(each: ReadList) -> str:
 # Who reviewed, and when
 
 
-def _reviewed_by(decided: Decisions) -> list[str]:
+def _reviewed_by(decided: Decisions) -> str:
     """Return who reviewed whom, how, how long it took, and who was notified."""
     one_by_one = len(decided.decisions) - decided.by_default
     how = f'{one_by_one} were decided one by one, {decided.by_default} by "all others stay"'
@@ -217,11 +223,12 @@ def _reviewed_by(decided: Decisions) -> list[str]:
     answered = parse_timestamp(decided.decided_at)
     if asked is not None and answered is not None and answered >= asked:
         times.append(f"after {_duration(answered - asked)}")
-    sentences = [f"Reviewed by {inert(str(decided.by))}: {how}; {', '.join(times)}."]
+    reviewer = inert(str(decided.by))
+    sentences = [f"Reviewed by {reviewer}: {how}; {', '.join(times)}."]
     if decided.reviewer_is_reviewed is True:
         sentences.append("**They are one of these people, and decided about themselves.**")
     sentences.append(_notified(decided))
-    return [" ".join(sentences)]
+    return " ".join(sentences)
 
 
 def _times_of(answered: Answered) -> list[str]:
@@ -279,7 +286,8 @@ def _facts_of_decisions(decided: Decisions) -> list[tuple[str, str]]:
         ("population sha256", decided.population_sha256),
     ]
     counts = Counter(map(describe_decision, decided.decisions.values()))
-    facts += [(f"decided {decision}", str(count)) for decision, count in counts.items()]
+    for decision, count in counts.items():
+        facts.append((f"decided {decision}", str(count)))
     return facts
 
 
@@ -288,7 +296,9 @@ def _facts_of_rules(rules: Rules) -> list[tuple[str, str]]:
     values = {**rules.model_dump(), "owner_level": owner_level}
     facts: list[tuple[str, str]] = []
     for name, value in values.items():
-        facts.append((name.replace("_", " "), "not set" if value is None else _said(value)))
+        words = name.replace("_", " ")
+        said = "not set" if value is None else _said(value)
+        facts.append((words, said))
     return facts
 
 

@@ -194,7 +194,11 @@ class Population(ReviewRecord):
         known = {person.identity for person in self.people}
         by_identity = {person.identity: person for person in later.people}
         by_name = {person.who: person for person in later.people if person.identity not in known}
-        return [(person, by_identity.get(person.identity) or by_name.get(person.who)) for person in self.people]
+        pairs: list[tuple[ReviewedPerson, ReviewedPerson | None]] = []
+        for person in self.people:
+            now = by_identity.get(person.identity) or by_name.get(person.who)
+            pairs.append((person, now))
+        return pairs
 
 
 class LastReview(ReviewRecord):

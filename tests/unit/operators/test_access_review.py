@@ -297,7 +297,7 @@ def test_without_an_answer_nobody_is_decided(sandbox: SandboxServer, review: Rev
         review.decide(None, **nobody, **event)
     closed = review.close(r"is not reviewed: Nobody answered by 20\S+Z")
     assert closed["missing"] == [f"[not-answered] Nobody answered by {review.asked['due_at']}."]
-    assert "and invites have access.\n\nAsked 20" in review.text("review.md")
+    assert "and invites have access.\n\nThe question: asked 20" in review.text("review.md")
     assert "Z, no answer counts. Nobody was notified; the question stood" in review.text("review.md")
     assert effects(sandbox) == []
 

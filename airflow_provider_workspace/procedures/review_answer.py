@@ -27,6 +27,8 @@ NOT_SHOWN = "not shown"
 HEADERS = ("who", "reasons to look", "access", "joined", "last log-in", "second factor")
 # For more people than a question has room for with all of that; the reasons say who has no second factor.
 SHORT_HEADERS = ("who", "reasons to look", "access", "last log-in")
+# More rows than any question has room for.
+MAX_ROWS = 1_500
 # Of more people, only those are asked about who do not stay.
 MAX_FIELDS = 25
 MAX_PROBLEMS, MAX_SHOWN, MAX_WORD = 10, 60, 40
@@ -132,11 +134,12 @@ def question_of(population: Population, folder: str) -> str:
         f"To look at first: {len(first)}.",
         "",
     ]
-    lines = [*opening, *table(HEADERS, map(cells_of, people))]
+    rows = people[:MAX_ROWS]
+    lines = [*opening, *table(HEADERS, map(cells_of, rows))]
     if len(fit(lines)) < len(lines):
-        lines = [*opening, *table(SHORT_HEADERS, map(_short_cells_of, people))]
+        lines = [*opening, *table(SHORT_HEADERS, map(_short_cells_of, rows))]
     shown = fit(lines)
-    hidden = len(lines) - len(shown)
+    hidden = count - len(rows) + len(lines) - len(shown)
     if hidden:
         shown.append(f"\n**{hidden} of {count} are not shown here. Decide about them too: they are in {file}.**")
     return "\n".join(shown)

@@ -26,12 +26,14 @@ from airflow_provider_workspace.files.storage import MAX_MEGABYTES, StoredFile, 
 from airflow_provider_workspace.procedures.answers import Answerer, AnswerRules
 from airflow_provider_workspace.procedures.review_answer import (
     AGAIN,
+    ASK_AGAIN,
     FILE,
     FILE_DIGEST,
     form_of,
     read_answer,
     read_decisions_file,
     refuse,
+    refuse_silence,
     refuse_what_was_not_offered,
 )
 from airflow_provider_workspace.procedures.review_outcome import (
@@ -121,12 +123,14 @@ class Answer:
     :param asked: digest of the population that was asked about
     :param asked_at: when; ``None`` if that is not known
     :param due_at: until when it could be answered
+    :param notified: the names of the notifiers that were called then; ``None`` if that is not known
     """
 
     event: Mapping[str, Any]
     asked: str
     asked_at: str | None = None
     due_at: str | None = None
+    notified: tuple[str, ...] | None = None
 
     @property
     def fields(self) -> dict[str, Any] | None:
@@ -291,6 +295,7 @@ class Evidence:
             "by": Reviewer(id=answerer.id, name=answerer.name) if answerer else None,
             "asked_at": answer.asked_at,
             "due_at": answer.due_at,
+            "notified": answer.notified,
             "rules": rules,
             "answer": answer.fields,
         }
@@ -305,7 +310,7 @@ class Evidence:
             file_rows, known["decisions_file"] = self._read_decisions_file(fields, rules)
             decided = read_answer(population, fields, form, file_rows)
         except WorkspaceInputError as error:
-            why = error.why.replace(AGAIN, "", 1)
+            why = error.why.replace(AGAIN, "", 1).removesuffix(f" {ASK_AGAIN}.")
             self.write(f"{NOT_DECIDED}{self.next_number()}.json", NotDecided(**known, why=why))
             raise
         decisions = Decisions(
@@ -323,10 +328,11 @@ class Evidence:
     def _check_answer(self, answer: Answer) -> None:
         """Refuse an answer that nobody gave, or that is not about the population that was asked about."""
         event = answer.event
-        if "error" in event:
-            refuse(event.get("error") or "nobody answered in time")
-        if not event.get("responded_by_user"):
-            refuse("nobody answered")
+        is_timeout = event.get("error_type") == "timeout"
+        if event.get("error") and not is_timeout:
+            refuse(str(event["error"]))
+        if is_timeout or not event.get("responded_by_user"):
+            refuse_silence(answer.due_at)
         if event.get("chosen_options") != [DONE]:
             refuse("it is another answer")
         if self.digest(POPULATION) != answer.asked:
@@ -445,7 +451,8 @@ class Evidence:
             outcomes=tuple(outcomes),
         )
         if not self.digest(PAGE):  # a try may end between both
-            page = ReviewPage(review, population, decisions, tuple(self._sent()), last_look)
+            sent = tuple(self._sent())
+            page = ReviewPage(review, population, decisions, sent, last_look, self._last_refused())
             self.write(PAGE, page.text())
         review = review.model_copy(update={"files": {**review.files, PAGE: self.digest(PAGE)}})
         digest = digest_of(review)
@@ -495,6 +502,11 @@ class Evidence:
                 refused = self._read_try(name, NotDecided)
                 errors.append(refused.why if refused else f"{name} cannot be read")
         return errors[-1:] if errors and errors[-1] else []
+
+    def _last_refused(self) -> NotDecided | None:
+        """Return the latest answer that does not count; ``None`` if there is none."""
+        names = [name for name in self.names() if name.startswith(NOT_DECIDED)]
+        return self._read_try(names[-1], NotDecided) if names else None
 
     def _sent(self) -> list[Outcome]:
         """Return the outcomes of all tries, the earliest first."""

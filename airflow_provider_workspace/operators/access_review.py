@@ -256,6 +256,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         population: str,
         asked_at: str | None = None,
         due_at: str | None = None,
+        notified: Sequence[str] | None = None,
     ) -> Any:
         """
         Continue with the answer, or the error if there is none, to a question.
@@ -263,10 +264,12 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         :param population: digest of the population that was asked about
         :param asked_at: when it was asked; ``None`` in a question of an earlier release
         :param due_at: until when it could be answered
+        :param notified: the names of the notifiers that were called then; ``None`` as ``asked_at``
         """
         from airflow_provider_workspace.files.evidence import Answer
 
-        self._answer = Answer(event, population, asked_at, due_at)
+        names = None if notified is None else tuple(notified)
+        self._answer = Answer(event, population, asked_at, due_at, names)
         return self.execute(context)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
@@ -305,6 +308,16 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             allow_self_approval=self.allow_self_approval,
         )
 
+    def _names_of_notifiers(self) -> list[str]:
+        """Return the names of the notifiers, without their arguments, which may hold secrets."""
+        notifiers = [self.notifiers] if callable(self.notifiers) else self.notifiers
+        names: list[str] = []
+        for notifier in notifiers:
+            function = notifier.func if isinstance(notifier, partial) else notifier
+            named = function if hasattr(function, "__qualname__") else type(function)
+            names.append(f"{named.__module__}.{named.__qualname__}")
+        return names
+
     def _ask(self, hook: WorkspaceHook, evidence: Evidence, review: OpenReview) -> NoReturn:
         from airflow_provider_workspace.api.timestamps import to_second
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -330,6 +343,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             "population": review.population_sha256,
             "asked_at": to_second(now),
             "due_at": to_second(now + timedelta(seconds=self.review_timeout)),
+            "notified": self._names_of_notifiers(),
         }
         wait = (self.reviewers, self.review_timeout, self.notifiers)
         self.log.info("Waiting until everybody is decided, under Required Actions.")

@@ -12,6 +12,7 @@ import re
 import subprocess
 from copy import copy
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -260,9 +261,8 @@ def test_a_population_of_a_short_list_is_none(sandbox: SandboxServer, review: Re
         ({**KEPT, "eve@example.com": "remove"}, {}, "'eve@example.com' is no field"),
         ({**KEPT, NOAH: ""}, {}, f"'{NOAH}'"),
         ({**KEPT, MINA: "lower to admin"}, {}, "expected one of keep, remove"),
-        (KEPT, {"responded_by_user": None}, "nobody answered"),
         (KEPT, {"chosen_options": ["Reject"]}, "it is another answer"),
-        (None, {"error": "", "error_type": "timeout", "responded_at": None}, "nobody answered in time"),
+        (KEPT, {"error": "value does not match", "error_type": "validation"}, "value does not match"),
         ({**KEPT, OLIVE: "remove"}, {}, f"'{OLIVE}' .*expected one of keep(\\.|$)"),
     ],
 )
@@ -277,11 +277,65 @@ def test_who_does_not_decide_everybody_decides_nobody(
     assert closed["state"] == "not reviewed"
     assert any(re.search(message, line) for line in closed["missing"])
     assert "| reviewers | ruth |" in review.text("review.md")
-    at = None if event.get("error") == "" else "2026-11-22T00:00:00Z"
-    assert review.file("not-decided-1.json")["decided_at"] == at
+    assert review.file("not-decided-1.json")["decided_at"] == "2026-11-22T00:00:00Z"
+    assert "the answer of Ruth R. (Airflow user ruth) does not count. Nobody was notified" in review.text("review.md")
     with pytest.raises(AirflowFailException, match="is closed"):
         review.run("decide")
     assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"error": "", "error_type": "timeout"},
+        {"error": "Timed out", "error_type": "timeout"},
+        {"chosen_options": [], "timedout": True},
+    ],
+)
+def test_without_an_answer_nobody_is_decided(sandbox: SandboxServer, review: Review, event: Any) -> None:
+    nobody = {"responded_by_user": None, "responded_at": None}
+    with pytest.raises(AirflowFailException, match=r"^\[not-answered\] .*Nobody answered by 20\S+Z\. Start a new run"):
+        review.decide(None, **nobody, **event)
+    closed = review.close(r"is not reviewed: Nobody answered by 20\S+Z")
+    assert closed["missing"] == [f"[not-answered] Nobody answered by {review.asked['due_at']}."]
+    assert "and invites have access.\n\nThe question: asked 20" in review.text("review.md")
+    assert "Z, no answer counts. Nobody was notified; the question stood" in review.text("review.md")
+    assert effects(sandbox) == []
+
+
+class Mail:
+    """A notifier, with a secret among its arguments."""
+
+    def __init__(self, password: str) -> None:
+        self.password = password
+        self.asked = 0
+
+    def __call__(self, _: Any) -> None:
+        self.asked += 1
+
+
+def chat(context: Any, *, token: str = "") -> None:
+    """Notify in another way."""
+
+
+def test_the_evidence_says_who_was_notified(tmp_path: Path) -> None:
+    mail = Mail(password="secret-1")
+    review = Review(tmp_path, notifiers=[mail, partial(chat, token="secret-2")])
+    finish(review, KEPT)
+    names = [f"{__name__}.Mail", f"{__name__}.chat"]
+    assert (mail.asked, review.file("decisions.json")["notified"]) == (1, names)
+    assert f"Notified when it was asked: {', '.join(names)}." in review.text("review.md")
+    assert "secret" not in "".join(path.read_text() for path in review.folder.iterdir())
+
+
+def test_an_answer_to_a_question_of_an_earlier_release_counts(review: Review) -> None:
+    review.run("read_population")
+    review.ask()
+    del review.asked["notified"]
+    review.answer(KEPT)
+    review.run("apply_decisions")
+    review.close()
+    assert "Whether anybody was notified is not known." in review.text("review.md")
 
 
 @pytest.mark.parametrize(
@@ -332,9 +386,8 @@ def test_who_changed_meanwhile_is_named_and_left(sandbox: SandboxServer, review:
     set_level(SEED.member_uuid, 8)
     sandbox.accept_invite(SEED.invite_id)
     before = effects(sandbox)
-    message = (
-        rf"Start a new run, or .* incomplete: {MINA} \(remove\): changed, level 1 to 8; {LIV} \(remove\): changed, kind"
-    )
+    mina = rf"{MINA} \(remove\): changed, level member \(1\) to admin \(8\)"
+    message = rf"Start a new run, or .* incomplete: {mina}; {LIV} \(remove\): changed, kind"
     with pytest.raises(AirflowFailException, match=message):
         review.run("apply_decisions")
     assert effects(sandbox)[len(before) :] == ["delete_member"]
@@ -398,9 +451,11 @@ def test_the_next_review_says_what_changed(
     population = second.file("population.json")
     assert population["left"] == [GRACE]
     second.ask()
-    assert f"Gone since then: {GRACE}." in question.now.body
+    read_at = review.file("population.json")["read_at"]
     second.close("nobody decided")
-    assert f"| {GRACE} |" in second.text("review.md")
+    for text in (question.now.body, second.text("review.md")):
+        assert f"read {read_at}, left 5, + 1 joined - 1 gone = 5 now." in text
+        assert f"- Gone since {read_at}: {GRACE}." in text
     assert {row["change"]: row["email"] for row in population["people"] if row["change"]} == {
         "raised": MINA,
         "new": next(row["email"] for row in population["people"] if row["email"].startswith("sam.sample")),
@@ -555,6 +610,12 @@ def test_a_last_review_of_an_earlier_release_is_compared_with(review: Review, tm
     closed = review.file("review.json")
     for name in ("rules", "outcomes", "other_files"):
         del closed[name]
+    for name in ("population.json", "last_look.json"):
+        population = review.file(name)
+        del population["lists"]
+        content = json.dumps(population)
+        (review.folder / name).write_text(content)
+        closed["files"][name] = hashlib.sha256(content.encode()).hexdigest()
     (review.folder / "review.json").write_text(json.dumps({**closed, "of_an_earlier_release": 1}))
     second = Review(tmp_path, "second")
     second.run("read_population")

@@ -20,6 +20,8 @@ COMPARABLE = (str, bool, int, float, Decimal, date)
 _NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?", re.ASCII)
 # The text of a day or time: nothing else that can be read as one, such as a number, is one.
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[Tt ].+)?", re.ASCII)
+# A zone without minutes, which PostgreSQL writes.
+_SHORT_ZONE = re.compile(r":\d{2}(?:\.\d+)?[+-]\d{2}\Z", re.ASCII)
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -54,7 +56,7 @@ def matches(path: str, value: Any, wanted: Any) -> bool:
     if isinstance(wanted, list | tuple | set):
         return any(matches(path, value, item) for item in wanted)
     if isinstance(wanted, Before):
-        when = parse_timestamp(value)
+        when = _moment_of(value)
         if when is None and value is not None:
             raise WorkspaceInputError(f"Compare only times with 'before': {path} is none in a row of the list")
         return when is None or when < wanted
@@ -98,7 +100,7 @@ def is_equal(cell: Any, wanted: Any) -> bool:
     if _is_boolean(cell) or _is_boolean(wanted):
         return truth_of(cell) is not None and truth_of(cell) == truth_of(wanted)
     if isinstance(cell, date) or isinstance(wanted, date):
-        return is_time(cell) and is_time(wanted) and parse_timestamp(cell) == parse_timestamp(wanted)
+        return is_time(cell) and is_time(wanted) and _moment_of(cell) == _moment_of(wanted)
     number = _number_of(cell)
     return number is not None and number == _number_of(wanted)
 
@@ -118,7 +120,14 @@ def is_time(value: Any) -> bool:
     """Return whether a value is a day or a time, or its text."""
     if isinstance(value, date):
         return True
-    return isinstance(value, str) and _TIME.fullmatch(value) is not None and parse_timestamp(value) is not None
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None and _moment_of(value) is not None
+
+
+def _moment_of(value: Any) -> float | None:
+    """Return a time in seconds since 1970, also as PostgreSQL writes it; ``None`` if it is none."""
+    if isinstance(value, str) and _SHORT_ZONE.search(value):
+        value = f"{value}:00"
+    return parse_timestamp(value)
 
 
 def _number_of(value: Any) -> Any:

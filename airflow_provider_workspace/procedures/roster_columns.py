@@ -6,7 +6,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -308,13 +308,14 @@ def _is_wanted(path: str, name: str, value: Any, wanted: Sequence[Any], number: 
 
 
 def _refuse_doubts(name: str, value: Any, wanted: Sequence[Any], number: int) -> None:
-    """Refuse a cell that nobody can tell from what is wanted: another letter case, or no boolean among booleans."""
+    """Refuse a text that nobody can tell from what is wanted: another letter case, no boolean, or no day."""
     if not isinstance(value, str):
         return
-    booleans = [one for one in wanted if isinstance(one, bool)]
-    if booleans and len(booleans) == len(wanted) and truth_of(value) is None:
+    is_no_boolean = all(isinstance(one, bool) for one in wanted) and truth_of(value) is None
+    is_no_time = all(isinstance(one, date) for one in wanted) and not is_time(value)
+    if wanted and (is_no_boolean or is_no_time):
         raise WorkspaceInputError(
-            f"where compares {name} with {booleans[0]}, and row {number} has {shown(value)}: write the texts that "
+            f"where compares {name} with {wanted[0]}, and row {number} has {shown(value)}: write the texts that "
             f"count, as in where={{{name!r}: [{shown(value)}]}}"
         )
     for one in wanted:

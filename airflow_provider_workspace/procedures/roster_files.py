@@ -90,7 +90,7 @@ def read_roster(
         raise WorkspaceInputError(f"Give either {argument}=… or path=…")
     named_by_position = 0 if columns is None or isinstance(columns, Mapping) else len(columns)
     if file is None:
-        place, table = argument, _split_description(rows_of_value(invites, argument))
+        place, table = argument, _split_description(rows_of_value(invites, argument), columns)
     else:
         place, table = str(file), read_file(file, named=named_by_position)
     row_filter = RowFilter(where, now)
@@ -269,22 +269,25 @@ def _names_of(row: Any) -> tuple[Any, ...] | None:
     return tuple(keys()) if keys is not None and hasattr(row, "__getitem__") else None
 
 
-def _split_description(rows: Sequence[Any]) -> Table:
+def _split_description(rows: Sequence[Any], columns: Columns) -> Table:
     """Return rows, and their columns if they come with the description of a cursor (PEP 249): names, types and more."""
     if len(rows) != 2 or not all(map(_is_list, rows)):
         return Table(rows)
+    known = {*FIELDS, *map(column_key, columns if isinstance(columns, Mapping) else ())}
+    best = Table(rows)
+    most = -1
     for records, description in ((rows[0], rows[1]), (rows[1], rows[0])):
         names = _names_described(description)
-        if names is None or _cells_of_first(records) is None:
+        first = _cells_of_first(records)
+        if names is None or first is None:
             continue
         if records and isinstance(records[0], Mapping):  # which names its columns itself
             return Table(records)
-        if all(len(cells) == len(names) for cells in map(_cells_of, records[:1]) if cells is not None):
-            return Table(records, names)
-    names = _names_described(rows[1])
-    if names is not None and _cells_of_first(rows[0]) is not None:
-        return Table(rows[0], names)
-    return Table(rows)
+        # Either part may look like a description: that with the names of columns is one.
+        found = sum(column_key(name) in known for name in names)
+        if found > most and (records is rows[0] or not records or len(first) == len(names)):
+            best, most = Table(records, names), found
+    return best
 
 
 def _cells_of_first(records: Sequence[Any]) -> Sequence[Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sqlite3
@@ -453,6 +454,9 @@ DAY = datetime(2026, 1, 31, tzinfo=timezone.utc)
         (20260131, {"before": "90d"}, "where compares Flag with 'before', and row 1 has 20260131: expected a time"),
         (DAY.date(), {"before": "1d"}, True),
         (None, {"before": "1d"}, True),
+        ("2026-01-31 00:00:00.5+00", {"before": "1d"}, True),
+        ("2026-01-31 01:00:00+01", DAY, True),
+        ("31.01.2026", DAY.date(), "where compares Flag with 2026-01-31, and row 1 has '31.01.2026': write the texts"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("road", [invite, sync, leave])
@@ -758,6 +762,76 @@ def test_no_row_disappears_and_nobody_is_changed_whom_no_row_names(
     removed = {change["name"].split()[-1] for change in plan["changes"] if change["action"] == "remove"}
     assert not removed & named
     assert removed <= {f"{name}@example.com" for name in SEEDED}
+
+
+SPELLINGS = {
+    "email": ["Email", "E-MAIL", "e_mail", "Target Email"],
+    "level": ["Level", "LEVEL", "level"],
+    "first_name": ["First name", "FIRST_NAME"],
+    "Status": ["Status", "STATUS", "status"],
+    "": ["", " ", "\u200b"],
+}
+MARKED = {**CELLS, "Status": ["active", "left", ""], "": ["", "0", "x"]}
+MARKED["email"] = [*CELLS["email"], "grace.analyst@example.com ", "\u2018adam.admin@example.com", "\u00a0"]
+headers = st.permutations([*SPELLINGS]).flatmap(
+    lambda fields: st.tuples(*(st.sampled_from(SPELLINGS[f]) for f in fields))
+)
+
+
+def field_of(name: str) -> str:
+    return next(field for field, names in SPELLINGS.items() if name in names)
+
+
+def rows_under(header: Sequence[str]) -> Any:
+    row = st.tuples(*(st.sampled_from(MARKED[field_of(name)]) for name in header))
+    blank = st.just(("",) * len(header))
+    return st.lists(row | row | blank, min_size=1, max_size=6)
+
+
+def forms_of(header: Sequence[str], rows: Sequence[Sequence[str]], folder: Path) -> list[dict[str, Any]]:
+    """Return the same rows as files and as rows of tasks and drivers."""
+    mappings = [dict(zip(header, row, strict=True)) for row in rows]
+    with (folder / "any.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    (folder / "any.json").write_text(json.dumps(mappings))
+    (folder / "any.jsonl").write_text("\n".join(map(json.dumps, mappings)))
+    description = [(name, 25) for name in header]
+    sources: list[Any] = [mappings, (rows, description), (description, rows)]
+    files = [{"path": str(folder / name)} for name in ("any.csv", "any.json", "any.jsonl")]
+    return [*files, *({"rows": source} for source in sources)]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(table=headers.flatmap(lambda header: st.tuples(st.just(header), rows_under(header))), selects=st.booleans())
+def test_each_form_of_the_same_rows_says_the_same_of_each_row(
+    sandbox: SandboxServer, tmp_path: Path, table: Any, *, selects: bool
+) -> None:
+    header, rows = table
+    arguments: dict[str, Any] = {"columns": {"": None, "Status": None}, "on_invalid": "skip", "dry_run": True}
+    if selects:
+        arguments["where"] = {"Status": ["active", None]}
+    at = {field_of(name): position for position, name in enumerate(header)}
+    blank = [row for row in rows if not any(map(str.strip, row))]
+    left = [row for row in rows if selects and row[at["Status"]] == "left"]
+    named = {row[at["email"]].strip().lower() for row in rows if row not in left}
+    results: list[Any] = []
+    sandbox.reset()
+    for source in forms_of(header, rows, tmp_path):
+        report = invite(**source, **arguments)
+        counts = report["counts"]
+        assert counts.get("left_out", 0) == len(left)
+        assert counts.get("blank", 0) >= len(blank)
+        assert len(report["addresses"]) + counts.get("blank", 0) + counts.get("left_out", 0) == len(rows)
+        try:
+            plan = leave(**source, **arguments)
+        except AirflowFailException as error:
+            assert "leavers is empty" in str(error)  # noqa: PT017
+            plan = {"changes": []}
+        changed = {change["name"].split()[-1] for change in plan["changes"] if change["status"] == "planned"}
+        assert changed <= named
+        statuses = [(entry["email"], entry["status"]) for entry in report["addresses"]]
+        results.append((statuses, counts, sorted(changed)))
+    assert all(result == results[0] for result in results)
 
 
 # The exports of the guide

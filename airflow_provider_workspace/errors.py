@@ -81,6 +81,7 @@ PROBLEMS = frozenset(
         "no-answer",
         "no-default-id",
         "no-owner-left",
+        "not-answered",
         "not-applied",
         "not-found",
         "not-found-by-proxy",

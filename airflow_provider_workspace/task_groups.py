@@ -402,6 +402,7 @@ def access_review(
     group_id: str = "access_review",
     *,
     evidence: Any,
+    digests: Any = None,
     reviewers: Sequence[str] | str | XComArg,
     review_timeout: timedelta | float | str,
     protected: Sequence[Any] | str | XComArg = (),
@@ -429,6 +430,8 @@ def access_review(
     :param group_id: id of the task group
     :param evidence: folder with the evidence of all reviews: an absolute path on a disk that all workers share, or the
         URL of an object store, such as ``s3://conn_id@bucket/reviews``
+    :param digests: second place, outside of ``evidence``, that also gets the SHA-256 of each ``review.json``, and by
+        which the next review is checked; ``None`` for no second place
     :param reviewers: ids of the Airflow users who may answer; one answer is enough
     :param review_timeout: how long to wait for the answer, a timedelta or seconds; then the run fails
     :param protected: rows or addresses of people who are never removed or lowered, such as the owner of the
@@ -453,7 +456,7 @@ def access_review(
     from airflow_provider_workspace.operators import access_review as review
 
     where = {"organization_id": organization_id, "workspace_conn_id": workspace_conn_id}
-    common: dict[str, Any] = {"evidence": evidence, "dashboards": dashboards}
+    common: dict[str, Any] = {"evidence": evidence, "digests": digests, "dashboards": dashboards}
     common |= {"reviewers": reviewers, "review_timeout": review_timeout}
     common |= {"protected": protected, "owner_level": owner_level, "max_removals": max_removals}
     common["allow_self_approval"] = allow_self_approval

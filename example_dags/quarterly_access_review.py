@@ -4,13 +4,16 @@ Review every quarter who has access: a person decides about everybody, and the e
 The first task reads all members and open invites. The second asks a reviewer, under **Required Actions**, who is
 removed or lowered. What they decided is done, and read back. Everything is in one folder per review, with a page for
 auditors: `review.md`. **Nobody is decided by silence**: without an answer the run fails, and the evidence says so.
+
+Airflow starts the run of the last quarter when the Dag is unpaused, also with `catchup=False`: `is_due` skips it.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
+from typing import Any
 
-from airflow.sdk import Param, dag
+from airflow.sdk import Param, dag, task
 
 from airflow_provider_workspace.task_groups import access_review
 
@@ -40,8 +43,17 @@ from airflow_provider_workspace.task_groups import access_review
 )
 def quarterly_access_review() -> None:
     """Read, ask, apply, prove."""
+
+    # [START howto_skip_late_review]
+    @task.short_circuit(task_display_name="Skip a late start", ignore_downstream_trigger_rules=False)
+    def is_due(dag_run: Any = None) -> bool:
+        """Skip a run that should have begun long ago, which an unpaused Dag starts at once."""
+        return datetime.now(timezone.utc) - dag_run.run_after < timedelta(days=7)
+
+    # [END howto_skip_late_review]
+
     # [START howto_access_review]
-    access_review(
+    review = access_review(
         evidence="{{ params.evidence }}",
         reviewers="{{ params.reviewers | tojson }}",
         review_timeout=timedelta(days=14),
@@ -49,6 +61,7 @@ def quarterly_access_review() -> None:
         max_removals="10 or 30%",
     )
     # [END howto_access_review]
+    is_due() >> review
 
 
 quarterly_access_review()

@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from http.client import HTTPConnection
 from importlib.metadata import version
@@ -49,6 +49,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         # A pre-release counts as its release.
         if Version(Version(version("apache-airflow")).base_version) < Version(release):
             pytest.skip(f"{what}: since Airflow {release}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Write lone surrogates in what a test printed as escapes: xdist cannot send them, and its worker would end."""
+    report = yield
+    report.sections = [(title, text.encode(errors="backslashreplace").decode()) for title, text in report.sections]
+    return report
 
 
 @pytest.fixture(scope="session")

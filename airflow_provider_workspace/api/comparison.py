@@ -18,13 +18,10 @@ if TYPE_CHECKING:
 
 # Fields that say how to apply the request; the response need not repeat them.
 NOT_SHOWN = frozenset({"use_template", "use_dashboard", "delete_insights", "send_email", "combine_pending_invites"})
-# Fields that report a failure in a response without a record, and the values that do.
-FAILURE_FIELDS: dict[str, Callable[[Any], bool]] = {
-    "error": bool,
-    "errors": bool,
-    **dict.fromkeys(("success", "ok"), lambda value: str(value).lower() == "false"),
-    "status": lambda value: str(value).lower() in ("error", "failed", "failure"),
-}
+# Fields that report a failure in a response without a record, and values of ``status`` that do.
+ERROR_FIELDS = ("error", "errors")
+SUCCESS_FIELDS = ("success", "ok")
+FAILED_STATUSES = ("error", "failed", "failure")
 MAX_SHOWN = 60
 MAX_DOMAIN_LENGTH = 253
 
@@ -80,12 +77,12 @@ def differences(op: Operation[Any], result: BaseModel) -> list[dict[str, Any]]:
     """
     if op.endpoint.effect not in ("create", "change"):
         return []
-    asked, got = _compared(op, result)
-    found = [
-        {"field": name, "asked": without_secrets(value), "got": without_secrets(got[name])}
-        for name, value in asked.items()
-        if name in got and not _same(name, value, got[name])
-    ]
+    asked = _asked(op)
+    got = _got(asked, result)
+    found: list[dict[str, Any]] = []
+    for name, value in asked.items():
+        if name in got and not _same(name, value, got[name]):
+            found.append(_difference(name, value, got[name]))
     if op.endpoint.effect == "change" and getattr(result, "id", None) is None:
         found += reported_failures(result.model_extra or {})
     return found
@@ -93,11 +90,20 @@ def differences(op: Operation[Any], result: BaseModel) -> list[dict[str, Any]]:
 
 def reported_failures(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the fields of a 2xx response without a record that report a failure, as :func:`differences` does."""
-    return [
-        {"field": name, "asked": None, "got": without_secrets(value)}
-        for name, value in fields.items()
-        if FAILURE_FIELDS.get(name.lower(), lambda _: False)(value)
-    ]
+    return [_difference(name, None, value) for name, value in fields.items() if _is_failure(name.lower(), value)]
+
+
+def _is_failure(field: str, value: object) -> bool:
+    if field in ERROR_FIELDS:
+        return bool(value)
+    word = str(value).lower()
+    if field in SUCCESS_FIELDS:
+        return word == "false"
+    return field == "status" and word in FAILED_STATUSES
+
+
+def _difference(field: str, asked: object, got: object) -> dict[str, Any]:
+    return {"field": field, "asked": without_secrets(asked), "got": without_secrets(got)}
 
 
 def unshown(op: Operation[Any], result: BaseModel) -> list[str]:
@@ -106,7 +112,8 @@ def unshown(op: Operation[Any], result: BaseModel) -> list[str]:
 
     Without secrets, and without fields that say how to apply the request. A response without fields lacks them all.
     """
-    asked, got = _compared(op, result)
+    asked = _asked(op)
+    got = _got(asked, result)
     return [name for name in asked if name not in got]
 
 
@@ -128,25 +135,39 @@ def describe_unshown(op: Operation[Any], names: Sequence[str]) -> str:
     return f"{type(op).__name__} was accepted, but the service does not show these fields: {', '.join(names)}"
 
 
-def _compared(op: Operation[Any], result: BaseModel) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the fields to compare, as sent and as returned."""
-    asked = op.payload() if op.endpoint.shows is None else op.endpoint.shows
-    asked = {name: value for name, value in asked.items() if name not in NOT_SHOWN and not is_secret(name)}
-    names = {name for name, each in type(result).model_fields.items() if each.serialization_alias in asked}
+def _asked(op: Operation[Any]) -> dict[str, Any]:
+    """Return the fields that were sent and that a response should show."""
+    sent = op.payload() if op.endpoint.shows is None else op.endpoint.shows
+    return {name: value for name, value in sent.items() if name not in NOT_SHOWN and not is_secret(name)}
+
+
+def _got(asked: Mapping[str, Any], result: BaseModel) -> dict[str, Any]:
+    """Return these fields as the response shows them."""
+    names = set(asked)
+    for name, field in type(result).model_fields.items():
+        if field.serialization_alias in asked:
+            names.add(name)
     # Not its own model_dump: secrets are compared too.
-    got = BaseModel.model_dump(result, mode="json", by_alias=True, exclude_unset=True, include={*asked, *names})
-    is_record = getattr(result, "id", None) is not None
-    return asked, {name: value for name, value in got.items() if value is not None or is_record}
+    got = BaseModel.model_dump(result, mode="json", by_alias=True, exclude_unset=True, include=names)
+    if getattr(result, "id", None) is not None:
+        return got
+    return {name: value for name, value in got.items() if value is not None}
 
 
 def describe_differences(found: list[dict[str, Any]]) -> str:
     """Describe differences on one line."""
-    return ", ".join(f"{row['field']} is {_shown(row['got'])} and not {_shown(row['asked'])}" for row in found)
+    parts: list[str] = []
+    for row in found:
+        got = _shown(row["got"])
+        asked = _shown(row["asked"])
+        parts.append(f"{row['field']} is {got} and not {asked}")
+    return ", ".join(parts)
 
 
 def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
     # Lone surrogates cannot be written to a log.
-    text = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+    text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
@@ -155,9 +176,13 @@ def _same(name: str, asked: Any, got: Any) -> bool:
     if isinstance(asked, dict) and isinstance(got, dict):
         return all(_same(name, value, got.get(key)) for key, value in asked.items())
     if isinstance(asked, list) and isinstance(got, list):
-        return {_plain(name, item) for item in asked} == {_plain(name, item) for item in got}
-    asked, got = _plain(name, asked), _plain(name, got)
-    return bool(asked == got or not (asked or got))
+        asked_items = {_plain(name, item) for item in asked}
+        got_items = {_plain(name, item) for item in got}
+        return asked_items == got_items
+    plain_asked = _plain(name, asked)
+    plain_got = _plain(name, got)
+    are_empty = not plain_asked and not plain_got
+    return are_empty or bool(plain_asked == plain_got)
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -98,7 +98,8 @@ class Report:
     def summary(self) -> str:
         """Return how many operations there are of each state."""
         counts = Counter(finding.state for finding in self.findings)
-        parts = [f"{counts[state]} {state}" for state in STATES if counts[state]]
+        present = [state for state in STATES if counts[state]]
+        parts = [f"{counts[state]} {state}" for state in present]
         return f"{len(self.findings)} operations: {', '.join(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,7 +153,10 @@ class Contract:
         :param paths: templates of paths by the name of the operation, where they differ from the operation's own
         :raises WorkspaceInputError: if it has none of them, so that it is of another service
         """
-        findings = [self._find(name, cls, paths.get(name, cls.endpoint.path)) for name, cls in operations.items()]
+        findings: list[Finding] = []
+        for name, cls in operations.items():
+            path = paths.get(name, cls.endpoint.path)
+            findings.append(self._find(name, cls, path))
         if all(finding.state == "gone" for finding in findings):
             raise WorkspaceInputError(
                 f"Check that the document is of this service: it has none of the {len(findings)} operations"
@@ -202,14 +206,13 @@ class Contract:
         for ending in (shape, shape[PREFIX_LENGTH:]):
             if not set(ending) - {PARAMETER}:
                 continue
-            found = [
-                documented.path
-                for (other, other_shape), documented in self._operations.items()
-                if other == method and other_shape != shape and other_shape[-len(ending) :] == ending
-                if _end_of(documented.content) is None
-            ]
-            if found:
-                return min(found, key=lambda path: (len(path), path))
+            paths: list[str] = []
+            for (other_method, other_shape), documented in self._operations.items():
+                has_ending = other_shape != shape and other_shape[-len(ending) :] == ending
+                if other_method == method and has_ending and _end_of(documented.content) is None:
+                    paths.append(documented.path)
+            if paths:
+                return min(paths, key=lambda path: (len(path), path))
         return None
 
     def _properties(self, body: object) -> set[str] | None:

@@ -197,9 +197,13 @@ def is_page(result: object) -> bool:
 
 def _is_result(result: Any) -> bool:
     """Return whether a result is nothing, a record, or a list or page of records, whose secrets can be masked."""
-    rows = result.__pydantic_generic_metadata__["args"] if is_page(result) else get_args(result)
-    kinds = set(rows or (result,)) - {None, type(None)}
-    return all(isinstance(kind, type) and issubclass(kind, Resource) for kind in kinds)
+    parts = result.__pydantic_generic_metadata__["args"] if is_page(result) else get_args(result)
+    for part in parts or (result,):
+        is_nothing = part is None or part is type(None)
+        is_record = isinstance(part, type) and issubclass(part, Resource)
+        if not is_nothing and not is_record:
+            return False
+    return True
 
 
 @lru_cache(maxsize=1024)

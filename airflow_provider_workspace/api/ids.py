@@ -40,7 +40,8 @@ def canonical_id(value: object) -> str:
     :raises ValueError: if no id is like that, saying what is expected
     """
     is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
-    text = canonical_text(str(value)) if is_number or isinstance(value, str | UUID) else ""
+    is_text = isinstance(value, str | UUID)
+    text = canonical_text(str(value)) if is_number or is_text else ""
     if text in NO_VALUES or not text.isprintable():
         raise ValueError(f"expected an id, a number or text that can be printed, not {shown(value)}")
     return text

@@ -32,9 +32,8 @@ def parse_level(value: Any) -> int:
     try:
         return parse_number(value)
     except ValueError as error:
-        raise ValueError(
-            f"{error}, or {' or '.join(f'{name} ({number})' for name, number in LEVELS.items())}"
-        ) from None
+        names = [f"{name} ({number})" for name, number in LEVELS.items()]
+        raise ValueError(f"{error}, or {' or '.join(names)}") from None
 
 
 def describe_level(level: int) -> str:
@@ -55,13 +54,10 @@ def parse_number(value: Any) -> int:
         value = str(value)
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,90}(\.0*)?\s*", value, re.ASCII):
         return int(value.partition(".")[0])
-    if (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and abs(value) < MAX_LEVEL
-        and value == int(value)
-    ):
-        return int(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < MAX_LEVEL:
+        whole = int(value)
+        if whole == value:
+            return whole
     raise ValueError("expected a whole number")
 
 

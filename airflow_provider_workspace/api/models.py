@@ -150,7 +150,10 @@ class DashboardSharing(Resource):
             value = value["results"]
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             return value
-        return next((item for item in value if item.get("enabled")), value[0] if value else {"enabled": False})
+        for item in value:
+            if item.get("enabled"):
+                return item
+        return value[0] if value else {"enabled": False}
 
 
 class BatchExport(Resource):

@@ -30,6 +30,11 @@ E = TypeVar("E", bound=WorkspaceRequestError)
 
 # What to do if the key lacks a scope.
 LACKS_SCOPE = "Give the API key of {source} the scope {scope}, or check the access level of its owner."
+# What to do about a 404 of something in between, such as a proxy.
+FOREIGN_NOT_FOUND = (
+    "Check that the host of {source} is the address of the workspace service, then the ids: "
+    "this 404 does not look like one of the service."
+)
 # How much of an error that is not JSON is read.
 MAX_TEXT = 20_000
 
@@ -61,6 +66,13 @@ HINTS = (
         "/collaborators/",
     ),
     Hint(400, r"\blevel\b", "Pass level=37, which allows editing at known services.", "/collaborators/"),
+    Hint(
+        400,
+        r"already exists|unique|taken|in use",
+        "Remove the domain from the organization that has it, or use another one: known services have each domain in "
+        "one organization only.",
+        "/domains/",
+    ),
     Hint(400, "", "Correct the request; a retry fails the same way."),
     Hint(
         401,
@@ -99,6 +111,11 @@ HINTS = (
         403,
         r"\bfeature|licen[cs]e|premium|enterprise",
         "Enable the feature for the organization: scopes and access levels do not help.",
+    ),
+    Hint(
+        403,
+        r"\b2fa\b|(two|multi|second)[ -]factor",
+        "Let the owner of the API key of {source} set up a second factor: the organization demands one.",
     ),
     Hint(403, r"change your own", "Ask another user to do this: it is about the owner of the API key of {source}."),
     Hint(
@@ -188,40 +205,74 @@ def status_error(
     """Build the error for a status other than 2xx."""
     status = response.status
     context = context.with_secrets_of(op)
-    found, from_service = _parse_error_body(response.body)
-    detail, code, attr = (context.redacted(text) if text else None for text in found)
+    body = _parse_error_body(response.body)
+    detail = context.redacted(body.detail) if body.detail else None
+    code = context.redacted(body.code) if body.code else None
+    attr = context.redacted(body.attr) if body.attr else None
     retry_after = parse_retry_after(response.headers.get("retry-after"), now, response.headers.get("date"))
     if retry_after is None and status == 429:
-        said_seconds = re.search(r"(\d{1,6}) ?s(?:ec|econds?)?\b", detail or "")
-        retry_after = float(said_seconds.group(1)) if said_seconds else None
-    others = (WorkspaceRedirectError, WorkspaceStatusError, WorkspaceServerError)
-    about = f" (field '{attr}')" if attr else ""
+        retry_after = _seconds_in(detail)
     words = f"{attr or ''} {detail or ''}".strip()
     cure, problem = _hint(op, response, context, words, retry_after)
-    passing = status in op.endpoint.passing_statuses and attr is None
-    said = f": {detail.rstrip('.')}" if detail else " without details"
+    if status == 404 and response.body.strip() and not body.from_service:
+        cure, problem = FOREIGN_NOT_FOUND.format(source=context.source), "not-the-service"
+    is_passing = status in op.endpoint.passing_statuses and attr is None
+    if is_passing:
+        cure, problem = "This may be temporary: try again.", None
+    about = f" (field '{attr}')" if attr else ""
+    reason = f": {detail.rstrip('.')}" if detail else " without details"
     error = request_error(
-        ERRORS_BY_STATUS.get(status, others[min(status, 500) // 100 - 3]),
+        _error_class(status),
         op,
-        f"returned {status}{about}{said}",
-        cure="This may be temporary: try again." if passing else cure,
-        problem="" if passing else problem,
+        f"returned {status}{about}{reason}",
+        cure=cure,
+        problem=problem,
         outcome=outcome_of_status(status),
         status=status,
         code=code,
         detail=detail,
         attr=attr,
-        retryable=passing or status in TRY_LATER or (status >= 500 and status != 501),
+        retryable=is_passing or status in TRY_LATER or (status >= 500 and status != 501),
         retry_after=retry_after,
         request_id=response.request_id,
     )
-    error.from_service = from_service
+    error.from_service = body.from_service
     return error
 
 
-def _parse_error_body(body: bytes) -> tuple[tuple[str | None, str | None, str | None], bool]:
+def _error_class(status: int) -> type[WorkspaceStatusError]:
+    known = ERRORS_BY_STATUS.get(status)
+    if known is not None:
+        return known
+    if status >= 500:
+        return WorkspaceServerError
+    if 300 <= status < 400:
+        return WorkspaceRedirectError
+    return WorkspaceStatusError
+
+
+def _seconds_in(detail: str | None) -> float | None:
+    """Return the seconds that the text of a refusal names; ``None`` if it names none."""
+    seconds = re.search(r"(\d{1,6}) ?s(?:ec|econds?)?\b", detail or "")
+    return float(seconds.group(1)) if seconds else None
+
+
+class ErrorBody(NamedTuple):
     """
-    Return detail, code and field of an error, and whether it comes from the service, whose errors have a ``detail``.
+    What the body of an error says.
+
+    :param from_service: whether it comes from the service, whose errors have a ``detail``
+    """
+
+    detail: str | None
+    code: str | None = None
+    attr: str | None = None
+    from_service: bool = False
+
+
+def _parse_error_body(body: bytes) -> ErrorBody:
+    """
+    Return what the body of an error says.
 
     The interface does not show the shape. It may be an object with ``detail``, ``code`` and ``attr`` (or ``message``,
     ``error``), an object with lists of messages per field, or plain text. Gateways send pages, nothing, or JSON of
@@ -230,19 +281,31 @@ def _parse_error_body(body: bytes) -> tuple[tuple[str | None, str | None, str | 
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        value = body[:MAX_TEXT].decode("utf-8", "replace").strip()
-        value = "" if value.startswith("<") else value
+        text = body[:MAX_TEXT].decode("utf-8", "replace").strip()
+        value = "" if text.startswith("<") else text
     from_service = isinstance(value, dict) and bool(value.get("detail"))
     if isinstance(value, list) and value:
         value = value[0]
     if not isinstance(value, dict):
-        return (value if isinstance(value, str) and value else None, None, None), False
-    said = next((value[key] for key in ("detail", "message", "error", "errors") if value.get(key)), None)
-    if said is None and value and "code" not in value:
-        said = value
-    detail = said if isinstance(said, str | None) else json.dumps(said)
-    code, attr = (value[key] if isinstance(value.get(key), str) else None for key in ("code", "attr"))
-    return (detail, code, attr), from_service
+        return ErrorBody(value if isinstance(value, str) and value else None)
+    return ErrorBody(_detail_of(value), _text_at(value, "code"), _text_at(value, "attr"), from_service)
+
+
+def _detail_of(fields: dict[str, Any]) -> str | None:
+    """Return what an object says about an error, as JSON if it is no text."""
+    detail: object = None
+    for name in ("detail", "message", "error", "errors"):
+        if fields.get(name):
+            detail = fields[name]
+            break
+    if detail is None and fields and "code" not in fields:
+        detail = fields
+    return detail if isinstance(detail, str | None) else json.dumps(detail)
+
+
+def _text_at(fields: dict[str, Any], name: str) -> str | None:
+    value = fields.get(name)
+    return value if isinstance(value, str) else None
 
 
 def _hint(

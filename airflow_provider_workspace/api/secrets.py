@@ -22,6 +22,7 @@ _SECRET_WORDS = (
 )  # fmt: skip
 # Further names of secret URL parameters.
 _SECRET_PARAMETERS = frozenset({"key", "auth", "sig", "signature", "code", "pass", "pwd", "pw"})
+Span = tuple[int, int]
 # The types of values that may hold a secret.
 READ = (str, dict, list, tuple)
 # Compiled on first use, to keep the parsing of Dag files fast.
@@ -51,13 +52,19 @@ def secrets_under(name: str, value: Any) -> Iterator[str]:
     while pending:
         secret, value = pending.pop()
         if isinstance(value, str):
-            found = [value] if secret and value else [*_secrets_in_url(value)]
+            found = [value] if secret and value else list(_secrets_in_url(value))
             if found and not re.search(TEMPLATE, value):
                 yield from found
-        elif isinstance(value, dict | list | tuple) and id(value) not in seen:
-            seen.add(id(value))
-            pairs = value.items() if isinstance(value, dict) else (("", item) for item in value)
-            pending += [(secret or is_secret(str(key)), item) for key, item in pairs if isinstance(item, READ)]
+            continue
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, dict):
+            for key, item in value.items():
+                if isinstance(item, READ):
+                    pending.append((secret or is_secret(str(key)), item))
+        elif isinstance(value, list | tuple):
+            pending += [(secret, item) for item in value if isinstance(item, READ)]
 
 
 def without_secrets(value: Any, *, secret: bool = False) -> Any:
@@ -92,20 +99,30 @@ def without_url_secrets(text: str) -> str:
 def _secrets_in_url(text: str) -> Iterator[str]:
     """Yield the credentials in the URLs of a text, quoted and unquoted."""
     for start, end in _spans(text):
-        yield from dict.fromkeys((text[start:end], unquote(text[start:end])))
+        quoted = text[start:end]
+        yield quoted
+        unquoted = unquote(quoted)
+        if unquoted != quoted:
+            yield unquoted
 
 
-def _spans(text: str) -> set[tuple[int, int]]:
-    """Return the positions of credentials in the URLs of a text, without overlaps."""
-    found: set[tuple[int, int]] = set()
-    if "=" not in text and "://" not in text:
-        return found
+def _spans(text: str) -> set[Span]:
+    """Return the positions of credentials in the URLs of a text, without those inside of others."""
+    found: set[Span] = set()
     if "://" in text:
-        found |= {match.span(1) for match in (*re.finditer(_LOGIN, text), *re.finditer(_HOOK, text))}
+        found.update(match.span(1) for match in re.finditer(_LOGIN, text))
+        found.update(match.span(1) for match in re.finditer(_HOOK, text))
     if "=" in text:
-        found |= {
-            match.span(2)
-            for match in re.finditer(_PARAMETER, text)
-            if is_secret(unquote(match[1])) or match[1].lower().endswith("signature") or match[1] in _SECRET_PARAMETERS
-        }
-    return {span for span in found if not any(other[0] <= span[0] and span[1] <= other[1] for other in found - {span})}
+        found.update(match.span(2) for match in re.finditer(_PARAMETER, text) if _is_secret_parameter(match[1]))
+    if len(found) < 2:
+        return found
+    return {span for span in found if not any(_holds(other, span) for other in found)}
+
+
+def _is_secret_parameter(name: str) -> bool:
+    return name in _SECRET_PARAMETERS or name.lower().endswith("signature") or is_secret(unquote(name))
+
+
+def _holds(span: Span, other: Span) -> bool:
+    """Return whether another span is a part of a span."""
+    return span != other and span[0] <= other[0] and other[1] <= span[1]

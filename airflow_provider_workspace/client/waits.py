@@ -42,7 +42,9 @@ async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
 
 
 async def cancel(task: asyncio.Future[Any]) -> None:
-    """Cancel a task unless it is done, and wait for its end."""
+    """Cancel a task unless it is done, and wait for its end; its error, if any, is not logged."""
     if not task.done():
         task.cancel()
         await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()  # asyncio logs an error that nothing has read

@@ -8,31 +8,32 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from airflow_provider_workspace.api.timestamps import to_second
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.files.reports import csv_text
-from airflow_provider_workspace.files.storage import MAX_MEGABYTES, SHARED, StoredFile, file_below, is_stored
+from airflow_provider_workspace.files.review_digests import ReviewDigests
+from airflow_provider_workspace.files.storage import MAX_MEGABYTES, StoredFile, file_below, folder_at
 from airflow_provider_workspace.procedures.answers import Answerer, AnswerRules
 from airflow_provider_workspace.procedures.review_answer import (
     AGAIN,
+    ASK_AGAIN,
     FILE,
     FILE_DIGEST,
     form_of,
     read_answer,
     read_decisions_file,
     refuse,
+    refuse_silence,
     refuse_what_was_not_offered,
 )
 from airflow_provider_workspace.procedures.review_outcome import (
@@ -122,12 +123,14 @@ class Answer:
     :param asked: digest of the population that was asked about
     :param asked_at: when; ``None`` if that is not known
     :param due_at: until when it could be answered
+    :param notified: the names of the notifiers that were called then; ``None`` if that is not known
     """
 
     event: Mapping[str, Any]
     asked: str
     asked_at: str | None = None
     due_at: str | None = None
+    notified: tuple[str, ...] | None = None
 
     @property
     def fields(self) -> dict[str, Any] | None:
@@ -143,15 +146,16 @@ class Evidence:
     :param parent: folder with the evidence of all reviews: a path on this machine or the URL of an object store
     :param run_id: Dag run of the review
     :param names: what else tells reviews of one run apart: Dag, map index, task group
+    :param digests: the second place, which also has the digest of each ``review.json``; ``None`` for no such place
+    :raises WorkspaceInputError: if a folder is neither, or the second place is below the first
     """
 
-    def __init__(self, parent: Any, run_id: str, *names: str) -> None:
-        on_disk = isinstance(parent, str | os.PathLike) and Path(parent).is_absolute()
-        if not on_disk and not is_stored(parent):
-            raise WorkspaceInputError(f"evidence must be {SHARED}, not {shown(parent)}")
-        self.parent = StoredFile(f"file://{parent}" if on_disk else parent)
+    def __init__(self, parent: Any, run_id: str, *names: str, digests: Any = None) -> None:
+        self.parent = folder_at(parent, "evidence")
+        self.digests = None if digests is None else ReviewDigests(digests, self.parent)
         readable = re.sub(r"[^\w.-]+", "_", run_id, flags=re.ASCII)[:100]
-        unique = sha256(json.dumps([run_id, *names]).encode()).hexdigest()[:8]
+        identity = json.dumps([run_id, *names])
+        unique = sha256(identity.encode()).hexdigest()[:8]
         self.path = self.parent.path / f"{readable}-{unique}"
 
     def __str__(self) -> str:
@@ -240,22 +244,28 @@ class Evidence:
         """
         Return what the latest complete review beside this one left; ``None`` if there is none.
 
-        :raises WorkspaceInputError: if a review beside this one cannot be read, or is not what it says it is
+        :raises WorkspaceInputError: if a review beside this one cannot be read, or is not what it says it is, or not
+            what the second place says
         """
         latest: tuple[Any, EarlierReview] | None = None
+        latest_digest = ""
         for path in self.parent.entries():
             if not FOLDER.fullmatch(path.name):
                 continue
-            review, _ = _read(path / REVIEW, EarlierReview)
+            known = self.digests.find(path.name) if self.digests else ""
+            review, _ = _read(path / REVIEW, EarlierReview, known)
             if review is None or review.state != COMPLETE:
                 continue
             if (review.organization_id, review.service) != (organization_id, service):
                 continue
             if latest is None or (review.read_at or "") > (latest[1].read_at or ""):
                 latest = path, review
+                latest_digest = known
         if latest is None:
             return None
         path, review = latest
+        if self.digests and not latest_digest:
+            log.warning("The last review is not checked: %s has no SHA-256 of %s", self.digests, path.name)
         population = _read_listed(path, POPULATION, review)
         last_look = _read_listed(path, LAST_LOOK, review)
         place = PreviousReview(folder=path.name, read_at=population.read_at, sha256=review.files[POPULATION])
@@ -285,6 +295,7 @@ class Evidence:
             "by": Reviewer(id=answerer.id, name=answerer.name) if answerer else None,
             "asked_at": answer.asked_at,
             "due_at": answer.due_at,
+            "notified": answer.notified,
             "rules": rules,
             "answer": answer.fields,
         }
@@ -299,7 +310,7 @@ class Evidence:
             file_rows, known["decisions_file"] = self._read_decisions_file(fields, rules)
             decided = read_answer(population, fields, form, file_rows)
         except WorkspaceInputError as error:
-            why = error.why.replace(AGAIN, "", 1)
+            why = error.why.replace(AGAIN, "", 1).removesuffix(f" {ASK_AGAIN}.")
             self.write(f"{NOT_DECIDED}{self.next_number()}.json", NotDecided(**known, why=why))
             raise
         decisions = Decisions(
@@ -317,10 +328,11 @@ class Evidence:
     def _check_answer(self, answer: Answer) -> None:
         """Refuse an answer that nobody gave, or that is not about the population that was asked about."""
         event = answer.event
-        if "error" in event:
-            refuse(event.get("error") or "nobody answered in time")
-        if not event.get("responded_by_user"):
-            refuse("nobody answered")
+        is_timeout = event.get("error_type") == "timeout"
+        if event.get("error") and not is_timeout:
+            refuse(str(event["error"]))
+        if is_timeout or not event.get("responded_by_user"):
+            refuse_silence(answer.due_at)
         if event.get("chosen_options") != [DONE]:
             refuse("it is another answer")
         if self.digest(POPULATION) != answer.asked:
@@ -439,13 +451,19 @@ class Evidence:
             outcomes=tuple(outcomes),
         )
         if not self.digest(PAGE):  # a try may end between both
-            page = ReviewPage(review, population, decisions, tuple(self._sent()), last_look)
+            sent = tuple(self._sent())
+            page = ReviewPage(review, population, decisions, sent, last_look, self._last_refused())
             self.write(PAGE, page.text())
         review = review.model_copy(update={"files": {**review.files, PAGE: self.digest(PAGE)}})
         digest = digest_of(review)
         keep(digest)
         self.write(REVIEW, review)
         return review, digest
+
+    def keep_digest(self, digest: str) -> None:
+        """Write the digest of ``review.json`` to the second place, or find it there, if there is such a place."""
+        if self.digests:
+            self.digests.keep(self.path.name, digest)
 
     def _look_last(self, look: Callable[[], Population]) -> Population:
         """Return the last look of an earlier try, or look now."""
@@ -484,6 +502,11 @@ class Evidence:
                 refused = self._read_try(name, NotDecided)
                 errors.append(refused.why if refused else f"{name} cannot be read")
         return errors[-1:] if errors and errors[-1] else []
+
+    def _last_refused(self) -> NotDecided | None:
+        """Return the latest answer that does not count; ``None`` if there is none."""
+        names = [name for name in self.names() if name.startswith(NOT_DECIDED)]
+        return self._read_try(names[-1], NotDecided) if names else None
 
     def _sent(self) -> list[Outcome]:
         """Return the outcomes of all tries, the earliest first."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
 from hashlib import sha256
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceStorageError, shown
-from airflow_provider_workspace.files.storage import SHARED, StoredFile, is_stored
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceStorageError
+from airflow_provider_workspace.files.storage import StoredFile, folder_at
 
 
 class EndProof(BaseModel):
@@ -23,7 +21,8 @@ class EndProof(BaseModel):
     :param members_read: number of members in the list
     :param level: the level of the person then; ``None`` if they were no member
     :param has_invite: whether they had an open invite then
-    :param sent: the changes that this run sent, with their operations; none if the access was gone already
+    :param sent: the changes that this run sent, with their operations; none if the access was gone when it read
+        the lists: somebody took it back, or a run that was killed had sent the change
     """
 
     model_config = ConfigDict(frozen=True)
@@ -98,10 +97,7 @@ class GrantEvidence:
     """
 
     def __init__(self, folder: Any, ended_by: str) -> None:
-        is_path = isinstance(folder, str | os.PathLike) and Path(folder).is_absolute()
-        if not is_path and not is_stored(folder):
-            raise WorkspaceInputError(f"evidence must be {SHARED}, not {shown(folder)}")
-        self.folder = StoredFile(f"file://{folder}" if is_path else folder)
+        self.folder = folder_at(folder, "evidence")
         self.ended_by = ended_by
         # Organizations are ended side by side.
         self._lock = Lock()

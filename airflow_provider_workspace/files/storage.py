@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 from copy import copy
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from airflow_provider_workspace.errors import (
     WorkspaceConfigError,
     WorkspaceError,
     WorkspaceInputError,
     WorkspaceStorageError,
+    shown,
     type_name,
 )
 from airflow_provider_workspace.version_compat import AirflowNotFoundException, get_connection
@@ -44,6 +44,20 @@ def file_at(path: Any) -> Any:
     if is_stored(path):
         return StoredFile(path)
     return LocalFile(path, "path")
+
+
+def folder_at(folder: Any, argument: str) -> StoredFile:
+    """
+    Return a folder that all workers share.
+
+    :param folder: an absolute path on this machine, or the URL of an object store
+    :param argument: name of the argument that holds it, for messages
+    :raises WorkspaceInputError: if it is neither
+    """
+    is_path = isinstance(folder, str | os.PathLike) and Path(folder).is_absolute()
+    if not is_path and not is_stored(folder):
+        raise WorkspaceInputError(f"{argument} must be {SHARED}, not {shown(folder)}")
+    return StoredFile(f"file://{folder}" if is_path else folder)
 
 
 def is_stored(path: Any) -> bool:
@@ -152,20 +166,13 @@ class StoredFile(TaskFile):
 
     def write_once(self, content: bytes) -> None:
         """
-        Create the file, on a disk with its folder. If it exists with the same content, an earlier try wrote it.
-
-        On a disk it is written aside and put into place: others see all of it, or nothing. A store has one request
-        for both.
+        Create the file as :meth:`create` does. If it exists with the same content, an earlier try wrote it.
 
         :raises WorkspaceInputError: if it exists with other content
         :raises WorkspaceStorageError: if it cannot be written
         """
         try:
-            if self.path.protocol == "file":
-                with self._clear_errors("written"):
-                    _create_whole(Path(self.path.path), content)
-            else:
-                self.write(content, "xb")
+            self.create(content)
         except FileExistsError:
             if self.read_bytes(len(content) + 1) != content:
                 msg = f"Start a new run: {self} exists with other content, and is never overwritten"
@@ -173,29 +180,19 @@ class StoredFile(TaskFile):
 
     def create(self, content: bytes) -> None:
         """
-        Create the file with all of its content, on a disk with its folder; a kill leaves no part of it in its place.
+        Create the file, on a disk with its folder.
+
+        On a disk it is written aside and put into place: others see all of it, or nothing, also after a kill. A store
+        shows a file when all of it is there.
 
         :raises FileExistsError: if it exists; nothing is replaced
         :raises WorkspaceStorageError: if it cannot be written
         """
-        if self.path.protocol != "file":  # a store shows a file when all of it is there
+        if self.path.protocol != "file":
             self.write(content, "xb")
             return
-        target = Path(self.path.path)
-        part = target.with_name(f".{target.name}.{uuid4().hex}.part")
         with self._clear_errors("written"):
-            try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-            except FileExistsError:
-                raise WorkspaceStorageError(f"{str(target.parent)!r} is not a folder", permanent=True) from None
-            try:
-                with part.open("xb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.link(part, target)  # which replaces nothing
-            finally:
-                part.unlink(missing_ok=True)
+            _create_whole(Path(self.path.path), content)
 
     def child(self, name: str) -> StoredFile:
         """Return a file in this folder, without another look at the connection."""
@@ -343,8 +340,12 @@ def _create_whole(path: Path, content: bytes) -> None:
     Create a file, completely or not at all.
 
     :raises FileExistsError: if it exists
+    :raises WorkspaceStorageError: if its folder is a file
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise WorkspaceStorageError(f"{str(path.parent)!r} is not a folder", permanent=True) from None
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         with part.open("xb") as file:

@@ -43,6 +43,9 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
 
     :param evidence: folder with the evidence of all reviews, in which each gets a folder of its own: an absolute path
         on a disk that all workers share, or the URL of an object store, such as ``s3://conn_id@bucket/reviews``
+    :param digests: second place, outside of ``evidence``, that also gets the SHA-256 of each ``review.json``, as
+        ``<folder of the review>.sha256``: an absolute path, or the URL of an object store. The next review is checked
+        by it. Let others than those who may write ``evidence`` keep it. ``None`` for no second place
     :param reviewers: ids of the Airflow users who may answer; one answer is enough
     :param allow_self_approval: whether a reviewer may be among the reviewed. By default their answer is refused: nobody
         decides about their own access. Not templated, so that nobody who starts a run can set it
@@ -75,6 +78,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
     max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM, default="10 or 30%")
     decisions_count_for: Arg[timedelta | float] = arg(kinds.YEARS, default=timedelta(days=400))
+    digests: Arg[ObjectStoragePath | str | None] = arg(kinds.NEEDED, default=None)
     decisions_folder: str | None = fixed(kinds.NEEDED, default=None)
     read_task_id: str | None = fixed(kinds.TASK_ID, default=None)
     decide_task_id: str | None = fixed(kinds.TASK_ID, default=None)
@@ -85,7 +89,8 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
         from airflow_provider_workspace.files.evidence import Evidence
 
         run_id, *names = (str(getattr(self._context.get("ti"), name, "")) for name in ("run_id", "dag_id", "map_index"))
-        return Evidence(self.evidence, run_id, *names, self.task_id.rpartition(".")[0])
+        group_id = self.task_id.rpartition(".")[0]
+        return Evidence(self.evidence, run_id, *names, group_id, digests=self.digests)
 
     def open(self, hook: WorkspaceHook, needed: int = 0, *, population: str = "", decisions: str = "") -> OpenReview:
         """
@@ -188,6 +193,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
             review_timeout=str(timedelta(seconds=self.review_timeout)),
             decisions_count_for=str(timedelta(seconds=self.decisions_count_for)),
             decisions_folder=self.decisions_folder,
+            digests=None if self.digests is None else str(self.digests),
         )
 
 
@@ -250,6 +256,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         population: str,
         asked_at: str | None = None,
         due_at: str | None = None,
+        notified: Sequence[str] | None = None,
     ) -> Any:
         """
         Continue with the answer, or the error if there is none, to a question.
@@ -257,10 +264,12 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         :param population: digest of the population that was asked about
         :param asked_at: when it was asked; ``None`` in a question of an earlier release
         :param due_at: until when it could be answered
+        :param notified: the names of the notifiers that were called then; ``None`` as ``asked_at``
         """
         from airflow_provider_workspace.files.evidence import Answer
 
-        self._answer = Answer(event, population, asked_at, due_at)
+        names = None if notified is None else tuple(notified)
+        self._answer = Answer(event, population, asked_at, due_at, names)
         return self.execute(context)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
@@ -299,6 +308,16 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             allow_self_approval=self.allow_self_approval,
         )
 
+    def _names_of_notifiers(self) -> list[str]:
+        """Return the names of the notifiers, without their arguments, which may hold secrets."""
+        notifiers = [self.notifiers] if callable(self.notifiers) else self.notifiers
+        names: list[str] = []
+        for notifier in notifiers:
+            function = notifier.func if isinstance(notifier, partial) else notifier
+            named = function if hasattr(function, "__qualname__") else type(function)
+            names.append(f"{named.__module__}.{named.__qualname__}")
+        return names
+
     def _ask(self, hook: WorkspaceHook, evidence: Evidence, review: OpenReview) -> NoReturn:
         from airflow_provider_workspace.api.timestamps import to_second
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -324,6 +343,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             "population": review.population_sha256,
             "asked_at": to_second(now),
             "due_at": to_second(now + timedelta(seconds=self.review_timeout)),
+            "notified": self._names_of_notifiers(),
         }
         wait = (self.reviewers, self.review_timeout, self.notifiers)
         self.log.info("Waiting until everybody is decided, under Required Actions.")
@@ -397,9 +417,10 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
     Prove what was done in an access review, and close its evidence. Scope ``organization_member:read``.
 
     Reads once more who has access (``last_look.json``), and writes the page for people (``review.md``) and, last,
-    ``review.json`` with the digests of all files. The task fails unless everybody was decided, and all of it is done.
-    What earlier reviews decided about the same people does not count any more after a complete review. The task is
-    skipped if the review was not due: a branch or a short circuit skipped ``read_task_id``, and nothing was read.
+    ``review.json`` with the digests of all files, whose own digest goes to ``digests``. The task fails unless everybody
+    was decided, and all of it is done. What earlier reviews decided about the same people does not count any more after
+    a complete review. The task is skipped if the review was not due: a branch or a short circuit skipped
+    ``read_task_id``, and nothing was read.
     """
 
     def execute(self, context: Context) -> Any:
@@ -435,6 +456,7 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         review, digest = evidence.closed(known)
         if review is None:
             review, digest = evidence.close(opened, partial(self.read_now, hook), self._facts(hook), self.written.write)
+        evidence.keep_digest(digest)
         note = self.note(hook, opened)
         if review.state == COMPLETE and note is not None and opened.population is not None:
             self.access_notes(hook).reviews.settle(note, everybody_in(opened.population))

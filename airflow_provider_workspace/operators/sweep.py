@@ -51,7 +51,8 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
     :param evidence: folder that gets a file for each grant that ended, written before its note is deleted: an absolute
         path on a disk that all workers share, or the URL of an object store, such as
         ``s3://conn_id@bucket/temporary-access``. A file that cannot be written fails the task, and the note stays for
-        the next run. ``None`` for no files
+        the next run. A grant that something else ends with the person, such as a sync, leavers or an access review, has
+        no file: the result of that task has the change. ``None`` for no files
     """
 
     resource_kind = "batch_export"

@@ -73,6 +73,15 @@ def read_rows(
     return [row for rows in pages_of(client, first, identity=identity) for row in rows]
 
 
+def read_counted(client: WorkspaceClient, first: Operation[Page[R]]) -> tuple[list[R], int | None]:
+    """Return all rows of a list, and how many its first page counts; ``None`` if it does not say."""
+    if getattr(first, "limit", 0) is None:
+        first = first.model_copy(update={"limit": client.settings.page_size})
+    page = client.send(first)
+    rows = [row for rows in pages_of(client, first, page) for row in rows]
+    return rows, page.count
+
+
 def find_row(
     client: WorkspaceClient,
     first: Operation[Page[R]],

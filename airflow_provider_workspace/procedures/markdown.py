@@ -11,9 +11,12 @@ from airflow_provider_workspace.errors import printable
 MAX_BODY = 60_000
 MAX_CODE = 3_000
 
-# What could be Markdown, HTML, a mention or a link: not the @ and the dots of an address, an underscore within a name,
-# and the colons of a time and of a sentence.
-ACTIVE = re.compile(r"[^\w .,;+%'=/()@:-]|(?<!\w)_+|_+(?!\w)|(?<!\w)@|(?<=www)\.|:(?!\d\d|\s|$)")
+# What could be Markdown, HTML or a mention: not the @ and the dots of an address, and an underscore within a name.
+ACTIVE = re.compile(r"[^\w .,;+%'=/()@:-]|(?<!\w)_+|_+(?!\w)|(?<!\w)@")
+# What becomes a link by itself, also where its characters are escaped; it holds nothing that ends code or a cell.
+LINK = re.compile(r"(?:[a-z][a-z0-9+.-]{0,30}://|www\.)[\w.~:/?#@!$&'()*+,;=%\[\]-]+", re.IGNORECASE)
+# What ends a sentence, and no URL.
+AFTER_LINK = ".,;:!?)'"
 
 
 def code(text: str) -> str:
@@ -22,9 +25,27 @@ def code(text: str) -> str:
 
 
 def inert(text: str) -> str:
-    """Return a text from a file or the workspace in which nothing is Markdown, HTML or a mention."""
-    cut = text if len(text) <= MAX_CODE else f"{text[:MAX_CODE]}…"
-    return ACTIVE.sub(lambda found: "".join(f"&#{ord(char)};" for char in found[0]), printable(cut))
+    """
+    Return a text from a file or the workspace in which nothing is Markdown, HTML, a mention or a link.
+
+    A URL is code between backticks, which people can read also where Markdown is not rendered.
+    """
+    readable = printable(text if len(text) <= MAX_CODE else f"{text[:MAX_CODE]}…")
+    if "://" not in readable and "www." not in readable.lower():
+        return _escape(readable)
+    parts: list[str] = []
+    end = 0
+    for link in LINK.finditer(readable):
+        url = link[0].rstrip(AFTER_LINK)
+        parts.append(_escape(readable[end : link.start()]))
+        parts.append(f"`{url}`")
+        end = link.start() + len(url)
+    parts.append(_escape(readable[end:]))
+    return "".join(parts)
+
+
+def _escape(text: str) -> str:
+    return ACTIVE.sub(lambda found: "".join(f"&#{ord(char)};" for char in found[0]), text)
 
 
 def table(columns: Sequence[str], rows: Iterable[Iterable[object]], write: Callable[[str], str] = inert) -> list[str]:

@@ -67,15 +67,22 @@ def check_not_empty(members: Collection[object]) -> None:
 
 
 def read_people(
-    client: WorkspaceClient, organization_id: str, read_members: Callable[[], list[Member]] | None = None
+    client: WorkspaceClient,
+    organization_id: str,
+    read_members: Callable[[], list[Member]] | None = None,
+    read_invites: Callable[[], list[Invite]] | None = None,
 ) -> People:
     """
     Read invites, then members: who joins in between is in both, and in neither if it were the other way round.
 
     :param read_members: returns the members, if somebody has a list of them
+    :param read_invites: the same of all invites
     :raises WorkspaceIncompleteListError: if a list is known to be short
     """
-    invites = read_rows(client, ListInvites(organization_id=organization_id))
+    if read_invites is None:
+        invites = read_rows(client, ListInvites(organization_id=organization_id))
+    else:
+        invites = read_invites()
     if read_members is None:
         members = read_rows(client, ListMembers(organization_id=organization_id))
     else:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.api.levels import LEVELS, describe_level
-from airflow_provider_workspace.procedures.markdown import code, fit, inert, table
+from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.procedures.markdown import fit, inert, table
 from airflow_provider_workspace.procedures.review_records import (
     KEEP,
     MEMBER,
@@ -21,11 +21,17 @@ from airflow_provider_workspace.procedures.review_records import (
 from airflow_provider_workspace.procedures.roster_tables import records_of_csv
 
 AGAIN = "Start a new run to decide again: "
+ASK_AGAIN = "Start a new run to ask again, with other reviewers or a longer review_timeout"
 LOWER_TO = "lower to "
-HEADERS = ("who", "look", "kind", "level", "joined", "last log-in", "second factor")
+NOT_SHOWN = "not shown"
+HEADERS = ("who", "reasons to look", "access", "joined", "last log-in", "second factor")
+# For more people than a question has room for with all of that; the reasons say who has no second factor.
+SHORT_HEADERS = ("who", "reasons to look", "access", "last log-in")
+# More rows than any question has room for.
+MAX_ROWS = 1_500
 # Of more people, only those are asked about who do not stay.
 MAX_FIELDS = 25
-MAX_PROBLEMS, MAX_SHOWN = 10, 60
+MAX_PROBLEMS, MAX_SHOWN, MAX_WORD = 10, 60, 40
 # The fields of the form that are about nobody.
 ALL_OTHERS, FILE, FILE_DIGEST, EXCEPTIONS = "all_others_stay", "decisions_file", "decisions_sha256", "exceptions"
 YES, NO = "yes", "no"
@@ -88,7 +94,7 @@ def _field(title: str, *types: str, value: Any = "", description: str | None = N
 
 def _field_of(person: ReviewedPerson) -> dict[str, Any]:
     """Return the field of somebody, with what a reviewer must know of them."""
-    facts = [person.kind, _level(person.level)]
+    facts = [person.kind, person.level_name or NOT_SHOWN]
     if person.kind == MEMBER:
         facts.append(f"last log-in {_day(person.last_login)}")
         facts.append(f"joined {_day(person.joined_at)}")
@@ -115,47 +121,85 @@ def _fields_for_lists(population: Population) -> dict[str, dict[str, Any]]:
 def question_of(population: Population, folder: str) -> str:
     """Return the Markdown body of the question: everybody, first those whom a reviewer must look at."""
     people = population.people
-    where = f"organization {code(population.organization_id)} at {code(population.service)}"
-    read = f"{len(people)} people and invites have access to {where}, read {population.read_at}."
-    file = f"All of them are in {code(f'{folder}/population.csv')}."
-    first = sum(bool(person.look) for person in people)
-    lines = [f"{read} {file} {_news(population)}", "", f"To look at first: {first}.", ""]
-    lines += table(HEADERS, map(cells_of, people))
+    count = len(people)
+    where = f"organization {inert(population.organization_id)} at {inert(population.service)}"
+    file = inert(f"{folder}/population.csv")
+    first = [person for person in people if person.look]
+    opening = [
+        f"{count} people and invites have access to {where}, read {population.read_at}.",
+        f"All of them are in {file}.",
+        "",
+        *since_last_review(population),
+        "",
+        f"To look at first: {len(first)}.",
+        "",
+    ]
+    rows = people[:MAX_ROWS]
+    lines = [*opening, *table(HEADERS, map(cells_of, rows))]
+    if len(fit(lines)) < len(lines):
+        lines = [*opening, *table(SHORT_HEADERS, map(_short_cells_of, rows))]
     shown = fit(lines)
-    hidden = len(lines) - len(shown)
+    hidden = count - len(rows) + len(lines) - len(shown)
     if hidden:
-        shown.append(f"\n**{hidden} more are in the file.**")
+        shown.append(f"\n**{hidden} of {count} are not shown here. Decide about them too: they are in {file}.**")
     return "\n".join(shown)
 
 
-def _news(population: Population) -> str:
-    if population.previous is None:
-        return "There is no earlier review."
-    since = population.previous.read_at
-    gone = inert(", ".join(population.left or ())) or "nobody"
-    return f"What is new is so since {since}. Gone since then: {gone}."
+def since_last_review(population: Population) -> list[str]:
+    """Return the numbers since the last review, which add up, and the names of who joined and who is gone."""
+    previous = population.previous
+    if previous is None:
+        return ["There is no earlier review."]
+    joined = population.joined
+    gone = population.left or ()
+    before = "" if previous.people is None else f"left {previous.people}, "
+    now = len(population.people)
+    numbers = f"+ {len(joined)} joined - {len(gone)} gone = {now} now"
+    joined_names = _names(joined, "those who are new in population.csv")
+    gone_names = _names(gone, "left in population.json")
+    since = previous.read_at
+    return [
+        f"The last review, read {since}, {before}{numbers}.",
+        "",
+        f"- Joined since {since}: {joined_names}.",
+        f"- Gone since {since}: {gone_names}.",
+    ]
+
+
+def _names(names: Sequence[str], everything: str) -> str:
+    """Return as many names as people read, and where the others are."""
+    return inert(errors.name_first(names, everything, ", ")) or "nobody"
 
 
 def cells_of(person: ReviewedPerson) -> list[str]:
     """Return the row of somebody in a table with :data:`HEADERS`."""
-    reasons = ", ".join(person.look)
-    second_factor = fact(person.is_2fa_enabled)
-    days = [_day(person.joined_at), _day(person.last_login)]
-    return [person.who, reasons, person.kind, _level(person.level), *days, second_factor]
+    access = person.level_name or f"level {NOT_SHOWN}"
+    if person.kind != MEMBER:
+        access = f"{person.kind}, {access}"
+    return [
+        person.who,
+        ", ".join(person.look),
+        access,
+        _day(person.joined_at),
+        _day(person.last_login),
+        fact(person.is_2fa_enabled),
+    ]
 
 
-def _level(level: int | None) -> str:
-    return "not shown" if level is None else describe_level(level)
+def _short_cells_of(person: ReviewedPerson) -> list[str]:
+    """Return the row of somebody in a table with :data:`SHORT_HEADERS`."""
+    who, reasons, access, _, last_login, _ = cells_of(person)
+    return [who, reasons, access, last_login]
 
 
 def _day(time: str | None) -> str:
-    return "not shown" if time is None else time[:10]
+    return NOT_SHOWN if time is None else time[:10]
 
 
 def fact(value: object) -> str:
     """Return what the service says, or that it says nothing."""
     if value is None:
-        return "not shown"
+        return NOT_SHOWN
     return "yes" if value else "no"
 
 
@@ -205,7 +249,10 @@ class _Words:
             (decision,) = decisions
             if decision is not None:
                 return decision
-        places = [f"{where}: {str(word or '')[:40]!r}" for where, word in words.items()]
+        places: list[str] = []
+        for where, word in words.items():
+            text = str(word or "")
+            places.append(f"{where}: {text[:MAX_WORD]!r}")
         found = ", ".join(places) or "not decided"
         expected = ", ".join(choices_of(person))
         self.problems.append(f"{who[:MAX_SHOWN]!r} ({found}): expected one of {expected}")
@@ -224,7 +271,9 @@ def read_answer(
     :raises WorkspaceInputError: if it does not decide everybody, or is not an answer to this form
     """
     words = _Words({person.who: person for person in population.people})
-    words.problems += [f"{errors.shown(name)} is no field of the form" for name in answer if name not in form]
+    for name in answer:
+        if name not in form:
+            words.problems.append(f"{errors.shown(name)} is no field of the form")
     _read_fields(words, answer, form)
     for number, row in enumerate(file_rows or (), start=2):
         words.add(row[WHO], f"row {number} of the file", row[DECISION])
@@ -267,7 +316,7 @@ def _read_exceptions(words: _Words, answer: Mapping[str, Any]) -> dict[str, str]
         if who not in words.people or not reason.strip():
             expected = "expected somebody in the population, ':' and the reason"
             words.problems.append(f"exceptions, {name[:MAX_SHOWN]!r}: {expected}")
-        exceptions[name.strip()] = reason.strip()
+        exceptions[who] = reason.strip()
     return exceptions
 
 
@@ -278,6 +327,16 @@ def refuse(why: str) -> NoReturn:
     :raises WorkspaceInputError: always
     """
     raise errors.WorkspaceInputError(f"{AGAIN}{why}", problem="answer-refused")
+
+
+def refuse_silence(due_at: str | None) -> NoReturn:
+    """
+    Refuse to decide anything, since nobody answered.
+
+    :raises WorkspaceInputError: always
+    """
+    sentence = f"Nobody answered by {due_at}." if due_at else "Nobody answered in time."
+    raise errors.WorkspaceInputError(f"{sentence} {ASK_AGAIN}", problem="not-answered")
 
 
 def read_decisions_file(text: str) -> list[dict[str, str]]:
@@ -293,7 +352,12 @@ def read_decisions_file(text: str) -> list[dict[str, str]]:
     for column in (WHO, DECISION):
         if not rows or column not in rows[0]:
             refuse(f"the decisions file has no column {column!r}, or no rows")
-    return [{WHO: row[WHO].strip(), DECISION: row[DECISION].strip()} for row in rows]
+    decisions: list[dict[str, str]] = []
+    for row in rows:
+        who = row[WHO].strip()
+        decision = row[DECISION].strip()
+        decisions.append({WHO: who, DECISION: decision})
+    return decisions
 
 
 def _find(people: Mapping[str, ReviewedPerson], name: object) -> str:

@@ -102,17 +102,18 @@ def _judge(
 
 def _changes(person: ReviewedPerson, now: ReviewedPerson) -> dict[str, str]:
     """Return what changed of somebody since their row was read, without what is temporary."""
-    before = {"kind": person.kind, "id": person.id, "level": person.level_under}
-    after = {"kind": now.kind, "id": now.id, "level": now.level_under}
+    before = {"kind": person.kind, "id": person.id, "level": person.level_under_name}
+    after = {"kind": now.kind, "id": now.id, "level": now.level_under_name}
     changes: dict[str, str] = {}
     for name, value in before.items():
         if value != after[name]:
-            changes[name] = f"{name} {_shown(value)} to {_shown(after[name])}"
+            values = f"{_shown(value)} to {_shown(after[name])}"
+            changes[name] = f"{name} {values}"
     return changes
 
 
-def _shown(value: object) -> str:
-    return "not shown" if value is None else str(value)
+def _shown(value: str | None) -> str:
+    return "not shown" if value is None else value
 
 
 def _waits(decision: Decision, granted_at: float, decided_at: float) -> bool:
@@ -231,7 +232,8 @@ def outcomes_of(planned: PlannedReview, intended: Mapping[str, int] | None = Non
 def people_changed(planned: PlannedReview) -> tuple[str, ...]:
     """Return whom a plan changes, by their names in the review."""
     names = {change.name for change in planned.plan.changes}
-    return tuple(one.who for one in planned.outcomes if _change_name(one.kind, one.who) in names)
+    changed = [one for one in planned.outcomes if _change_name(one.kind, one.who) in names]
+    return tuple(one.who for one in changed)
 
 
 def counts_of(outcomes: Iterable[Outcome]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -15,20 +15,24 @@ from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.timestamps import parse_timestamp, to_second
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.procedures.entitlements import NOTHING_NOTED, NotedAccess
-from airflow_provider_workspace.procedures.find import read_rows
+from airflow_provider_workspace.procedures.find import read_counted, read_rows
 from airflow_provider_workspace.procedures.people import read_people
 from airflow_provider_workspace.procedures.review_records import (
     COLLABORATOR,
     INVITE,
     MEMBER,
+    NEW,
+    RAISED,
     Kind,
     LastReview,
     Population,
+    ReadList,
     ReviewedPerson,
     Temporary,
 )
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import DashboardCollaborator, Invite
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.entitlements import TemporaryAccess
     from airflow_provider_workspace.procedures.members import Guards
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
 # Columns for people, who fill in the last one.
 COLUMNS = (
     *("who", "kind", "level", "joined_at", "last_login", "is_2fa_enabled"),
-    *("outside", "change", "look", "decision"),
+    *("outside_verified_domains", "change", "look", "decision"),
 )
 UNSEEN_DAYS = 90
 
@@ -69,16 +73,20 @@ def read_population(
     :raises WorkspaceError: if the list of members is empty, which cannot be
     """
     domains = read_rows(client, ops.domains.ListDomains(organization_id=organization_id))
-    verified = sorted({domain_key(domain.domain or "") for domain in domains if domain.is_verified})
-    found = _read_access(client, organization_id, dict.fromkeys(boards))
+    verified_domains = [domain_key(domain.domain or "") for domain in domains if domain.is_verified]
+    verified = sorted(set(verified_domains))
+    lists = _Lists(client, organization_id)
+    found = lists.read(dict.fromkeys(boards))
     logins = [access.record.last_login for access in found if access.kind == MEMBER]
-    reader = _Reader(guards, now if any(logins) else None, verified, noted, _homes(found))
+    shows_logins = any(logins)
+    reader = _Reader(guards, now if shows_logins else None, verified, noted, _homes(found))
     people = [reader.person(who, access) for who, access in _named(found).items()]
     population = Population(
         read_at=to_second(now),
         service=client.settings.base_url,
         organization_id=organization_id,
         verified_domains=tuple(verified),
+        lists=tuple(lists.counts),
         people=tuple(people),
     )
     if last is not None:
@@ -127,27 +135,64 @@ def _named(found: Iterable[_Access]) -> dict[str, _Access]:
     return named
 
 
-def _read_access(client: WorkspaceClient, organization_id: str, boards: Iterable[Board]) -> list[_Access]:
-    present = read_people(client, organization_id)
-    if not present.members:
-        raise WorkspaceError(
-            f"Clear the task later: the service lists no member of organization {organization_id}, not even whose "
-            "API key asks, so its lists prove nothing"
-        )
-    found = [_Access(MEMBER, member.user or User(), member) for member in present.members]
-    for invite in present.invites:
-        invited = User(uuid=invite.id, email=invite.target_email)
-        found.append(_Access(INVITE, invited, invite))
-    users = {member.user.uuid: member.user for member in present.members if member.user}
-    for board in boards:
+@dataclass(frozen=True)
+class _Lists:
+    """
+    Reads the lists of a population.
+
+    :param counts: what was read so far
+    """
+
+    client: WorkspaceClient
+    organization_id: str
+    counts: list[ReadList] = field(default_factory=list)
+
+    def read(self, boards: Iterable[Board]) -> list[_Access]:
+        """Return all access: of members and open invites, and of the collaborators of some dashboards."""
+        present = read_people(self.client, self.organization_id, self._members, self._invites)
+        if not present.members:
+            raise WorkspaceError(
+                f"Clear the task later: the service lists no member of organization {self.organization_id}, not even "
+                "whose API key asks, so its lists prove nothing"
+            )
+        found = [_Access(MEMBER, member.user or User(), member) for member in present.members]
+        for invite in present.invites:
+            invited = User(uuid=invite.id, email=invite.target_email)
+            found.append(_Access(INVITE, invited, invite))
+        users = {member.user.uuid: member.user for member in present.members if member.user}
+        for board in boards:
+            for collaborator in self._collaborators(board):
+                known = users.get(collaborator.user_uuid or collaborator.label)
+                user = known or collaborator.user or User(uuid=collaborator.user_uuid)
+                found.append(_Access(COLLABORATOR, user, collaborator, board))
+        return found
+
+    def _invites(self) -> list[Invite]:
+        listing = ops.invites.ListInvites(organization_id=self.organization_id)
+        invites, counted = read_counted(self.client, listing)
+        self.counts.append(ReadList(name="invites", rows=len(invites), counted=counted))
+        return invites
+
+    def _members(self) -> list[Member]:
+        listing = ops.members.ListMembers(organization_id=self.organization_id)
+        members, counted = read_counted(self.client, listing)
+        self.counts.append(ReadList(name="members", rows=len(members), counted=counted))
+        return members
+
+    def _collaborators(self, board: Board) -> list[DashboardCollaborator]:
         listing = ops.dashboards.ListDashboardCollaborators(
             project_id=board.project_id, dashboard_id=board.dashboard_id
         )
-        for collaborator in read_rows(client, listing):
-            known = users.get(collaborator.user_uuid or collaborator.label)
-            user = known or collaborator.user or User(uuid=collaborator.user_uuid)
-            found.append(_Access(COLLABORATOR, user, collaborator, board))
-    return found
+        collaborators, counted = read_counted(self.client, listing)
+        count = ReadList(
+            name="collaborators",
+            rows=len(collaborators),
+            counted=counted,
+            project_id=board.project_id,
+            dashboard_id=board.dashboard_id,
+        )
+        self.counts.append(count)
+        return collaborators
 
 
 @dataclass(frozen=True)
@@ -246,15 +291,16 @@ def _compared(population: Population, last: LastReview) -> Population:
         else:
             before[person.who] = earlier
     people = [person.model_copy(update={"change": _change(before, person)}) for person in population.people]
-    news = {"previous": last.review, "left": tuple(sorted(left)), "people": tuple(people)}
+    previous = last.review.model_copy(update={"people": len(last.population.people)})
+    news = {"previous": previous, "left": tuple(sorted(left)), "people": tuple(people)}
     return population.model_copy(update=news)
 
 
 def _change(before: Mapping[str, ReviewedPerson], person: ReviewedPerson) -> str:
     earlier = before.get(person.who)
     if earlier is None:
-        return "new"
-    return "raised" if earlier.is_raised_in(person) else ""
+        return NEW
+    return RAISED if earlier.is_raised_in(person) else ""
 
 
 def _with_reasons(population: Population, now: datetime | None) -> Population:
@@ -306,6 +352,17 @@ def csv_rows(population: Population) -> list[dict[str, Any]]:
     """Return the rows of the file that people fill in, with :data:`COLUMNS`."""
     rows: list[dict[str, Any]] = []
     for person in population.people:
-        facts = {name: getattr(person, name) for name in COLUMNS if name not in ("look", "decision")}
-        rows.append({**facts, "look": ", ".join(person.look), "decision": ""})
+        row = {
+            "who": person.who,
+            "kind": person.kind,
+            "level": person.level_name,
+            "joined_at": person.joined_at,
+            "last_login": person.last_login,
+            "is_2fa_enabled": person.is_2fa_enabled,
+            "outside_verified_domains": person.outside,
+            "change": person.change,
+            "look": ", ".join(person.look),
+            "decision": "",
+        }
+        rows.append(row)
     return rows

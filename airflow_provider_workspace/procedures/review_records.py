@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 
 KEEP: Final = "keep"
@@ -24,6 +25,8 @@ FINE = (DONE, KEPT, GONE, LATER)
 COMPLETE: Final = "complete"
 INCOMPLETE: Final = "incomplete"
 NOT_REVIEWED: Final = "not reviewed"
+# What changed of somebody since the last review.
+NEW, RAISED = "new", "raised"
 
 Kind = Literal["member", "invite", "collaborator"]
 # What is decided about somebody; a number is a lower level.
@@ -93,6 +96,21 @@ class ReviewedPerson(ReviewRecord):
         """The level without temporary access, which a review judges; ``None`` without access."""
         return self.temporary.then if self.temporary else self.level
 
+    @property
+    def level_name(self) -> str | None:
+        """The level for people; ``None`` if the service does not show it."""
+        return None if self.level is None else self._name_of(self.level)
+
+    @property
+    def level_under_name(self) -> str | None:
+        """The level without temporary access for people; ``None`` without access."""
+        level = self.level_under
+        return None if level is None else self._name_of(level)
+
+    def _name_of(self, level: int) -> str:
+        # The levels of dashboards are others, and have no names.
+        return f"level {level}" if self.kind == COLLABORATOR else describe_level(level)
+
     def is_raised_in(self, later: ReviewedPerson) -> bool:
         """Return whether somebody has a higher level in a later row."""
         before = self.level_under
@@ -106,17 +124,36 @@ class PreviousReview(ReviewRecord):
 
     :param folder: name of its folder
     :param sha256: digest of its population
+    :param people: how many it left with access; ``None`` in a file of an earlier release
     """
 
     folder: str
     read_at: str
     sha256: str
+    people: int | None = None
+
+
+class ReadList(ReviewRecord):
+    """
+    A list that a population was read from.
+
+    :param rows: how many rows were read
+    :param counted: how many the service counts; ``None`` if its pages do not say
+    :param project_id: the project of a dashboard; ``None`` for a list of the organization
+    """
+
+    name: Literal["members", "invites", "collaborators"]
+    rows: int
+    counted: int | None = None
+    project_id: str | None = None
+    dashboard_id: str | None = None
 
 
 class Population(ReviewRecord):
     """
     Everybody who has access.
 
+    :param lists: what was read, with the number of rows; ``None`` in a file of an earlier release
     :param previous: the last review; ``None`` if there was none
     :param left: who is gone since then; ``None`` if there was none
     :param people: first those whom a reviewer must look at
@@ -126,6 +163,7 @@ class Population(ReviewRecord):
     service: str
     organization_id: str
     verified_domains: tuple[str, ...] = ()
+    lists: tuple[ReadList, ...] | None = None
     previous: PreviousReview | None = None
     left: tuple[str, ...] | None = None
     people: tuple[ReviewedPerson, ...]
@@ -142,6 +180,11 @@ class Population(ReviewRecord):
         """The addresses of the people, as far as the service shows them."""
         return tuple(person.email for person in self.people if person.email)
 
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """Who has access since the last review."""
+        return tuple(person.who for person in self.people if person.change == NEW)
+
     def pairs_in(self, later: Population) -> list[tuple[ReviewedPerson, ReviewedPerson | None]]:
         """
         Return each row, and what it is in a later population; ``None`` if they are gone.
@@ -151,7 +194,11 @@ class Population(ReviewRecord):
         known = {person.identity for person in self.people}
         by_identity = {person.identity: person for person in later.people}
         by_name = {person.who: person for person in later.people if person.identity not in known}
-        return [(person, by_identity.get(person.identity) or by_name.get(person.who)) for person in self.people]
+        pairs: list[tuple[ReviewedPerson, ReviewedPerson | None]] = []
+        for person in self.people:
+            now = by_identity.get(person.identity) or by_name.get(person.who)
+            pairs.append((person, now))
+        return pairs
 
 
 class LastReview(ReviewRecord):
@@ -177,6 +224,7 @@ class Rules(ReviewRecord):
     review_timeout: str
     decisions_count_for: str
     decisions_folder: str | None = None
+    digests: str | None = None
 
 
 class Reviewer(ReviewRecord):
@@ -196,6 +244,7 @@ class Answered(ReviewRecord):
     :param decided_at: when it was given; ``None`` if there is none
     :param asked_at: when the question was asked; ``None`` if that is not known
     :param due_at: until when it could be answered
+    :param notified: the names of the ``notifiers`` that were called when it was asked; ``None`` if that is not known
     :param answer: what was filled in
     :param decisions_file: the file that it names, and its digest
     """
@@ -203,6 +252,7 @@ class Answered(ReviewRecord):
     decided_at: str | None
     asked_at: str | None = None
     due_at: str | None = None
+    notified: tuple[str, ...] | None = None
     rules: Rules
     answer: dict[str, Any] | None
     decisions_file: str | None = None
@@ -324,7 +374,12 @@ class ClosedReview(ReviewRecord):
     outcomes: tuple[Outcome, ...]
 
 
+def describe_decision(decision: Decision) -> str:
+    """Return a decision for people: a level by its name."""
+    return f"lower to {describe_level(decision)}" if isinstance(decision, int) else decision
+
+
 def left_of(outcomes: Iterable[Outcome]) -> list[str]:
     """Return what was decided and is not done, in words."""
     left = [outcome for outcome in outcomes if outcome.outcome not in FINE]
-    return [f"{outcome.who} ({outcome.decision}): {outcome}" for outcome in left]
+    return [f"{outcome.who} ({describe_decision(outcome.decision)}): {outcome}" for outcome in left]

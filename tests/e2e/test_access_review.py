@@ -1,14 +1,17 @@
-"""Access reviews in a complete Airflow: answered in the browser and through its API, in time and too late."""
+"""Access reviews in a complete Airflow: answered in the browser, by keyboard, through its API, and too late."""
 
 from __future__ import annotations
 
 import json
 import time
 import urllib.error
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
 
 from airflow_provider_workspace.sandbox.seed import SEED
 from tests.audit import effects
@@ -33,6 +36,13 @@ OLIVE, ADAM, MINA, NOAH, GRACE, LIV = (
 )
 KEPT = {**dict.fromkeys((OLIVE, ADAM, MINA, NOAH, GRACE, LIV), "keep"), "exceptions": ""}
 MANY = {"lower_to_member": None, "exceptions": ""}
+# The example, whose schedule is its own.
+EXAMPLE = "quarterly_access_review"
+# The field that has the focus, and the text of a button that has it.
+FOCUSED = """
+const focused = document.activeElement, field = focused.closest("[id^='element_']");
+return [field ? field.id.slice("element_".length) : "", focused.textContent.trim()];
+"""
 
 
 class Run:
@@ -101,6 +111,34 @@ def choose(browser: Browser, name: str, *options: str) -> None:
 
 
 @needs_chromium
+def test_each_person_is_decided_by_keyboard_alone(
+    airflow: LiveAirflow, server: SandboxServer, browser: Browser, tmp_path: Path
+) -> None:
+    server.add_members(4)
+    run = Run(airflow, tmp_path)
+    open_question(airflow, browser, run)
+    browser.read("To look at first", NOAH, "Done")
+    assert len(answer_by_keyboard(browser, remove=(NOAH, LIV))) == 10
+    assert run.end() == ("success", "complete", {NOAH: "done", LIV: "done"})
+
+
+def answer_by_keyboard(browser: Browser, remove: tuple[str, ...]) -> list[str]:
+    """Decide everybody with Tab, letters and Enter, and return them in the order of the fields."""
+    decided: list[str] = []
+    for _ in range(200):
+        field, text = browser.driver.execute_script(FOCUSED)
+        keys = ActionChains(browser.driver)
+        if text == "Done":  # which is no stop of Tab before everybody is decided
+            keys.send_keys(Keys.ENTER).perform()
+            return decided
+        if "@" in field and field not in decided:
+            decided.append(field)
+            keys.send_keys("remove" if field in remove else "keep").pause(0.3).send_keys(Keys.ENTER)
+        keys.send_keys(Keys.TAB).perform()
+    raise AssertionError(f"Tab never came to Done; decided were {decided}")
+
+
+@needs_chromium
 def test_many_people_are_decided_in_the_browser(
     airflow: LiveAirflow, server: SandboxServer, browser: Browser, tmp_path: Path
 ) -> None:
@@ -154,3 +192,24 @@ def test_a_killed_worker_sends_nothing_twice(airflow: LiveAirflow, server: Sandb
     server.clear_faults()
     assert run.end() == ("success", "complete", {NOAH: "done", GRACE: "done"})
     assert effects(server) == ["delete_member", "delete_member"]
+
+
+@pytest.mark.skipif(
+    datetime.now(timezone.utc).month % 3 == 1 and datetime.now(timezone.utc).day < 9,
+    reason="the run of this quarter is not late yet",
+)
+def test_a_review_that_an_unpaused_dag_starts_late_is_skipped(airflow: LiveAirflow, tmp_path: Path) -> None:
+    """Airflow starts the run of the last quarter at once; whoever triggers a run is asked."""
+    airflow.user = "ruth"
+
+    def runs() -> list[tuple[str, str]]:
+        found = airflow.call("GET", f"dags/{EXAMPLE}/dagRuns")["dag_runs"]
+        return [(run["dag_run_id"], run["state"]) for run in found]
+
+    airflow.wait_for(lambda: [state for _, state in runs()] == ["success"], 300, "the run of the last quarter")
+    ((run_id, _),) = runs()
+    assert run_id.startswith("scheduled__")
+    group = [f"access_review.{name}" for name in ("read_population", "decide", "apply_decisions", "close_review")]
+    assert airflow.tasks(EXAMPLE, run_id) == {"is_due": "success", **dict.fromkeys(group, "skipped")}
+    by_hand = airflow.trigger(EXAMPLE, evidence=str(tmp_path), reviewers=["ruth"])
+    airflow.wait_for(lambda: airflow.tasks(EXAMPLE, by_hand).get(TASK) in ("awaiting_input", "deferred"), 300, "asked")

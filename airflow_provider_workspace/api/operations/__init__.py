@@ -8,6 +8,7 @@ have to compile.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -30,20 +31,25 @@ def __getattr__(name: str) -> Any:
     """Return a module, an operation, or ``OPERATIONS``, the tuple of all operations."""
     if name in GROUPS:
         return import_module(f"{__name__}.{name}")
-    found = {cls.__name__: cls for group in GROUPS for cls in _operations_of(import_module(f"{__name__}.{group}"))}
-    globals().update(found, OPERATIONS=tuple(found.values()))
-    if name not in globals():
+    operations = _operations()
+    if name == "OPERATIONS":
+        return tuple(operations.values())
+    if name not in operations:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return globals()[name]
+    return operations[name]
 
 
-def _operations_of(module: Any) -> list[type[Operation[Any]]]:
-    """Return the operations of a module in the order of their definition."""
-    return [
-        cls
-        for cls in vars(module).values()
-        if getattr(cls, "__module__", "") == module.__name__ and "endpoint" in vars(cls)
-    ]
+@cache
+def _operations() -> dict[str, type[Operation[Any]]]:
+    """Return all operations by name, in the order of their definition."""
+    operations: dict[str, type[Operation[Any]]] = {}
+    for group in GROUPS:
+        module = import_module(f"{__name__}.{group}")
+        for name, value in vars(module).items():
+            is_own = getattr(value, "__module__", "") == module.__name__
+            if is_own and "endpoint" in vars(value):
+                operations[name] = value
+    return operations
 
 
 __all__ = ["GROUPS", "OPERATIONS", "batch_exports", "dashboards", "domains", "invites", "members", "projects"]

@@ -30,6 +30,7 @@ ADD = ops.AddDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid=ID)
 REMOVE = ops.RemoveDashboardCollaborator(project_id="1", dashboard_id=1, user_uuid=ID)
 UPDATE = ops.UpdateDashboard(project_id="1", dashboard_id=1, name="Sales")
 PROJECT = ops.CreateProject(organization_id="o", name="Northwind")
+NEW_DOMAIN = ops.CreateDomain(organization_id="o", domain="example.com")
 MEMBER = ops.UpdateMember(organization_id="o", user_uuid=ID, level=15)
 VERIFY = ops.VerifyDomain(organization_id="o", domain_id=ID)
 UNPAUSE = ops.UnpauseBatchExport(organization_id="o", batch_export_id=ID)
@@ -250,6 +251,8 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
      "Set restriction_level=37"),
     (REMOVE, 400, "Cannot remove collaborators from a dashboard on the lowest restriction level.",
      "Set restriction_level"),
+    (NEW_DOMAIN, 400, {"attr": "domain", "detail": "Domain with this domain already exists."},
+     "Remove the domain from the organization that has it"),
     (UPDATE, 400, {"attr": "restriction_level", "detail": "Not a valid choice."}, "Correct the request"),
     (UPDATE, 403, "You don't have edit permissions for this dashboard.", "Make the owner of the API key of C"),
     (ADD, 403, "Only people with edit access may add collaborators.", "Make the owner of the API key of C"),
@@ -272,12 +275,14 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     (MEMBER, 403, "You can't change your own access level.", "Ask another user to do this"),
     (MEMBER, 403, "You can only act on levels up to your own.", "Use the API key of somebody with a higher"),
     (PROJECT, 403, "Your organization access level is insufficient.", "Use the API key of somebody with a higher"),
+    (PROJECT, 403, "Two-factor authentication is required for this organization.", "Let the owner of the API key"),
     (PROJECT, 403, "You shall not pass.", "The owner of the API key of C is not allowed to do this"),
     # A valid key
     (UNPAUSE, 401, "Authentication credentials were not provided.",
      "Check the API key in the password of C. If it is r"),
     (PROJECT, 401, "Invalid API key.", "The API key in the password of C is missing, wrong or revoked"),
     (MEMBER, 404, "Not found.", "Check the ids"),
+    (MEMBER, 404, {"message": "no Route matched"}, "Check that the host of C is the address of the workspace s"),
     (GET, 403, "API key missing required scope 'organization:read'",
      "Give the API key of C the scope organization:rea"),
     (GET, 403, "Missing scopes: [project:write]", "Give the API key of C the scope dashboard:read, or"),

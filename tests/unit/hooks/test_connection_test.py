@@ -68,7 +68,7 @@ def test_connection_test_reports_errors(connect: Connect, key: str, extra: dict[
     [
         (answer(403, {"detail": "You don't have access to the organization."}), "Check organization_id: the owner"),
         (answer(403, b"<html>Forbidden"), "Check the host: this may be the answer of a proxy"),
-        (answer(404, b"<html>Not Found"), "Check the ids: the resource does not exist"),
+        (answer(404, b"<html>Not Found"), "Check that the host of"),
         (answer(200, b"<html>"), "ListProjects returned 200 with an HTML or XML page"),
         (answer(200, [{"id": 1, "title": "x"}]), "ListProjects returned a row with ['id', 'title']."),
         (answer(200, {"results": []}), "another service responds there. ListMembers returned nobody."),

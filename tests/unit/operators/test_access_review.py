@@ -9,8 +9,10 @@ import html
 import json
 import os
 import re
+import subprocess
 from copy import copy
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -183,7 +185,7 @@ def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(
     )
     assert decided["decided_at"] == "2026-11-22T00:00:00Z"
     rules = {"owner_level": 15, "max_removals": None, "review_timeout": "14 days, 0:00:00"}
-    rules |= {"decisions_count_for": "400 days, 0:00:00", "decisions_folder": None}
+    rules |= {"decisions_count_for": "400 days, 0:00:00", "decisions_folder": None, "digests": None}
     assert closed["rules"] == {**rules, "protected": [OLIVE], "reviewers": ["ruth"], **STRICT} == decided["rules"]
     assert closed["package"] == f"airflow-provider-workspace {__version__}"
     assert "airflow" in closed
@@ -259,9 +261,8 @@ def test_a_population_of_a_short_list_is_none(sandbox: SandboxServer, review: Re
         ({**KEPT, "eve@example.com": "remove"}, {}, "'eve@example.com' is no field"),
         ({**KEPT, NOAH: ""}, {}, f"'{NOAH}'"),
         ({**KEPT, MINA: "lower to admin"}, {}, "expected one of keep, remove"),
-        (KEPT, {"responded_by_user": None}, "nobody answered"),
         (KEPT, {"chosen_options": ["Reject"]}, "it is another answer"),
-        (None, {"error": "", "error_type": "timeout", "responded_at": None}, "nobody answered in time"),
+        (KEPT, {"error": "value does not match", "error_type": "validation"}, "value does not match"),
         ({**KEPT, OLIVE: "remove"}, {}, f"'{OLIVE}' .*expected one of keep(\\.|$)"),
     ],
 )
@@ -276,11 +277,65 @@ def test_who_does_not_decide_everybody_decides_nobody(
     assert closed["state"] == "not reviewed"
     assert any(re.search(message, line) for line in closed["missing"])
     assert "| reviewers | ruth |" in review.text("review.md")
-    at = None if event.get("error") == "" else "2026-11-22T00:00:00Z"
-    assert review.file("not-decided-1.json")["decided_at"] == at
+    assert review.file("not-decided-1.json")["decided_at"] == "2026-11-22T00:00:00Z"
+    assert "the answer of Ruth R. (Airflow user ruth) does not count. Nobody was notified" in review.text("review.md")
     with pytest.raises(AirflowFailException, match="is closed"):
         review.run("decide")
     assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"error": "", "error_type": "timeout"},
+        {"error": "Timed out", "error_type": "timeout"},
+        {"chosen_options": [], "timedout": True},
+    ],
+)
+def test_without_an_answer_nobody_is_decided(sandbox: SandboxServer, review: Review, event: Any) -> None:
+    nobody = {"responded_by_user": None, "responded_at": None}
+    with pytest.raises(AirflowFailException, match=r"^\[not-answered\] .*Nobody answered by 20\S+Z\. Start a new run"):
+        review.decide(None, **nobody, **event)
+    closed = review.close(r"is not reviewed: Nobody answered by 20\S+Z")
+    assert closed["missing"] == [f"[not-answered] Nobody answered by {review.asked['due_at']}."]
+    assert "and invites have access.\n\nThe question: asked 20" in review.text("review.md")
+    assert "Z, no answer counts. Nobody was notified; the question stood" in review.text("review.md")
+    assert effects(sandbox) == []
+
+
+class Mail:
+    """A notifier, with a secret among its arguments."""
+
+    def __init__(self, password: str) -> None:
+        self.password = password
+        self.asked = 0
+
+    def __call__(self, _: Any) -> None:
+        self.asked += 1
+
+
+def chat(context: Any, *, token: str = "") -> None:
+    """Notify in another way."""
+
+
+def test_the_evidence_says_who_was_notified(tmp_path: Path) -> None:
+    mail = Mail(password="secret-1")
+    review = Review(tmp_path, notifiers=[mail, partial(chat, token="secret-2")])
+    finish(review, KEPT)
+    names = [f"{__name__}.Mail", f"{__name__}.chat"]
+    assert (mail.asked, review.file("decisions.json")["notified"]) == (1, names)
+    assert f"Notified when it was asked: {', '.join(names)}." in review.text("review.md")
+    assert "secret" not in "".join(path.read_text() for path in review.folder.iterdir())
+
+
+def test_an_answer_to_a_question_of_an_earlier_release_counts(review: Review) -> None:
+    review.run("read_population")
+    review.ask()
+    del review.asked["notified"]
+    review.answer(KEPT)
+    review.run("apply_decisions")
+    review.close()
+    assert "Whether anybody was notified is not known." in review.text("review.md")
 
 
 @pytest.mark.parametrize(
@@ -331,9 +386,8 @@ def test_who_changed_meanwhile_is_named_and_left(sandbox: SandboxServer, review:
     set_level(SEED.member_uuid, 8)
     sandbox.accept_invite(SEED.invite_id)
     before = effects(sandbox)
-    message = (
-        rf"Start a new run, or .* incomplete: {MINA} \(remove\): changed, level 1 to 8; {LIV} \(remove\): changed, kind"
-    )
+    mina = rf"{MINA} \(remove\): changed, level member \(1\) to admin \(8\)"
+    message = rf"Start a new run, or .* incomplete: {mina}; {LIV} \(remove\): changed, kind"
     with pytest.raises(AirflowFailException, match=message):
         review.run("apply_decisions")
     assert effects(sandbox)[len(before) :] == ["delete_member"]
@@ -397,9 +451,11 @@ def test_the_next_review_says_what_changed(
     population = second.file("population.json")
     assert population["left"] == [GRACE]
     second.ask()
-    assert f"Gone since then: {GRACE}." in question.now.body
+    read_at = review.file("population.json")["read_at"]
     second.close("nobody decided")
-    assert f"| {GRACE} |" in second.text("review.md")
+    for text in (question.now.body, second.text("review.md")):
+        assert f"read {read_at}, left 5, + 1 joined - 1 gone = 5 now." in text
+        assert f"- Gone since {read_at}: {GRACE}." in text
     assert {row["change"]: row["email"] for row in population["people"] if row["change"]} == {
         "raised": MINA,
         "new": next(row["email"] for row in population["people"] if row["email"].startswith("sam.sample")),
@@ -487,10 +543,15 @@ def test_a_dry_run_plans_what_was_decided(sandbox: SandboxServer, tmp_path: Path
 def test_a_store_holds_the_evidence_and_no_second_version() -> None:
     store = MemoryFileSystem()
     attach("memory", fs=store)
-    review = Review("memory://reviews")
+    for inside in ("memory://reviews/digests", "memory://reviews/"):
+        with pytest.raises(AirflowFailException, match=r"Set digests to a folder outside of 'memory://reviews"):
+            Review("memory://reviews", digests=inside).run("read_population")
+    review = Review("memory://reviews", digests="memory://reviews-digests")
     review.decide(KEPT)
     review.run("apply_decisions")
-    review.close()
+    digest = review.close()["sha256"]
+    (kept,) = store.ls("/reviews-digests", detail=False)
+    assert store.cat(kept).decode().split("  ")[0] == digest
     (folder,) = store.ls("/reviews", detail=False)
     assert len(store.ls(folder)) == 8
     store.rm(f"{folder}/review.json")
@@ -549,10 +610,113 @@ def test_a_last_review_of_an_earlier_release_is_compared_with(review: Review, tm
     closed = review.file("review.json")
     for name in ("rules", "outcomes", "other_files"):
         del closed[name]
+    for name in ("population.json", "last_look.json"):
+        population = review.file(name)
+        del population["lists"]
+        content = json.dumps(population)
+        (review.folder / name).write_text(content)
+        closed["files"][name] = hashlib.sha256(content.encode()).hexdigest()
     (review.folder / "review.json").write_text(json.dumps({**closed, "of_an_earlier_release": 1}))
     second = Review(tmp_path, "second")
     second.run("read_population")
     assert second.file("population.json")["previous"]["folder"] == review.folder.name
+
+
+def with_digests(folder: Path, run_id: str = "r1") -> Review:
+    """Return a review whose digest is also in a second place."""
+    return Review(folder / "reviews", run_id, digests=str(folder / "digests"))
+
+
+def test_a_second_place_has_the_digest_that_sha256sum_checks(tmp_path: Path) -> None:
+    for run_id, fields in (("r1", KEPT), ("r2", {**KEPT, NOAH: "remove"})):
+        review = with_digests(tmp_path, run_id)
+        review.decide(fields)
+        if fields is KEPT:
+            review.run("apply_decisions")
+            digest = review.close()["sha256"]
+            assert (tmp_path / "digests" / f"{review.folder.name}.sha256").read_text().startswith(f"{digest}  ")
+            assert review.run("close_review")["sha256"] == digest  # a retry finds its own
+        else:
+            assert review.close("NOAH|never|begin")["state"] == "incomplete"
+        assert review.file("review.json")["rules"]["digests"] == str(tmp_path / "digests")
+    files = sorted(map(str, (tmp_path / "digests").iterdir()))
+    command = ["sha256sum", "--check", "--strict", *files]
+    checked = subprocess.run(command, cwd=tmp_path / "reviews", capture_output=True, text=True, check=True)
+    assert checked.stdout.count("review.json: OK") == 2
+
+
+def test_a_digest_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
+    review = with_digests(tmp_path)
+    review.decide(KEPT)
+    review.run("apply_decisions")
+    file = tmp_path / "digests" / f"{review.folder.name}.sha256"
+    file.parent.mkdir()
+    line = f"{'0' * 64}  {review.folder.name}/review.json\n"
+    file.write_text(line)
+    with pytest.raises(AirflowFailException, match=r"\[file-exists\] WorkspaceInputError: Compare .* another SHA-256"):
+        review.run("close_review")
+    assert (file.read_text(), [*file.parent.iterdir()]) == (line, [file])
+
+
+def test_a_retry_writes_the_digest_that_could_not_be_written(tmp_path: Path) -> None:
+    review = with_digests(tmp_path)
+    review.decide(KEPT)
+    review.run("apply_decisions")
+    (tmp_path / "digests").write_text("")
+    with pytest.raises(AirflowFailException, match=r"digests' is not a folder"):
+        review.run("close_review")
+    closed = review.text("review.json")
+    (tmp_path / "digests").unlink()
+    digest = review.close()["sha256"]
+    assert (tmp_path / "digests" / f"{review.folder.name}.sha256").read_text().startswith(f"{digest}  ")
+    assert (digest, review.text("review.json")) == (hashlib.sha256(closed.encode()).hexdigest(), closed)
+
+
+@pytest.mark.parametrize(
+    "place", ["reviews", "reviews/digests", "file://{}/reviews/digests", "link/digests", "relative"]
+)
+def test_a_second_place_in_the_evidence_is_none(sandbox: SandboxServer, tmp_path: Path, place: str) -> None:
+    (tmp_path / "reviews").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "reviews")
+    digests = place if place == "relative" else place.format(tmp_path) if "{" in place else str(tmp_path / place)
+    review = Review(tmp_path / "reviews", digests=digests)
+    for name in ("read_population", "close_review"):
+        with pytest.raises(AirflowFailException, match=r"[Ss]et digests to a folder outside|digests must be"):
+            review.run(name)
+    assert (sandbox.requests(), [*(tmp_path / "reviews").iterdir()]) == ([], [])
+
+
+def forge(folder: Path, **changes: Any) -> None:
+    """Change the last look of a closed review, and its digest in `review.json` with it."""
+    look = (folder / "last_look.json").read_text().replace('"level": 1,', '"level": 8,')
+    (folder / "last_look.json").write_text(look)
+    closed = json.loads((folder / "review.json").read_text())
+    closed["files"]["last_look.json"] = hashlib.sha256(look.encode()).hexdigest()
+    (folder / "review.json").write_text(json.dumps({**closed, **changes}))
+
+
+@pytest.mark.parametrize("forged", ["last look", "state", "gone", "digest"])
+def test_the_next_review_is_checked_by_the_second_place(tmp_path: Path, forged: str) -> None:
+    """Each is what nobody sees who has only the folder."""
+    first = with_digests(tmp_path)
+    finish(first, KEPT)
+    if forged == "gone":
+        (first.folder / "review.json").unlink()
+    elif forged == "digest":
+        (tmp_path / "digests" / f"{first.folder.name}.sha256").write_text("torn")
+    else:
+        forge(first.folder, **{"state": "incomplete"} if forged == "state" else {})
+    if forged != "digest":
+        Review(tmp_path / "reviews", "without").run("read_population")
+    message = r"\[evidence-changed\] WorkspaceInputError: Restore '/.*(review\.json|\.sha256)'"
+    with pytest.raises(AirflowFailException, match=message):
+        with_digests(tmp_path, "r2").run("read_population")
+
+
+def test_a_last_review_without_a_second_place_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    finish(Review(tmp_path / "reviews", "r1"), KEPT)
+    with_digests(tmp_path, "r2").run("read_population")
+    assert re.search(r"The last review is not checked: .*digests.* has no SHA-256 of r1-", caplog.text)
 
 
 def test_files_of_others_are_listed_and_left_alone(review: Review) -> None:

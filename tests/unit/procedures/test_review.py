@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from airflow_provider_workspace.api.models import User
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.procedures.markdown import inert
 from airflow_provider_workspace.procedures.members import Guards
 from airflow_provider_workspace.procedures.review_answer import (
     AGAIN,
@@ -18,6 +20,7 @@ from airflow_provider_workspace.procedures.review_answer import (
     question_of,
     read_answer,
     refuse_what_was_not_offered,
+    since_last_review,
 )
 from airflow_provider_workspace.procedures.review_outcome import AFTER, BEFORE, judge, plan_decisions
 from airflow_provider_workspace.procedures.review_page import ReviewPage
@@ -36,6 +39,7 @@ from airflow_provider_workspace.procedures.review_records import (
     LastReview,
     Population,
     PreviousReview,
+    ReadList,
     ReviewedPerson,
     Reviewer,
     Rules,
@@ -126,13 +130,23 @@ def test_the_population_names_everybody_and_whom_to_look_at() -> None:
     invites = [person for person in read().people if person.email == INVITED]
     ids = [person.id for person in invites]
     assert [person.who for person in invites] == [INVITED, *(f"{INVITED} (invite {one})" for one in ids[1:])]
-    assert csv_rows(population)[0]["decision"] == ""
+    row = csv_rows(population)[0]
+    assert (row["decision"], row["level"], row["outside_verified_domains"]) == ("", "owner (15)", False)
+
+
+def test_the_population_says_which_lists_were_read() -> None:
+    members, invites = ReadList(name="members", rows=5, counted=5), ReadList(name="invites", rows=2, counted=2)
+    board = {"project_id": BOARD.project_id, "dashboard_id": BOARD.dashboard_id}
+    assert set(read(boards=()).lists or ()) == {members, invites}
+    (read_board,) = set(read().lists or ()) - {members, invites}
+    assert read_board.model_dump(exclude={"counted"}) == {"name": "collaborators", "rows": 1, **board}
 
 
 def test_people_who_are_new_or_raised_since_the_last_review_are_looked_at() -> None:
     first = read(boards=())
     known = [person for person in first.people if person.who not in (MEMBER, OWNER)]
-    before = of(first, *(person.model_copy(update={"level": 1}) for person in known))
+    lowered = [person.model_copy(update={"level": 1}) for person in known]
+    before = of(first, *lowered, lowered[0].model_copy(update={"who": "gone@example.com", "id": "gone"}))
     place = PreviousReview(folder="last", read_at=before.read_at, sha256="1")
     again = read(last=LastReview(review=place, population=before))
     assert {who: change for who, change in rows(again, "change").items() if change} == {
@@ -140,7 +154,14 @@ def test_people_who_are_new_or_raised_since_the_last_review_are_looked_at() -> N
         ADMIN: "raised",
     }
     assert set(rows(first, "change").values()) == {None}
-    assert again.previous == place
+    assert again.previous == place.model_copy(update={"people": 5})
+    assert since_last_review(again) == [
+        f"The last review, read {first.read_at}, left 5, + 3 joined - 1 gone = 7 now.",
+        "",
+        f"- Joined since {first.read_at}: {OWNER}, {MEMBER}, {COLLABORATOR}.",
+        f"- Gone since {first.read_at}: gone@example.com.",
+    ]
+    assert since_last_review(first) == ["There is no earlier review."]
     assert rows(again, "look")[MEMBER] == ("new",)
     # Who was removed, or raised after the decision, was not reviewed as they are now.
     there = [person for person in first.people if person.who not in (ABSENT, OWNER)]
@@ -229,8 +250,37 @@ def test_the_form_asks_about_each_person_or_about_those_who_do_not_stay() -> Non
     odd = of(population, *people).model_copy(update={"previous": place, "left": ("<a|b>",)})
     cut = question_of(odd, "s3://evidence")
     assert len(cut.encode()) < 61_000
-    assert "more are in the file" in cut
+    assert re.search(r"\*\*\d+ of 300 are not shown here\. .* in `s3://evidence/population\.csv`\.\*\*$", cut)
     assert "<a|b>" not in cut
+
+
+@pytest.mark.parametrize("count", [40, 500])
+def test_everybody_is_on_the_question(count: int) -> None:
+    population = read()
+    (member,) = [person for person in population.people if person.who == MEMBER]
+    fields = {"look": ("no second factor", "not seen for 90 days", "new")}
+    people = [
+        member.model_copy(update={"who": f"a.rather.long.name.{n:03}@example.com", **fields}) for n in range(count)
+    ]
+    question = question_of(of(population, *people), "s3://evidence")
+    assert [person.who for person in people if f"| {person.who} | no second factor, " not in question] == []
+    assert "not shown here" not in question
+
+
+@pytest.mark.parametrize(
+    ("text", "readable"),
+    [
+        ("http://127.0.0.1:80/a_b", "`http://127.0.0.1:80/a_b`"),
+        ("see https://x.example/z, or HTTP://a|b", "see `https://x.example/z`, or `HTTP://a`&#124;b"),
+        ("www.x.example", "`www.x.example`"),
+        ("1http://`x`", "1http://&#96;x&#96;"),
+        ("[a](s3://b)", "&#91;a&#93;(`s3://b`)"),
+        ("orgs:read at 06:00", "orgs:read at 06:00"),
+    ],
+)
+def test_a_url_of_others_is_readable_and_no_link(text: str, readable: str) -> None:
+    """Airflow's Markdown makes a link also of a URL whose characters are escaped, and none of code."""
+    assert inert(text) == readable
 
 
 SMALL = dict.fromkeys(EVERYBODY, "keep")
@@ -288,7 +338,7 @@ def test_the_page_tells_what_was_done() -> None:
     last = of(population, *gone, eve)
     before = judge(population, decided, last, BEFORE)
     seen = judge(population, decided, last, AFTER)
-    assert left_of(seen) == [f"{ADMIN} (1): not done"]
+    assert left_of(seen) == [f"{ADMIN} (lower to member (1)): not done"]
     closed = ClosedReview(
         dag_id="quarterly",
         run_id="r__1",
@@ -308,11 +358,23 @@ def test_the_page_tells_what_was_done() -> None:
     page = ReviewPage(closed, population, decided, (*sent, *before), last).text()
     for text in (
         *("Rita (Airflow user 7)", "| run id | r__1 |", "| last_look.json | ab12 |", "| owner level | not set |"),
-        *("| done, sent, then done, gone already | done, gone |", "| member (1) | not sent | not done |"),
-        *("| previous review | none |", "| protected | none |", "| decided member (1) | ", "eve&#124;", "a &#124; b"),
+        *("| done, sent, then done, gone already | done, gone |", "| lower to member (1) | not sent | not done |"),
+        *(
+            "| previous review | none |",
+            "| protected | none |",
+            "| decided lower to member (1) | ",
+            "eve&#124;",
+            "a &#124; b",
+        ),
         "5 kept, 1 lowered, 1 removed; not all of it is done (1 open, listed below)",
     ):
         assert text in page
+    exceptions = page[page.index("## Decisions by exception") : page.index("## Everybody")]
+    rows_first = [line.split(" | ")[0].removeprefix("| ") for line in exceptions.splitlines() if "@" in line]
+    assert rows_first == [OWNER, ADMIN, MEMBER]
+    assert page.index("## Scope") < page.index("## Since the last review") < page.index("## Decisions by exception")
+    unread = population.model_copy(update={"lists": None})
+    assert "did not keep which lists" in ReviewPage(closed, unread, decided, (), last).text()
     assert "Nobody was reviewed" in ReviewPage(closed, None, None, (), None).text()
 
 

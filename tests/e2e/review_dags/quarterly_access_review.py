@@ -1,0 +1,1 @@
+../../../example_dags/quarterly_access_review.py

@@ -13,7 +13,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, printable, with_problem
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, printable, type_name, with_problem
 from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundException
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ OPTIONS_OF_ROSTERS = {
     "--protected": "an organization file has 'protected' under 'members'",
     "--owner-level": "an organization file has 'owner_level' under 'members'",
     "--max-removals": "an organization file has 'max_removals' at its top",
+    "--columns": "an organization file has 'columns' under 'members'",
+    "--where": "an organization file has 'where' under 'members'",
     "--leavers": "an organization file removes whomever it does not name, with 'complete: [members]' at its top",
 }
 # Where a command prints; see run().
@@ -181,6 +183,10 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
     is_roster = not _is_organization_file(file)
     if is_roster:
         members = {"roster": file, "protected": args.protected, "owner_level": args.owner_level or "owner"}
+        columns = _read_json_option("--columns", args.columns, '{"Work mail": "email", "*": null}')
+        members |= {} if columns is None else {"columns": columns}
+        selected = _read_json_option("--where", args.where, '{"Status": "active"}')
+        members |= {} if selected is None else {"where": selected}
         content = {"members": members, "complete": ["members"]}
         content |= {"max_removals": args.max_removals} if args.max_removals else {}
     else:
@@ -194,7 +200,8 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         access = _access_notes(hook, organization_id) if store else None
         is_leavers = is_roster and args.leavers
         if is_leavers and wanted.members:
-            rows = read_roster(None, file_at(file))
+            columns, where = wanted.members.columns, wanted.members.where
+            rows = read_roster(None, file_at(file), columns=columns, where=where, now=now)
             noted = access.read() if access else NotedAccess(are_known=False)
             guards = wanted.members.guards
             planned = plan_members(hook.client, organization_id, rows, guards, now=now, leaving=True, noted=noted)
@@ -203,6 +210,22 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
             reader.now = now
             planned = plan_organization(wanted, reader)
         yield Planned(file, name or organization_id, wanted, planned, now, is_leavers=is_leavers)
+
+
+def _read_json_option(option: str, text: str | None, example: str) -> Any:
+    """Read the mapping or list that an option holds as JSON; ``None`` if it is not given."""
+    from airflow_provider_workspace.procedures.roster_tables import read_json
+
+    if text is None:
+        return None
+    try:
+        value = read_json(text)
+    except ValueError as error:
+        raise WorkspaceInputError(f"Correct {option}: {error}; expected JSON such as '{example}'") from None
+    is_columns_by_position = option == "--columns" and isinstance(value, list)
+    if not isinstance(value, dict) and not is_columns_by_position:
+        raise WorkspaceInputError(f"Correct {option}: {type_name(value)}; expected JSON such as '{example}'")
+    return value
 
 
 def _refuse_options_of_rosters(args: Namespace) -> None:

@@ -65,6 +65,17 @@ def get_workspace_commands() -> list[CLICommand]:
             "by default owner",
         ),
         Arg(("--max-removals",), metavar="LIMIT", help="With a roster: as the argument of the member sync, such as 25"),
+        Arg(
+            ("--columns",),
+            metavar="JSON",
+            help="With a roster: the columns argument of the member sync as JSON, such as "
+            """'{"Work mail": "email", "*": null}', or a list of fields by position""",
+        ),
+        Arg(
+            ("--where",),
+            metavar="JSON",
+            help="""With a roster: the where argument as JSON, such as '{"Status": "active"}'""",
+        ),
         Arg(("--leavers",), action="store_true", help="Rosters are of people who leave; nobody else is changed"),
         Arg(("--at",), metavar="DATE", help="Show the plan of that day or time, which decides what access has ended"),
         Arg(("-o", "--output"), choices=("table", "json", "markdown"), default="table", help="Output format"),

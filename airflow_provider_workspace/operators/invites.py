@@ -99,7 +99,8 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
     With ``dry_run=True`` nobody is invited; people to invite have the status ``planned`` in the report.
 
     The result is ``{"counts": {...}, "addresses": [...]}``, with ``row``, ``email``, ``status`` and ``reason`` of each
-    row. The header of a CSV file is row 1; blank rows are skipped and counted. If some people were not invited, the
+    row, and ``remarks`` if there is something to know about how the rows were read. The header of a CSV file is row 1;
+    blank rows are skipped and counted. If some people were not invited, the
     task fails and pushes this report as the XCom ``report``.
 
     :param invites: rows (mappings with the fields of an invite; ``email`` is accepted for ``target_email``) or

@@ -201,7 +201,11 @@ def read_rows(name: str, value: Any) -> Any:
 def _read_row(name: str, row: Any) -> Any:
     if isinstance(row, Mapping):
         return {**dict.fromkeys(row), **read_nested(name, row, leave_out=True)}
-    return [None if is_no_value(cell) else cell for cell in row] if isinstance(row, list | tuple) else row
+    if not isinstance(row, list | tuple):
+        return row
+    cells = [None if is_no_value(cell) else cell for cell in row]
+    with_names = getattr(row, "_make", None)  # of a named tuple
+    return cells if with_names is None else with_names(cells)
 
 
 def read_nested(name: str, value: Any, *, leave_out: bool, key: Any = None) -> Any:

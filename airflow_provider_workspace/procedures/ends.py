@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import date, datetime, timezone
 from typing import Annotated, Any
 
@@ -14,6 +15,8 @@ from airflow_provider_workspace.errors import shown
 
 # The fields of an end in a row.
 END_FIELDS = ("until", "then")
+# The time of an end at midnight in UTC.
+MIDNIGHT = "T00:00:00Z"
 # What people have after their end, if it is no level.
 REMOVED = "removed"
 _TIME = r"[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
@@ -53,7 +56,9 @@ def _with_minutes(zone: str) -> str:
 
 def _shown(value: object) -> str:
     """Return an invalid value for people: a number, such as that of a day in a spreadsheet, or the start of a text."""
-    return str(value) if isinstance(value, int | float) and abs(value) < MAX_NUMBER else shown(value)
+    if isinstance(value, float):
+        return str(value)
+    return str(value) if isinstance(value, int) and abs(value) < MAX_NUMBER else shown(value)
 
 
 def _text_of(value: object) -> str:
@@ -71,6 +76,23 @@ def _parse_then(value: Any) -> int | str:
         return parse_level(value)
     except ValueError as error:
         raise ValueError(f"{error}, or '{REMOVED}'") from None
+
+
+def remark_on_midnight(ends: Mapping[str, str | None]) -> str:
+    """
+    Ask about ends at midnight in UTC, which JSON makes of days: then access ends a day too early.
+
+    :param ends: ends by where they stand, such as ``in row 3``; ``None`` for no end
+    :return: the remark; empty if there is no such end
+    """
+    at_midnight = [(place, until) for place, until in ends.items() if until is not None and until.endswith(MIDNIGHT)]
+    if not at_midnight:
+        return ""
+    place, until = at_midnight[0]
+    return (
+        f"Ends at midnight UTC: {len(at_midnight)}, the first {place} ({until}). A day? Write "
+        f"{until.removesuffix(MIDNIGHT)}, which counts to its end."
+    )
 
 
 class End(BaseModel):

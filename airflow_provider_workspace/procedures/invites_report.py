@@ -69,8 +69,11 @@ class InvitesReport:
         return counts
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON: ``counts`` and ``addresses``, one per row."""
-        return {"counts": self.counts, "addresses": [entry.to_dict() for entry in self.entries]}
+        """Return plain JSON: ``counts``, ``addresses``, one per row, and ``remarks`` if there are any."""
+        report: dict[str, Any] = {"counts": self.counts, "addresses": [entry.to_dict() for entry in self.entries]}
+        if self.remarks:
+            report["remarks"] = self.remarks
+        return report
 
     # For Airflow: a ``@task`` may return the report.
     serialize = to_dict

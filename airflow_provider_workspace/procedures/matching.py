@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceInputError
+
+# The types of cells that can be compared, and of what is wanted of them.
+COMPARABLE = (str, bool, int, float, Decimal, date)
+# The text of a number as databases and pandas write it. With a zero before it, it is a code, such as 0815.
+_NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?", re.ASCII)
+# The text of a day or time: nothing else that can be read as one, such as a number, is one.
+_TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[Tt ].+)?", re.ASCII)
+# A zone without minutes, which PostgreSQL writes.
+_SHORT_ZONE = re.compile(r":\d{2}(?:\.\d+)?[+-]\d{2}\Z", re.ASCII)
+_TRUTHS = {"true": True, "false": False}
 
 
 class Before(float):
@@ -42,10 +56,84 @@ def matches(path: str, value: Any, wanted: Any) -> bool:
     if isinstance(wanted, list | tuple | set):
         return any(matches(path, value, item) for item in wanted)
     if isinstance(wanted, Before):
-        when = parse_timestamp(value)
+        when = _moment_of(value)
         if when is None and value is not None:
             raise WorkspaceInputError(f"Compare only times with 'before': {path} is none in a row of the list")
         return when is None or when < wanted
     if path.endswith("email") and isinstance(value, str) and isinstance(wanted, str):
         return address_key(value) == address_key(wanted)
     return bool(value == wanted)
+
+
+def plain_scalar(cell: Any) -> Any:
+    """Return the number, text or time of a scalar of NumPy, as pandas has it; any other cell as it is."""
+    if type(cell).__module__ != "numpy" or not hasattr(cell, "item"):
+        return cell
+    if type(cell).__name__ == "datetime64":  # of nanoseconds, item() is a number
+        return cell.astype("datetime64[us]").item()
+    return cell.item()
+
+
+def comparable(cell: Any) -> Any:
+    """Return a cell of a row for :func:`is_equal`: a trimmed text, a number, a boolean, a time; ``None`` if empty."""
+    if isinstance(cell, str):
+        return None if is_empty(cell) else cell.strip()
+    value = plain_scalar(cell)
+    if isinstance(value, UUID):
+        return str(value)
+    if is_empty(value) or (isinstance(value, float) and value != value):  # noqa: PLR0124 - pandas' NaN is a missing cell
+        return None
+    return value
+
+
+def is_equal(cell: Any, wanted: Any) -> bool:
+    """
+    Return whether a cell is plainly a wanted value, both as :func:`comparable` returns them.
+
+    Files have texts only, and databases have types of their own: ``true`` is 1 and its text, a number is its text, and
+    a day is its midnight. Two texts are equal if they are the same, apart from the letter case of ``true``.
+    """
+    if cell is None or wanted is None:
+        return cell is wanted
+    if isinstance(cell, str) and isinstance(wanted, str):
+        return cell == wanted or (truth_of(cell) is not None and cell.lower() == wanted.lower())
+    if _is_boolean(cell) or _is_boolean(wanted):
+        return truth_of(cell) is not None and truth_of(cell) == truth_of(wanted)
+    if isinstance(cell, date) or isinstance(wanted, date):
+        return is_time(cell) and is_time(wanted) and _moment_of(cell) == _moment_of(wanted)
+    number = _number_of(cell)
+    return number is not None and number == _number_of(wanted)
+
+
+def _is_boolean(value: Any) -> bool:
+    return isinstance(value, bool) or (isinstance(value, str) and value.lower() in _TRUTHS)
+
+
+def truth_of(value: Any) -> bool | None:
+    """Return the boolean that a value is: ``true``, its text, or 1; ``None`` if it is none."""
+    if isinstance(value, str):
+        value = _TRUTHS.get(value.lower(), _number_of(value))
+    return bool(value) if isinstance(value, bool | int | float | Decimal) and value in (0, 1) else None
+
+
+def is_time(value: Any) -> bool:
+    """Return whether a value is a day or a time, or its text."""
+    if isinstance(value, date):
+        return True
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None and _moment_of(value) is not None
+
+
+def _moment_of(value: Any) -> float | None:
+    """Return a time in seconds since 1970, also as PostgreSQL writes it; ``None`` if it is none."""
+    if isinstance(value, str) and _SHORT_ZONE.search(value):
+        value = f"{value}:00"
+    return parse_timestamp(value)
+
+
+def _number_of(value: Any) -> Any:
+    """Return a number, also of its text; ``None`` if it is none."""
+    if isinstance(value, float):  # 0.1 as people write it
+        return Decimal(str(value))
+    if not isinstance(value, str):
+        return value
+    return Decimal(value) if _NUMBER.fullmatch(value) else None

@@ -137,6 +137,8 @@ def plan_members(
     check_owner_stays(people.members, changes)
     where = client.settings.organization_at_service(organization_id)
     remarks = [*([] if noted.are_known else [NOT_KNOWN]), *roster.remarks]
+    if roster.blank:
+        remarks.append(f"Blank rows, which were skipped: {roster.blank}.")
     return Plan(where, changes, members=len(people.members), remark="\n".join(remarks), holders=planner.holders)
 
 

@@ -15,6 +15,7 @@ from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.procedures.conditions import ask_verification
+from airflow_provider_workspace.procedures.ends import remark_on_midnight
 from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
 from airflow_provider_workspace.procedures.holders import (
     Holder,
@@ -136,7 +137,19 @@ def plan_organization(
         why = "known only to Airflow, as are their collaborators"
         planned.append(Change("skip", "dashboards", f"dashboards of existing projects: {hidden}", why=why))
     where = reader.client.settings.organization_at_service(reader.organization_id)
-    return Plan(where, planned, members=people.members, remark=people.remark, holders=people.holders)
+    remarks = [people.remark, _remark_on_collaborators(wanted) if "collaborators" in parts else ""]
+    remark = "\n".join(filter(None, remarks))
+    return Plan(where, planned, members=people.members, remark=remark, holders=people.holders)
+
+
+def _remark_on_collaborators(wanted: Organization) -> str:
+    """Ask about ends of collaborators at midnight, see :func:`remark_on_midnight`."""
+    ends: dict[str, str | None] = {}
+    for project in wanted.projects:
+        for dashboard in project.dashboards:
+            for person in dashboard.collaborators or ():
+                ends[f"of collaborator {person.email} of {project.name} / {dashboard.name}"] = person.until
+    return remark_on_midnight(ends)
 
 
 def _project_id(reader: OrganizationReader, entry: ProjectEntry) -> str | None:
@@ -240,6 +253,7 @@ def _plan_members(wanted: Organization, reader: OrganizationReader, *, overrules
             columns=members.columns,
             where=members.where,
             now=reader.now,
+            levels_are_named=members.people is not None,
         ),
         members.guards,
         now=reader.now,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 import unicodedata
@@ -19,9 +18,7 @@ from airflow_provider_workspace.api.fields import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
-from airflow_provider_workspace.procedures.ends import END_FIELDS, End
-
-log = logging.getLogger(__name__)
+from airflow_provider_workspace.procedures.ends import END_FIELDS, End, remark_on_midnight
 
 MAX_ADDRESS_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
@@ -29,13 +26,12 @@ MAX_LABEL_LENGTH = 63
 # The fields of a row in a report.
 ENTRY_FIELDS = ("row", "email", "status", "reason", "invite_id")
 NO_END = End()
-# The time of an end at midnight in UTC.
-MIDNIGHT = "T00:00:00Z"
 # For so long, no run may have come after an end.
 MISSED_RUNS = timedelta(days=30)
 _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
-# An address among others in a cell.
-_ADDRESS = re.compile(r"[^\s@,;|/]+@[^\s@,;|/]+")
+# An address among others in a cell, whatever people write between them.
+_BETWEEN = r"\s@,;|/&:<>()\u3001\uff0c\uff1b\u060c\u00b7\u2022"
+_ADDRESS = re.compile(rf"[^{_BETWEEN}]+@[^{_BETWEEN}]+")
 # What a spreadsheet writes before a text, or makes of it.
 APOSTROPHES = "'\u2018\u2019`\u00b4\u02bc\u2032\uff07\u201b\u201c\u201d="
 # The sign-in name of a guest at Entra ID.
@@ -206,11 +202,11 @@ def check_roster(
             counts = _row_now([same[0] for same in periods.values()], now)
             (roster.ended if counts.is_over else roster.rows).append(counts)
     roster.invalid.sort(key=attrgetter("row"))
-    midnight = [row for row in (*roster.rows, *roster.ended) if str(row.end.until).endswith(MIDNIGHT)]
+    with_end = [row for row in (*roster.rows, *roster.ended) if row.end is not NO_END]
+    with_end.sort(key=attrgetter("number"))
+    midnight = remark_on_midnight({f"in row {row.number}": row.end.until for row in with_end})
     if midnight:
-        roster.remarks.append(_remark_on_midnight(midnight))
-    if roster.blank:
-        log.info("Skipped the blank rows of the roster: %d.", roster.blank)
+        roster.remarks.append(midnight)
     return roster
 
 
@@ -221,16 +217,6 @@ def _with_hints(entry: Entry, given: RosterRows) -> Entry:
         reason = reason.replace(f"field '{name}'", f"field '{name}' (column {shown(column)})")
     hint = given.hints.get(entry.row)
     return replace(entry, reason=f"{reason} ({hint})" if hint else reason)
-
-
-def _remark_on_midnight(rows: list[Row]) -> str:
-    """Ask about ends at midnight in UTC, which JSON makes of days: then access ends a day too early."""
-    first = min(rows, key=attrgetter("number"))
-    day = str(first.end.until).removesuffix(MIDNIGHT)
-    return (
-        f"Ends at midnight UTC: {len(rows)}, the first in row {first.number} ({first.end.until}). A day? Write {day}, "
-        "which counts to its end."
-    )
 
 
 def _row_now(periods: list[Row], now: datetime | None) -> Row:
@@ -270,10 +256,14 @@ def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
 
 def _contradicts(row: Row, other: Row) -> Entry:
     """Return the entry of a row of which another one about the same person says something else."""
-    both = {name: (row.fields.get(name), other.fields.get(name)) for name in {**row.fields, **other.fields}}
-    shown = {name: without_secrets([*pair]) for name, pair in both.items() if pair[0] != pair[1]}
-    differ = [{"field": name, "got": got, "asked": asked} for name, (got, asked) in shown.items()]
-    reason = f"contradicts row {other.number} about the same person: {describe_differences(differ)}"
+    here = row.fields
+    there = other.fields
+    differences: list[dict[str, Any]] = []
+    for name in {**here, **there}:
+        if here.get(name) != there.get(name):
+            got, asked = without_secrets([here.get(name), there.get(name)])
+            differences.append({"field": name, "got": got, "asked": asked})
+    reason = f"contradicts row {other.number} about the same person: {describe_differences(differences)}"
     return Entry(row.number, row.invite.target_email, "invalid", reason)
 
 

@@ -6,16 +6,23 @@ import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from decimal import Decimal
+from datetime import date, datetime
 from functools import lru_cache
 from typing import Any
 
 from airflow_provider_workspace.api.operations.invites import InviteDetails
-from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, shown, type_name
 from airflow_provider_workspace.procedures.ends import END_FIELDS
-from airflow_provider_workspace.procedures.matching import matches, read_age
+from airflow_provider_workspace.procedures.matching import (
+    COMPARABLE,
+    Before,
+    comparable,
+    is_equal,
+    is_time,
+    matches,
+    read_age,
+    truth_of,
+)
 
 # Names of columns: fields by name, ``None`` to leave a column out; or a list of fields by position.
 Columns = Sequence[str] | Mapping[str, str | None] | None
@@ -28,9 +35,35 @@ EXTRA_CELLS = "cells beyond the last column"
 UNNAMED_CELLS = "cells in a column without a name"
 # Fields for people to read, in which these words are no value: what formulas and programs write for a missing one.
 TEXT_FIELDS = ("first_name", "message")
-WORDS_FOR_NO_VALUE = frozenset(
-    ("None", "null", "NULL", "nan", "NaN", "<NA>", "NaT", "#N/A", "#REF!", "#VALUE!", "#NAME?", "#DIV/0!", "#NULL!")
+# Not "Null", "Nan" and "NA", which are names of people.
+WORDS_OF_PROGRAMS = (
+    "None",
+    "none",
+    "NONE",
+    "null",
+    "NULL",
+    "nan",
+    "NaN",
+    "NaT",
+    "<NA>",
+    "<null>",
+    "<NULL>",
+    "undefined",
 )
+WORDS_OF_EXPORTS = ("N/A", "n/a", "(null)", "(NULL)", "(none)", "(None)", "(blank)", "\\N")
+ERRORS_OF_FORMULAS = (
+    "#N/A",
+    "#REF!",
+    "#VALUE!",
+    "#NAME?",
+    "#DIV/0!",
+    "#NULL!",
+    "#NUM!",
+    "#SPILL!",
+    "#CALC!",
+    "#ERROR!",
+)
+WORDS_FOR_NO_VALUE = frozenset((*WORDS_OF_PROGRAMS, *WORDS_OF_EXPORTS, *ERRORS_OF_FORMULAS))
 # Maximum number of mistakes in an error, and of columns in one of them.
 MAX_WRONG = 10
 MAX_NAMES = 60
@@ -93,8 +126,8 @@ class RosterColumns:
         self._meaning = {**FIELDS, **self._read_named()}
         names = columns if self.is_list and columns is not None else header
         self.by_position = None if names is None else self.layout(tuple(names), 0)
-        if header is not None and names is not None and len(header) != len(names):
-            self.reject(f"{len(header)} columns, and columns=[…] names {len(names)}", 0)
+        if header is not None and names is not None and not _named_width(header) <= len(names) <= len(header):
+            self.reject(f"{_named_width(header)} columns, and columns=[…] names {len(names)}", 0)
 
     def _read_named(self) -> dict[str, str | None]:
         """Return the field of each column that ``columns`` names, by its key."""
@@ -149,10 +182,10 @@ class RosterColumns:
         """Return the field of a column; ``None`` if it is left out."""
         key = column_key(name)
         is_named = key in map(column_key, self._named)
-        if not key:
-            return UNNAMED_CELLS
         if ALL_OTHERS in self._named and not is_named:
             return None
+        if not key and not is_named:
+            return UNNAMED_CELLS
         if key in self._meaning:
             return self._meaning[key]
         if key not in self._filtered:
@@ -194,6 +227,11 @@ class RosterColumns:
         return list(dict.fromkeys(missing))
 
 
+def _named_width(header: Sequence[str]) -> int:
+    """Return the number of columns up to the last one with a name."""
+    return max((number for number, name in enumerate(header, start=1) if column_key(name)), default=0)
+
+
 def _name_unknown(unknown: Mapping[str, int]) -> list[str]:
     """Return the columns that nobody knows by the first row that has them, each with the one that it resembles."""
     by_row: dict[int, list[str]] = {}
@@ -213,9 +251,7 @@ def _name_unknown(unknown: Mapping[str, int]) -> list[str]:
 
 class RowFilter:
     """
-    Selects the rows of a roster, by the rule of :func:`~airflow_provider_workspace.procedures.matching.matches`.
-
-    Files have texts only, so a number or a boolean is wanted of its text too, and a cell without a value is ``None``.
+    Selects the rows of a roster, by the rule of :func:`~airflow_provider_workspace.procedures.matching.is_equal`.
 
     :param where: wanted value, age or values by the name of a column
     :param now: the time from which ages count
@@ -238,29 +274,60 @@ class RowFilter:
         Return whether a row is selected.
 
         :param layout: its columns; ``None`` if it has none, as an address alone
-        :raises WorkspaceInputError: if a cell differs from what is wanted in its letter case only: which of both is
-            meant, nobody knows
+        :raises WorkspaceInputError: if a cell cannot be compared, or differs from what is wanted in its letter case
+            only: which of both is meant, nobody knows
         """
         for name, wanted in self._wanted.items():
             position = layout.positions.get(name) if layout else None
             cell = cells[position] if position is not None and position < len(cells) else None
+            value = comparable(cell)
+            if value is not None and not isinstance(value, COMPARABLE):
+                raise WorkspaceInputError(
+                    f"where compares {name}, and row {number} has {type_name(cell)} there: expected a text, number, "
+                    "boolean or time"
+                )
             is_address = layout is not None and position is not None and layout.fields[position] == ADDRESS
-            value = _plain(cell)
-            if matches("email" if is_address else "", value, wanted):
+            if _is_wanted("email" if is_address else "", name, value, wanted, number):
                 continue
-            if isinstance(value, str):
-                self._refuse_other_case(name, value, wanted, number)
+            _refuse_doubts(name, value, wanted, number)
             return False
         return True
 
-    @staticmethod
-    def _refuse_other_case(name: str, value: str, wanted: Sequence[Any], number: int) -> None:
-        for one in wanted:
-            if isinstance(one, str) and one.lower() == value.lower():
-                raise WorkspaceInputError(
-                    f"where compares {name} with {shown(one)}, and row {number} has {shown(value)}: write all "
-                    f"spellings that count, as in where={{{name!r}: [{shown(one)}, {shown(value)}]}}, or correct it"
-                )
+
+def _is_wanted(path: str, name: str, value: Any, wanted: Sequence[Any], number: int) -> bool:
+    """Return whether a cell is one of the wanted values; ``path`` ends with ``email`` for an address."""
+    for one in wanted:
+        if isinstance(one, Before) and value is not None and not is_time(value):
+            raise WorkspaceInputError(
+                f"where compares {name} with 'before', and row {number} has {_shown(value)}: expected a time such as "
+                "2026-12-31T18:00:00Z, or a date"
+            )
+        if matches(path, value, one) or is_equal(value, one):
+            return True
+    return False
+
+
+def _refuse_doubts(name: str, value: Any, wanted: Sequence[Any], number: int) -> None:
+    """Refuse a text that nobody can tell from what is wanted: another letter case, no boolean, or no day."""
+    if not isinstance(value, str):
+        return
+    is_no_boolean = all(isinstance(one, bool) for one in wanted) and truth_of(value) is None
+    is_no_time = all(isinstance(one, date) for one in wanted) and not is_time(value)
+    if wanted and (is_no_boolean or is_no_time):
+        raise WorkspaceInputError(
+            f"where compares {name} with {wanted[0]}, and row {number} has {shown(value)}: write the texts that "
+            f"count, as in where={{{name!r}: [{shown(value)}]}}"
+        )
+    for one in wanted:
+        if isinstance(one, str) and one.lower() == value.lower():
+            raise WorkspaceInputError(
+                f"where compares {name} with {shown(one)}, and row {number} has {shown(value)}: write all "
+                f"spellings that count, as in where={{{name!r}: [{shown(one)}, {shown(value)}]}}, or correct it"
+            )
+
+
+def _shown(value: Any) -> str:
+    return shown(value) if isinstance(value, str) else str(value)
 
 
 def _read_wanted(name: str, value: Any, now: datetime) -> Any:
@@ -268,21 +335,9 @@ def _read_wanted(name: str, value: Any, now: datetime) -> Any:
     age = read_age(name, value, now.timestamp())
     if age is not None:
         return age
-    if value is not None and not isinstance(value, str | bool | int | float | Decimal):
-        raise WorkspaceInputError(f"where compares {name} with {type_name(value)}; expected a text, number or boolean")
-    return _plain(value)
-
-
-def _plain(cell: Any) -> Any:
-    """Return a cell for comparison: a text, ``None`` without a value; a boolean as JSON has it."""
-    if is_empty(cell):
-        return None
-    if isinstance(cell, bool):
-        return str(cell).lower()
-    if isinstance(cell, str):
-        text = cell.strip()
-        return text.lower() if text.lower() in ("true", "false") else text
-    if isinstance(cell, float | Decimal):
-        is_whole = math.isfinite(cell) and cell == int(cell)
-        return str(int(cell)) if is_whole else str(cell)
-    return str(cell) if isinstance(cell, int) else cell
+    wanted = comparable(value)
+    if wanted is not None and not isinstance(wanted, COMPARABLE):
+        raise WorkspaceInputError(
+            f"where compares {name} with {type_name(value)}; expected a text, number, boolean or time"
+        )
+    return wanted

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
+from airflow_provider_workspace.api.levels import parse_number
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.api.templates import is_empty
-from airflow_provider_workspace.errors import WorkspaceInputError, shown
+from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
 from airflow_provider_workspace.procedures.invites_report import name_entries
+from airflow_provider_workspace.procedures.matching import plain_scalar
 from airflow_provider_workspace.procedures.roster import GUEST, RosterRows, address_problem, check_roster
 from airflow_provider_workspace.procedures.roster_columns import (
     ADDRESS,
     EXTRA_CELLS,
     FIELDS,
     TEXT_FIELDS,
+    UNNAMED_CELLS,
     Columns,
     Layout,
     RosterColumns,
@@ -41,6 +45,19 @@ MAX_CELLS = 4
 MAX_CELL = 40
 # Maximum number of levels that a remark shows.
 MAX_LEVELS = 5
+# What the first cell of a footer holds. The row of a person begins with a name or a number of an employee.
+_FOOTER = re.compile(
+    r":|©|\b(?:totals?|summe|gesamt|rows|records|entries|generated|exported|printed|confidential|end of)\b",
+    re.IGNORECASE,
+)
+# With a number in the row. Without one, it may be a name.
+_FOOTER_WITH_NUMBER = re.compile(
+    r"\b(?:sum|count|row|record|users|members|results|report|page|created)\b", re.IGNORECASE
+)
+# Maximum number of cells of a footer.
+MAX_FOOTER = 2
+# What to do about a column without a name that is not empty, such as the index of pandas.
+LEAVE_OUT_UNNAMED = "columns={'': None} leaves out columns without a name, and {'*': None} all that it does not name"
 
 
 def read_roster(
@@ -52,6 +69,7 @@ def read_roster(
     columns: Columns = None,
     where: Mapping[str, Any] | None = None,
     now: datetime = NO_TIME,
+    levels_are_named: bool = False,
 ) -> RosterRows:
     """
     Return the rows of a roster: their columns named as in the interface, cells without a value left out.
@@ -65,21 +83,23 @@ def read_roster(
         fields by position
     :param where: wanted value, age or values by the name of a column; the rows of others are left out and counted
     :param now: the time from which the ages in ``where`` count
+    :param levels_are_named: whether ``level`` is an access level for sure, as in the rows of an organization file
     :raises WorkspaceInputError: unless exactly one of both is given; if the file cannot be read, or columns are wrong
     """
     if (invites is None) == (file is None):
         raise WorkspaceInputError(f"Give either {argument}=… or path=…")
-    names_by_position = columns is not None and not isinstance(columns, Mapping)
+    named_by_position = 0 if columns is None or isinstance(columns, Mapping) else len(columns)
     if file is None:
-        place, table = argument, _split_description(rows_of_value(invites, argument))
+        place, table = argument, _split_description(rows_of_value(invites, argument), columns)
     else:
-        place, table = str(file), read_file(file, has_names=names_by_position)
+        place, table = str(file), read_file(file, named=named_by_position)
     row_filter = RowFilter(where, now)
     reader = _RowReader(table, RosterColumns(columns, table.header, row_filter.columns), row_filter, defaults)
     roster = reader.read()
     reader.columns.check(place, has_rows=reader.has_rows)
     roster.remarks = [*table.remarks, *reader.remarks()]
-    roster.origin_of_levels = reader.origin_of_levels()
+    if not levels_are_named:
+        roster.origin_of_levels = reader.origin_of_levels()
     spellings = reader.columns.spellings.items()
     roster.columns = {field: name for field, name in spellings if FIELDS.get(column_key(name)) != field}
     return roster
@@ -107,15 +127,16 @@ class _RowReader:
 
     def _read_row(self, row: Any, number: int) -> dict[str, Any]:
         """Return the fields of a row; nothing if it is blank or left out."""
-        layout: Layout | None = ADDRESS_ALONE
-        cells: Sequence[Any] = [row]
+        cells = _cells_of(row)
         # Without a value, an address alone is an invalid row, and a list or a mapping is a blank one.
-        may_be_blank = isinstance(row, Mapping) or _is_list(row)
-        if may_be_blank:
-            cells = [*row.values()] if isinstance(row, Mapping) else row
-            if not cells:
-                return {}
+        may_be_blank = cells is not None
+        layout: Layout | None = ADDRESS_ALONE
+        if cells is None:
+            cells = [row]
+        elif cells:
             layout = self._layout(row, cells, number)
+        else:
+            return {}
         if layout is None:
             return {}
         values = _values(layout.fields, cells)
@@ -131,7 +152,9 @@ class _RowReader:
             self._roster.left_out.add(number)
             return {}
         address = values.setdefault(ADDRESS, None)
-        if not _is_usual(address):
+        if UNNAMED_CELLS in values:
+            self._roster.hints[number] = LEAVE_OUT_UNNAMED
+        elif not _is_usual(address):
             self._roster.hints[number] = _hint(address, cells, layout, may_be_footer=self.table.is_csv)
         if "level" in values:
             self._levels.add(str(values["level"])[:MAX_CELL])
@@ -145,6 +168,9 @@ class _RowReader:
                 columns.reject("a mapping names its columns itself: pass columns={…}, not a list", number)
             return columns.layout(tuple(row), number)
         by_position = columns.by_position
+        names = _names_of(row) if by_position is None else None
+        if names is not None:
+            return columns.layout(names, number)
         if by_position is None and len(cells) == 1:
             return ADDRESS_ALONE
         if by_position is None or (len(cells) != len(by_position.fields) and not self.table.is_csv):
@@ -162,16 +188,17 @@ class _RowReader:
     def origin_of_levels(self) -> str:
         """Return where levels come from, if nobody said so and they may be other numbers; else nothing."""
         column = self.columns.spellings.get("level")
-        is_written = self.table.is_written_by_hand and column == "level"
-        if column is None or is_written or self.columns.names("level"):
+        if column is None or self.columns.names("level") or not self._levels:
             return ""
-        if not self._levels or not all(level.isdecimal() for level in self._levels):
+        try:
+            numbers = sorted({parse_number(level) for level in self._levels})
+        except ValueError:  # a name, which is no grade
             return ""
-        levels = sorted(self._levels, key=lambda level: (len(level), level))
-        more = ", …" if len(levels) > MAX_LEVELS else ""
+        levels = ", ".join(map(str, numbers[:MAX_LEVELS]))
+        more = ", …" if len(numbers) > MAX_LEVELS else ""
         return (
-            f"Levels come from column {shown(column)} ({', '.join(levels[:MAX_LEVELS])}{more}), which columns=… does "
-            "not name: check that these are access levels, not job grades."
+            f"Levels come from column {shown(column)} ({levels}{more}), which columns=… does not name: check that "
+            "these are access levels, not job grades."
         )
 
 
@@ -202,6 +229,10 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
                 f"{argument} is a text that is not a JSON list. Pass the output of the other task (task.output), or "
                 "set render_template_as_native_obj=True on the Dag"
             ) from None
+    if hasattr(value, "columns") and not isinstance(value, Sequence | Mapping):
+        raise WorkspaceInputError(
+            f"{argument} is {type_name(value)}: pass its rows, as df.to_dict('records') returns them"
+        )
     if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
         raise WorkspaceInputError(f"{argument} must be a list of rows or addresses")
     return value if isinstance(value, Sequence) else list(value)
@@ -213,12 +244,62 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview)
 
 
-def _split_description(rows: Sequence[Any]) -> Table:
+def _cells_of(row: Any) -> Sequence[Any] | None:
+    """Return the cells of a row; ``None`` of an address alone."""
+    if isinstance(row, list | tuple):
+        return row
+    if isinstance(row, Mapping):
+        return [*row.values()]
+    if _is_list(row) or _names_of(row) is not None:
+        return [*row]
+    return None
+
+
+def _names_of(row: Any) -> tuple[Any, ...] | None:
+    """Return the names of the columns that a row of a driver has, such as a named tuple; ``None`` without names."""
+    if isinstance(row, list | str) or type(row) is tuple:  # as most rows, of which there may be many
+        return None
+    fields = getattr(row, "_fields", None) or getattr(row, "__fields__", None)
+    if fields is not None and hasattr(row, "__iter__"):
+        return tuple(fields)
+    description = getattr(row, "cursor_description", None)
+    if description is not None:
+        return tuple(column[0] for column in description)
+    keys = getattr(row, "keys", None)
+    return tuple(keys()) if keys is not None and hasattr(row, "__getitem__") else None
+
+
+def _split_description(rows: Sequence[Any], columns: Columns) -> Table:
     """Return rows, and their columns if they come with the description of a cursor (PEP 249): names, types and more."""
-    is_pair = len(rows) == 2 and all(_is_list(part) and all(map(_is_list, part)) for part in rows)
-    if is_pair and rows[1] and all(len(column) > 1 for column in rows[1]):
-        return Table(rows[0], [str(column[0]) for column in rows[1]])
-    return Table(rows, is_written_by_hand=True)
+    if len(rows) != 2 or not all(map(_is_list, rows)):
+        return Table(rows)
+    known = {*FIELDS, *map(column_key, columns if isinstance(columns, Mapping) else ())}
+    best = Table(rows)
+    most = -1
+    for records, description in ((rows[0], rows[1]), (rows[1], rows[0])):
+        names = _names_described(description)
+        first = _cells_of_first(records)
+        if names is None or first is None:
+            continue
+        if records and isinstance(records[0], Mapping):  # which names its columns itself
+            return Table(records)
+        # Either part may look like a description: that with the names of columns is one.
+        found = sum(column_key(name) in known for name in names)
+        if found > most and (records is rows[0] or not records or len(first) == len(names)):
+            best, most = Table(records, names), found
+    return best
+
+
+def _cells_of_first(records: Sequence[Any]) -> Sequence[Any] | None:
+    """Return the cells of the first row; none if there is no row, and ``None`` if it is an address alone or a cell."""
+    return _cells_of(records[0]) if records else ()
+
+
+def _names_described(description: Sequence[Any]) -> list[str] | None:
+    """Return the names in the description of a cursor, or those in a list of names; ``None`` if it is neither."""
+    names = [column[0] if _is_list(column) and len(column) > 1 else column for column in description]
+    are_names = all(isinstance(name, str) and "@" not in name for name in names)
+    return names if names and are_names else None
 
 
 def _values(fields: Sequence[str | None], cells: Iterable[Any]) -> dict[str, Any]:
@@ -233,13 +314,8 @@ def _values(fields: Sequence[str | None], cells: Iterable[Any]) -> dict[str, Any
                 with suppress(ValueError):  # then it is no list
                     values[field] = read_json(cell)
         else:
-            values[field] = _plain_number(cell)
+            values[field] = plain_scalar(cell)
     return values
-
-
-def _plain_number(cell: Any) -> Any:
-    """Return the number, text or time of a scalar of NumPy, as pandas has it; any other cell as it is."""
-    return cell.item() if type(cell).__module__ == "numpy" and hasattr(cell, "item") else cell
 
 
 def _is_usual(address: Any) -> bool:
@@ -257,11 +333,23 @@ def _hint(address: Any, cells: Sequence[Any], layout: Layout, *, may_be_footer: 
     if isinstance(address, str) and GUEST in address.lower():
         mailboxes = [name for name, text in texts.items() if "@" in text and address_problem(text) is None]
         return f"column {shown(mailboxes[0])} holds one" if mailboxes else ""
-    given = [cell for cell in cells if not is_empty(cell)]
-    if may_be_footer and len(layout.names) > 1 and len(given) == 1:
-        text = str(given[0]).strip()[:MAX_CELL]
-        return f"it has {text!r} alone: delete it if it is the footer of an export"
+    filled = [str(cell).strip() for cell in cells if not is_empty(cell)]
+    if may_be_footer and _may_be_footer(filled, has_address=address is not None):
+        alone = ", ".join(shown(text) for text in filled)
+        return f"it has {alone} alone: delete it if it is the footer of an export"
     if address is not None:
         return ""
     named = [f"{name} {text[:MAX_CELL]!r}" for name, text in texts.items()]
     return ", ".join(without_secrets(named[:MAX_CELLS]))
+
+
+def _may_be_footer(filled: Sequence[str], *, has_address: bool) -> bool:
+    """Return whether the cells of a row are those of a footer, such as ``Total: 120``, and not of a person."""
+    if len(filled) > MAX_FOOTER or any("@" in text for text in filled):
+        return False
+    has_number = any(char.isdecimal() for text in filled for char in text)
+    if _FOOTER.search(filled[0]) or (has_number and _FOOTER_WITH_NUMBER.search(filled[0])):
+        return True
+    # In the column of addresses, a number or a sentence with one.
+    is_sentence = " " in filled[0] or filled[0].isdecimal()
+    return has_address and has_number and is_sentence and len(filled) == 1

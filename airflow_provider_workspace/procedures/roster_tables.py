@@ -17,9 +17,9 @@ from airflow_provider_workspace.errors import WorkspaceInputError, shown
 
 DELIMITERS = ",;\t"
 # The first line of a CSV file that names its delimiter, as Excel writes and hides it.
-_SEPARATOR = re.compile(r'"?sep=([,;\t|])"?[,;\t|]*\r?\n?', re.IGNORECASE)
+_SEPARATOR = re.compile(r'([\s,;]*)"?sep=([,;\t|])"?[,;\t|]*\r?\n?', re.IGNORECASE)
 # The first line of the templates for bulk operations of Entra ID.
-_VERSION = re.compile(r"version:v[\d.]+", re.IGNORECASE)
+_VERSION = re.compile(r"version:\s*v[\d.]+", re.IGNORECASE)
 # A cell that holds an address, whatever else it holds.
 _ADDRESS = re.compile(r"\S@\S")
 # A cell that is no name of a column.
@@ -50,7 +50,6 @@ class Table:
     :param header: names of columns by position; ``None`` if rows have none
     :param first_number: number of the first row, as a spreadsheet shows it
     :param is_csv: whether it comes from a CSV file, in which a short row lacks its last cells
-    :param is_written_by_hand: whether an author may have written its rows and their names into a Dag
     :param remarks: what people must know about how it was read
     """
 
@@ -58,15 +57,14 @@ class Table:
     header: list[str] | None = None
     first_number: int = 1
     is_csv: bool = False
-    is_written_by_hand: bool = False
     remarks: list[str] = field(default_factory=list[str])
 
 
-def read_file(file: RosterFile, *, has_names: bool = False) -> Table:
+def read_file(file: RosterFile, *, named: int = 0) -> Table:
     """
     Return the rows of a file, and the header of a CSV file.
 
-    :param has_names: whether somebody else names the columns by position. A header is then left out, and said
+    :param named: how many columns somebody else names by position. A header is then left out, and said
     :raises WorkspaceInputError: if it cannot be read
     """
     suffix = file.suffix.lower()
@@ -75,7 +73,7 @@ def read_file(file: RosterFile, *, has_names: bool = False) -> Table:
     try:
         text = file.read()
         if suffix == ".csv":
-            return _table_of_csv(file, text, has_names=has_names)
+            return _table_of_csv(file, text, named)
         if suffix == ".json":
             return _table_of_json(file, text)
         return Table(_rows_of_lines(text))
@@ -90,20 +88,26 @@ def read_csv(text: str) -> tuple[list[str], list[list[str]], int]:
     Return the first row of a CSV text that is not blank, the rows after it, and its number.
 
     Cells are separated by commas, semicolons or tabs, or by what a line ``sep=;`` names. That line, which spreadsheets
-    hide, and blank rows and a line ``version:v1.0`` before the first row are left out; without any row, it is empty.
+    hide if it is the first one, and blank rows and a line ``version:v1.0`` before the first row are left out; without
+    any row, it is empty.
 
     :raises ValueError: naming the line that cannot be read
     """
     separator = _SEPARATOR.match(text)
-    if separator:
-        text = text[separator.end() :]
-    delimiter = separator[1] if separator else _delimiter_of(text)
+    hidden_lines = 0
+    if separator is None:
+        delimiter = _delimiter_of(text)
+    else:
+        delimiter = separator[2]
+        above = separator[1]
+        # Below a blank row, spreadsheets do not hide it, and count it.
+        text = (f"{above}\n" if above else "") + text[separator.end() :]
+        hidden_lines = 0 if above else 1
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         rows = list(reader)
     except csv.Error as error:
-        line = reader.line_num + (1 if separator else 0)
-        raise ValueError(f"line {line}: {error}") from None
+        raise ValueError(f"line {reader.line_num + hidden_lines}: {error}") from None
     number = 0
     for number, row in enumerate(rows, start=1):
         cells = [cell for cell in row if not is_empty(cell)]
@@ -149,21 +153,21 @@ def _is_value(cell: str) -> bool:
     return "@" in text or "." in text or _NUMBER.fullmatch(text) is not None
 
 
-def _table_of_csv(file: RosterFile, text: str, *, has_names: bool) -> Table:
+def _table_of_csv(file: RosterFile, text: str, named: int) -> Table:
     first, rows, number = read_csv(text)
     if not first:
         raise WorkspaceInputError(f"{file} is empty: expected a header such as email,first_name,level")
     has_address = any(_ADDRESS.search(cell) for cell in first)
-    if has_names and any(map(_is_value, first)):
+    if any(map(_is_value, first[:named])):
         return Table([first, *rows], None, number, is_csv=True)
-    if has_address:
+    if has_address and not named:
         raise WorkspaceInputError(
             f"Name the columns of {file}: row {number} holds an address, so there is no header. Pass columns=[…] with "
             f"a name for each of its {len(first)} columns, such as ['email', 'level']"
         )
     header = [name.strip() for name in first]
     names = ", ".join(shown(name) for name in header if name)
-    remarks = [f"Row {number} was taken for the header, and left out: {names}."] if has_names else []
+    remarks = [f"Row {number} was taken for the header, and left out: {names}."] if named else []
     return Table(rows, header, number + 1, is_csv=True, remarks=remarks)
 
 

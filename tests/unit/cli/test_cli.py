@@ -178,6 +178,8 @@ def test_the_exit_status_is_0_only_if_nothing_differs(
         (["--protected", "ada@example.com"], "'protected' under 'members'"),
         (["--owner-level", "8"], "'owner_level' under 'members'"),
         (["--leavers"], "'complete: [members]' at its top"),
+        (["--columns", "{}"], "'columns' under 'members'"),
+        (["--where", "{}"], "'where' under 'members'"),
     ],
 )
 def test_an_option_of_rosters_is_refused_for_an_organization_file(
@@ -189,6 +191,45 @@ def test_an_option_of_rosters_is_refused_for_an_organization_file(
     errors = capfd.readouterr().err
     assert f"same.yaml: Leave out {option[0]}, which is for rosters: an organization file " in errors
     assert place in errors
+
+
+HR = "Mail,Level,Status\nnoah.newton@example.com,8,left\nmina.member@example.com,7,active\n"
+COLUMNS = '{"Mail": "email", "*": null}'
+LEFT = '{"Status": "left"}'
+BY_POSITION = '["email", "level", "message"]'
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--columns", COLUMNS, "--where", LEFT, "--leavers"], 2, "- member noah.newton@example.com"),
+        (["--columns", COLUMNS, "--where", LEFT, "--leavers"], 2, "Left out by where (Status): 1 of 2."),
+        (["--columns", COLUMNS, "--where", LEFT, "--max-removals", "9"], 2, "- member mina.member@example.com"),
+        (["--columns", BY_POSITION, "--leavers", "--max-removals", "9"], 2, "- member mina.member@example.com"),
+        (["--leavers"], 1, "unknown columns 'Mail'"),
+        (["--columns", COLUMNS, "--where", "Status=left"], 1, "Correct --where: Expecting value"),
+        (["--columns", "email"], 1, "Correct --columns: Expecting value: line 1 column 1 (char 0); expected JSON suc"),
+        (["--columns", '"email"'], 1, "Correct --columns: something of type str; expected JSON such as '{\"Work mail"),
+        (["--columns", COLUMNS, "--where", "[]"], 1, "Correct --where: something of type list; expected JSON such a"),
+        (["--columns", '{"Mail": 1}'], 1, "columns"),
+    ],
+)  # fmt: skip
+def test_a_roster_is_planned_with_the_columns_and_rows_that_the_task_reads(
+    sandbox: SandboxServer,
+    connect: Connect,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    options: list[str],
+    code: int,
+    says: str,
+) -> None:
+    connect()
+    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
+    (tmp_path / "hr.csv").write_text(HR)
+    assert plan(str(tmp_path / "hr.csv"), *options) == code
+    assert says in "".join(capfd.readouterr())
+    assert {entry["method"] for entry in sandbox.requests()} <= {"GET"}
 
 
 @pytest.mark.usefixtures("files")

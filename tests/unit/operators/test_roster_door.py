@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
+import sqlite3
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import create_engine, text
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
@@ -159,6 +165,9 @@ def test_a_header_that_columns_replace_is_said(file: Any, first: str, read: Any)
         ("version:v1.0;;;\n", 3),
         ("\n\n", 4),
         (";;\n", 3),
+        ("\nsep=;\n", 4),
+        (";;\nsep=;\n", 4),
+        ("version: v1.0\n", 3),
     ],
 )
 def test_what_stands_above_the_header_is_left_out(file: Any, before: str, number: int) -> None:
@@ -178,6 +187,13 @@ def test_what_stands_above_the_header_is_left_out(file: Any, before: str, number
         ("email,level\nmia@example.com,1\nTotal: 120,\n",
          "row 3 (Total: 120): the address contains a blank (it has 'Total: 120' alone: delete it if it is the foo"),
         ("email,level,\nmia@example.com,1,x\n", "unknown field 'cells in a column without a name'"),
+        ("email\nmia@example.com\nTotal: 120\n", "(it has 'Total: 120' alone: delete it if it is the footer"),
+        ("email\nmia@example.com\n120\n", "(it has '120' alone: delete it if it is the footer"),
+        ("email,level\nmia@example.com,1\nTotal,120\n", "(it has 'Total', '120' alone: delete it if it is the footer"),
+        ("Name,Email\nAda,ada@example.com\n120 users,\n", "(it has '120 users' alone: delete it if it is the footer"),
+        ("Name,Email\nAda Sample,\n", "row 2 (no address): field 'target_email' is required (Name 'Ada Sample')"),
+        ("Email,Name\n,Jimmy Page\n", "row 2 (no address): field 'target_email' is required (Name 'Jimmy Page')"),
+        ("Employee,Email\n1234,\n", "row 2 (no address): field 'target_email' is required (Employee '1234')"),
         ("Email,Name,Employee\n,Ada,1234\n",
          "row 2 (no address): field 'target_email' is required (Name 'Ada', Employee '1234')"),
         ("Email,mail\nmia_example.com#EXT#@t.example.com,mia@example.com\n",
@@ -250,7 +266,51 @@ def test_all_other_columns_may_be_left_out(file: Any) -> None:
     named = sync(path=file(text), columns={**others, "Level": "level"}, dry_run=True)
     assert "Levels come from" not in named["table"]
     assert "Levels come from" not in leave(path=file(text), columns=others, dry_run=True)["table"]
-    assert "Levels come from" not in sync([{"email": "mia@example.com", "level": 8}], dry_run=True)["table"]
+
+
+LEVELS_SAID = "Levels come from column 'level' ({}), which columns=… does not name: check that these are access levels"
+
+
+@pytest.mark.parametrize(("level", "read"), [(8, 8), ("8", 8), ("8.0", 8), ("+8", 8), (8.0, 8), ("member", None)])
+def test_where_levels_come_from_is_said_for_rows_and_files(file: Any, level: Any, read: int | None) -> None:
+    """Rows of a query have the names of its columns, and nobody sees which of them an author has written."""
+    rows = [{"email": "mia@example.com", "level": level}]
+    path = file(f"email,level\nmia@example.com,{level}\n")
+    said = LEVELS_SAID.format(read)
+    for source in ({"rows": rows}, {"path": path}):
+        tables = [road(**source, dry_run=True)["table"] for road in (sync, plan_of_organization)]
+        tables.append("\n".join(invite(**source, dry_run=True).get("remarks", [])))
+        assert [said in table for table in tables] == [read is not None] * 3
+        columns = {"email": "email", "level": "level"}
+        named = [
+            sync(**source, columns=columns, dry_run=True)["table"],
+            plan_of_organization(**source, columns=columns),
+        ]
+        assert "Levels come from" not in str(named)
+        assert "Levels come from" not in leave(**source, dry_run=True)["table"]
+    assert "Levels come from" not in plan_of_organization(people=rows)["table"]
+
+
+def plan_of_organization(rows: Any = None, path: Any = None, *, dry_run: bool = True, **members: Any) -> Any:
+    file: dict[str, Any] = {"max_removals": None}
+    file["members"] = {**({"roster": str(path)} if path else {}), **members}
+    task = WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=file, roster=rows, dry_run=dry_run)
+    return task.execute({})
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("columns", [{"": None}, {"Email": "email", "*": None}])
+def test_a_column_without_a_name_may_be_left_out(sandbox: SandboxServer, file: Any, road: Road, columns: Any) -> None:
+    """The index of pandas."""
+    sources = [
+        {"path": file(",Email\n0,mia@example.com\n1,noor@example.com\n")},
+        {"rows": [{"": 0, "Email": "mia@example.com"}, {"": 1, "Email": "noor@example.com"}]},
+    ]
+    for source in sources:
+        with pytest.raises(AirflowFailException, match=r"a column without a name.*\(columns=\{'': None\} leaves out"):
+            road(**source)
+        assert "mia@example.com" in json.dumps(road(**source, columns=columns))
+        sandbox.reset()
 
 
 # Where
@@ -309,7 +369,9 @@ def test_where_takes_no_letter_case_and_no_age_for_granted(sandbox: SandboxServe
         sync(path=file(STATUS), columns=columns, where={"Status": "Active"})
     with pytest.raises(AirflowFailException, match=r"The roster is empty \(where leaves out 2 rows\)"):
         sync(path=file(STATUS), columns=columns, where={"Status": "hired"})
-    with pytest.raises(AirflowFailException, match="Compare only times with 'before'"):
+    with pytest.raises(
+        AirflowFailException, match="where compares Status with 'before', and row 2 has 'suspended': exp"
+    ):
         sync(path=file(STATUS), columns=columns, where={"Status": {"before": "90d"}})
     twice = "Email,Status,status\nmina.member@example.com,active,active\n"
     with pytest.raises(AirflowFailException, match="'Status' and 'status' are one column, which where compares"):
@@ -322,6 +384,98 @@ def test_where_takes_no_letter_case_and_no_age_for_granted(sandbox: SandboxServe
     ]
     leave(rows, columns=columns, where={"Last login": {"before": "90d"}})
     assert effects(sandbox) == ["delete_member"]
+
+
+class Scalar:
+    """A cell as pandas has it; NumPy is no dependency."""
+
+    __module__ = "numpy"
+
+    def __init__(self, value: Any = 8) -> None:
+        self.value = value
+
+    def item(self) -> Any:
+        return self.value
+
+
+def test_the_times_of_numpy_are_times() -> None:
+    """Their ``item()`` is a number, of nanoseconds."""
+
+    def as_microseconds(cell: Any, _unit: str) -> Scalar:
+        return Scalar(cell.value)
+
+    kind = type("datetime64", (Scalar,), {"__module__": "numpy", "item": lambda _: 10**18, "astype": as_microseconds})
+    rows = [{"email": "mia@example.com", "until": kind(datetime(9998, 12, 31, 12, tzinfo=timezone.utc))}]
+    assert "until 9998-12-31T12:00:00Z" in sync(rows, dry_run=True)["table"]
+
+
+ID = "0190c0de-0000-4000-8000-000000000099"
+DAY = datetime(2026, 1, 31, tzinfo=timezone.utc)
+
+
+@pytest.mark.parametrize(
+    ("cell", "wanted", "selects"),
+    [
+        (1, True, True),
+        (0, True, False),
+        ("1", True, True),
+        (" TRUE ", True, True),
+        (True, 1, True),
+        (True, "1", True),
+        (1, "true", True),
+        (False, 0, True),
+        ("false", False, True),
+        (True, "TRUE", True),
+        (None, False, False),
+        (Scalar(value=True), True, True),
+        (Scalar(8), 8, True),
+        (Scalar("active"), "active", True),
+        (8.0, "8", True),
+        ("8.0", 8, True),
+        ("8", 8.0, True),
+        (Decimal("8.00"), 8, True),
+        (0.1, Decimal("0.1"), True),
+        ("0815", 815, False),
+        ("0815", "815", False),
+        ("8.0", "8", False),
+        (DAY.date(), "2026-01-31", True),
+        (DAY, "2026-01-31", True),
+        (DAY, "2026-01-31T00:00:00Z", True),
+        ("2026-01-31", DAY.date(), True),
+        (DAY.date(), "2026-02-01", False),
+        (DAY.date(), 20260131, False),
+        (float("nan"), None, True),
+        (UUID(ID), ID, True),
+        ("yes", True, "where compares Flag with True, and row 1 has 'yes': write the texts that count, as in where="),
+        ("yes", [True, "yes"], True),
+        (b"active", "active", "where compares Flag, and row 1 has something of type bytes there: expected a text, num"),
+        (["a"], "a", "where compares Flag, and row 1 has something of type list there"),
+        ("a", [["a"]], "where compares Flag with something of type list; expected a text, number, boolean or time"),
+        (20260131, {"before": "90d"}, "where compares Flag with 'before', and row 1 has 20260131: expected a time"),
+        (DAY.date(), {"before": "1d"}, True),
+        (None, {"before": "1d"}, True),
+        ("2026-01-31 00:00:00.5+00", {"before": "1d"}, True),
+        ("2026-01-31 01:00:00+01", DAY, True),
+        ("31.01.2026", DAY.date(), "where compares Flag with 2026-01-31, and row 1 has '31.01.2026': write the texts"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("road", [invite, sync, leave])
+def test_where_compares_what_is_plainly_equal(road: Road, cell: Any, wanted: Any, selects: Any) -> None:
+    rows = [
+        {"email": "mia@example.com", "Flag": cell},
+        {"email": "noor@example.com", "Flag": wanted if isinstance(wanted, str) else None},
+    ]
+    arguments: dict[str, Any] = {"columns": {"email": "email", "*": None}, "where": {"Flag": wanted}, "dry_run": True}
+    if isinstance(selects, str):
+        with pytest.raises(AirflowFailException, match=re.escape(selects)):
+            road(rows, **arguments)
+        return
+    if not selects and not isinstance(wanted, str) and road is not invite:
+        with pytest.raises(AirflowFailException, match=r"is empty \(where leaves out 2 rows\)"):
+            road(rows, **arguments)
+        return
+    said = json.dumps(road(rows, **arguments))
+    assert ("mia@example.com" in said) == selects
 
 
 # Addresses
@@ -354,6 +508,10 @@ ADDRESS_ROADS: dict[str, Callable[[str], Any]] = {
         ("'noah.newton@example.com", "begins with an apostrophe, as a spreadsheet marks a text: delete it"),
         ("noah.newton_example.com#EXT#@tenant.example.com", "the sign-in name of a guest"),
         ("noah.newton@example.com, mina.member@example.com", "the cell holds 2 addresses"),
+        ("noah.newton@example.com & mina.member@example.com", "the cell holds 2 addresses"),
+        ("noah.newton@example.com&mina.member@example.com", "the cell holds 2 addresses"),
+        ("noah.newton@example.com\u3001mina.member@example.com", "the cell holds 2 addresses"),
+        ("noah.newton@example.com<noah@example.com>", "the cell holds 2 addresses"),
     ],
 )
 def test_what_is_no_mailbox_is_refused_on_each_road(sandbox: SandboxServer, road: str, address: str, says: str) -> None:
@@ -401,22 +559,15 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_words_for_no_value_are_no_names(sandbox: SandboxServer) -> None:
-    words = ["None", "nan", "#N/A", "#REF!", float("nan"), " NULL "]
+    words = ["None", "nan", "#N/A", "#REF!", float("nan"), " NULL ", "N/A", "(null)", "none", "#NUM!", "#DIV/0!", "\\N"]
     rows = [
         {"email": f"p{number}@example.com", "first_name": word, "message": word} for number, word in enumerate(words)
     ]
-    invite([*rows, {"email": "nan@example.com", "first_name": "Nan"}])
+    names = ["Nan", "Null", "NA", "Nona"]
+    invite([*rows, *({"email": f"{name}@example.com", "first_name": name} for name in names)])
     (sent,) = writes(sandbox)
-    assert [row.get("first_name") for row in sent["body"]] == [None] * len(words) + ["Nan"]
-
-
-class Scalar:
-    """A number as pandas has it; NumPy is no dependency."""
-
-    __module__ = "numpy"
-
-    def item(self) -> int:
-        return 8
+    assert [row.get("first_name") for row in sent["body"]] == [None] * len(words) + names
+    assert {row.get("message") for row in sent["body"]} == {None}
 
 
 class Described(Sequence[Any]):
@@ -430,6 +581,115 @@ class Described(Sequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         return self.values[index]
+
+
+@pytest.mark.parametrize("until", [float("nan"), float("inf"), 46387.5])
+def test_a_number_that_is_no_end_is_shown(until: float) -> None:
+    for road in (sync, invite, leave):
+        with pytest.raises(AirflowFailException, match=rf"field 'until': expected a date such as .*, not {until}"):
+            road([{"email": "mia@example.com", "until": until}])
+
+
+def test_blank_rows_are_counted(file: Any) -> None:
+    path = file("email,level\nnoah.newton@example.com,1\n,\n\n")
+    for road in (sync, organization, leave):
+        assert "Blank rows, which were skipped: 2." in road(path=path)["table"]
+    assert invite(path=path)["counts"]["blank"] == 2
+
+
+def test_ends_of_collaborators_at_midnight_are_asked_about() -> None:
+    person = {"email": "mina.member@example.com", "until": "9998-12-31 00:00:00+00"}
+    file = {"projects": [{"name": "North", "dashboards": [{"name": "Sales", "collaborators": [person]}]}]}
+    plan = WorkspaceApplyOrganizationOperator(task_id="apply", file=file, dry_run=True).execute({})
+    said = (
+        "Ends at midnight UTC: 1, the first of collaborator mina.member@example.com of North / Sales "
+        "(9998-12-31T00:00:00Z). A day? Write 9998-12-31, which"
+    )
+    assert said in plan["table"]
+
+
+NamedRow = namedtuple("NamedRow", ["email", "LEVEL"])  # noqa: PYI024 - as drivers make them
+DESCRIBED = [("EMAIL", 25, None), ("LEVEL", 23, None)]
+TWO = [("mia@example.com", 8), ("noor@example.com", 1)]
+
+
+class PyodbcRow:
+    """A row of pyodbc is no sequence, and knows the description of its cursor."""
+
+    cursor_description = DESCRIBED
+
+    def __init__(self, cells: Any) -> None:
+        self.cells = cells
+
+    def __iter__(self) -> Any:
+        return iter(self.cells)
+
+
+def rows_of_sqlite() -> list[Any]:
+    database = sqlite3.connect(":memory:")
+    database.row_factory = sqlite3.Row
+    return database.execute(
+        "SELECT 'mia@example.com' AS email, 8 AS level UNION SELECT 'noor@example.com', 1"
+    ).fetchall()
+
+
+def rows_of_sqlalchemy() -> list[Any]:
+    with create_engine("sqlite://").connect() as connection:
+        selected = "SELECT 'mia@example.com' AS email, 8 AS level UNION SELECT 'noor@example.com', 1"
+        return [*connection.execute(text(selected))]
+
+
+DRIVERS: dict[str, Callable[[], Any]] = {
+    "rows, description": lambda: (TWO, DESCRIBED),
+    "description, rows": lambda: (DESCRIBED, TWO),
+    "description, rows in XCom": lambda: [[*map(list, DESCRIBED)], [*map(list, TWO)]],
+    "rows, names": lambda: (TWO, ["EMAIL", "LEVEL"]),
+    "mappings, description": lambda: ([{"EMAIL": email, "LEVEL": level} for email, level in TWO], DESCRIBED),
+    "named tuples": lambda: [NamedRow(*row) for row in TWO],
+    "pyodbc": lambda: [PyodbcRow(row) for row in TWO],
+    "sqlite3": rows_of_sqlite,
+    "SQLAlchemy": rows_of_sqlalchemy,
+    "SQLAlchemy's mappings": lambda: [row._mapping for row in rows_of_sqlalchemy()],
+    "an iterator": lambda: iter([NamedRow(*row) for row in TWO]),
+}
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_rows_of_drivers_are_read_on_each_road(driver: str) -> None:
+    rows = DRIVERS[driver]
+    assert [row["email"] for row in invite(rows(), dry_run=True)["addresses"]] == [
+        "mia@example.com",
+        "noor@example.com",
+    ]
+    for road in (sync, plan_of_organization):
+        changes = road(rows(), dry_run=True)["changes"]
+        created = {row["name"].split()[-1]: row["after"] for row in changes if row["action"] == "create"}
+        assert created == {"mia@example.com": {"level": 8}, "noor@example.com": {"level": 1}}
+    assert leave(rows(), dry_run=True)["counts"]["skip"] == 2
+
+
+def test_rows_that_know_their_names_may_be_named_by_position() -> None:
+    for driver in ("named tuples", "pyodbc", "SQLAlchemy"):
+        assert invite(DRIVERS[driver](), columns=["email", "level"], dry_run=True)["counts"]["planned"] == 2
+
+
+def test_a_table_of_pandas_is_refused_with_a_cure() -> None:
+    frame = type("DataFrame", (), {"columns": ["email"], "__iter__": lambda _: iter(["email"])})()
+    for road in (sync, invite, leave):
+        with pytest.raises(
+            AirflowFailException, match=r"something of type DataFrame: pass its rows, as df.to_dict\('rec"
+        ):
+            road(frame)
+
+
+@pytest.mark.parametrize(("header", "says"), [("Email,Level,,", ""), ("Email,Level,Team,", "3 columns, and columns")])
+def test_empty_columns_at_the_end_need_no_names(file: Any, header: str, says: str) -> None:
+    path = file(f"{header}\nmia@example.com,1,,\n")
+    if says:
+        with pytest.raises(AirflowFailException, match=says):
+            sync(path=path, columns=["email", "level"], dry_run=True)
+    else:
+        assert sync(path=path, columns=["email", "level"], dry_run=True)["counts"]["create"] == 1
 
 
 def test_drivers_have_cells_and_descriptions_of_their_own(sandbox: SandboxServer) -> None:
@@ -502,6 +762,76 @@ def test_no_row_disappears_and_nobody_is_changed_whom_no_row_names(
     removed = {change["name"].split()[-1] for change in plan["changes"] if change["action"] == "remove"}
     assert not removed & named
     assert removed <= {f"{name}@example.com" for name in SEEDED}
+
+
+SPELLINGS = {
+    "email": ["Email", "E-MAIL", "e_mail", "Target Email"],
+    "level": ["Level", "LEVEL", "level"],
+    "first_name": ["First name", "FIRST_NAME"],
+    "Status": ["Status", "STATUS", "status"],
+    "": ["", " ", "\u200b"],
+}
+MARKED = {**CELLS, "Status": ["active", "left", ""], "": ["", "0", "x"]}
+MARKED["email"] = [*CELLS["email"], "grace.analyst@example.com ", "\u2018adam.admin@example.com", "\u00a0"]
+headers = st.permutations([*SPELLINGS]).flatmap(
+    lambda fields: st.tuples(*(st.sampled_from(SPELLINGS[f]) for f in fields))
+)
+
+
+def field_of(name: str) -> str:
+    return next(field for field, names in SPELLINGS.items() if name in names)
+
+
+def rows_under(header: Sequence[str]) -> Any:
+    row = st.tuples(*(st.sampled_from(MARKED[field_of(name)]) for name in header))
+    blank = st.just(("",) * len(header))
+    return st.lists(row | row | blank, min_size=1, max_size=6)
+
+
+def forms_of(header: Sequence[str], rows: Sequence[Sequence[str]], folder: Path) -> list[dict[str, Any]]:
+    """Return the same rows as files and as rows of tasks and drivers."""
+    mappings = [dict(zip(header, row, strict=True)) for row in rows]
+    with (folder / "any.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+    (folder / "any.json").write_text(json.dumps(mappings))
+    (folder / "any.jsonl").write_text("\n".join(map(json.dumps, mappings)))
+    description = [(name, 25) for name in header]
+    sources: list[Any] = [mappings, (rows, description), (description, rows)]
+    files = [{"path": str(folder / name)} for name in ("any.csv", "any.json", "any.jsonl")]
+    return [*files, *({"rows": source} for source in sources)]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(table=headers.flatmap(lambda header: st.tuples(st.just(header), rows_under(header))), selects=st.booleans())
+def test_each_form_of_the_same_rows_says_the_same_of_each_row(
+    sandbox: SandboxServer, tmp_path: Path, table: Any, *, selects: bool
+) -> None:
+    header, rows = table
+    arguments: dict[str, Any] = {"columns": {"": None, "Status": None}, "on_invalid": "skip", "dry_run": True}
+    if selects:
+        arguments["where"] = {"Status": ["active", None]}
+    at = {field_of(name): position for position, name in enumerate(header)}
+    blank = [row for row in rows if not any(map(str.strip, row))]
+    left = [row for row in rows if selects and row[at["Status"]] == "left"]
+    named = {row[at["email"]].strip().lower() for row in rows if row not in left}
+    results: list[Any] = []
+    sandbox.reset()
+    for source in forms_of(header, rows, tmp_path):
+        report = invite(**source, **arguments)
+        counts = report["counts"]
+        assert counts.get("left_out", 0) == len(left)
+        assert counts.get("blank", 0) >= len(blank)
+        assert len(report["addresses"]) + counts.get("blank", 0) + counts.get("left_out", 0) == len(rows)
+        try:
+            plan = leave(**source, **arguments)
+        except AirflowFailException as error:
+            assert "leavers is empty" in str(error)  # noqa: PT017
+            plan = {"changes": []}
+        changed = {change["name"].split()[-1] for change in plan["changes"] if change["status"] == "planned"}
+        assert changed <= named
+        statuses = [(entry["email"], entry["status"]) for entry in report["addresses"]]
+        results.append((statuses, counts, sorted(changed)))
+    assert all(result == results[0] for result in results)
 
 
 # The exports of the guide

@@ -228,7 +228,8 @@ def test_actions_of_a_plan(
 
 
 def test_the_plan_table_shows_each_change_and_reason_and_is_cut_with_a_note() -> None:
-    lines = plan([ADA, ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
+    remark, *lines = plan([ADA, ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
+    assert remark.startswith("Levels come from column 'level' (8)")
     assert lines[0] == "1 to create, 1 to change, 1 to remove, 1 skipped"
     assert " ".join(lines[1].split()) == "~ member ada@example.com level: 1 -> 8"
     assert " ".join(lines[2].split()) == "- member old@example.com level: 8, not on the roster"

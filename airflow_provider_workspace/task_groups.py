@@ -288,7 +288,7 @@ def workspace_organization(
     organization: str | None = None,
     workspace_conn_id: str | None = None,
     roster: Sequence[Any] | XComArg | None = None,
-    columns: Sequence[str] | Mapping[str, str | None] | None = None,
+    columns: Sequence[str | None] | Mapping[str, str | None] | None = None,
     where: Mapping[str, Any] | None = None,
     render_file: bool | None = None,
     publish: Callable[[Any], Any] | None = None,
@@ -313,8 +313,8 @@ def workspace_organization(
     :param roster: the people, if the file names none under ``members``: rows or addresses, or the XCom of a query. In a
         mapped group, the people of each organization
     :param columns: names of columns, a list by position or a mapping by name such as
-        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; ``"*": None`` leaves out all that
-        it does not name
+        ``{"Work mail": "email", "Department": None}``; ``None`` leaves one out, and ``"*": None`` all that the mapping
+        does not name
     :param where: rows to read only: wanted values by the name of a column, such as ``{"Status": "active"}``
     :param render_file: whether the file is a Jinja template, see
         :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`

@@ -107,8 +107,8 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
         addresses: a list, or the XCom of another task. An invite carries no end: a row whose ``until`` is over is
         invalid, and a member sync with the same rows removes the others afterwards
     :param columns: names of columns, a list by position or a mapping by name such as
-        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; ``"*": None`` leaves out all that
-        it does not name
+        ``{"Work mail": "email", "Department": None}``; ``None`` leaves one out, and ``"*": None`` all that the mapping
+        does not name
     :param where: rows to read only, as ``where`` of lists: wanted values by the name of a column, such as
         ``{"Status": "active"}``, a list of which one is enough, or an age such as
         ``{"Last login": {"before": "90d"}}``. The others are left out and counted
@@ -124,7 +124,7 @@ class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
     resource_kind = "invites"
     has_own_dry_run = True
     invites: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
-    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
+    columns: Arg[Sequence[str | None] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
     where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
     path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")

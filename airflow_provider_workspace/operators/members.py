@@ -136,8 +136,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         XCom of another task. After ``until`` of a row (a date, which counts to its end in UTC, or a time with its zone)
         its person is removed, or gets the level of ``then``
     :param columns: names of columns, a list by position or a mapping by name such as
-        ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out; ``"*": None`` leaves out all that
-        it does not name
+        ``{"Work mail": "email", "Department": None}``; ``None`` leaves one out, and ``"*": None`` all that the mapping
+        does not name
     :param where: rows to read only, as ``where`` of lists: wanted values by the name of a column, such as
         ``{"Status": "active"}``, a list of which one is enough, or an age such as
         ``{"Last login": {"before": "90d"}}``. The others are left out and counted
@@ -171,7 +171,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
     resource_kind = "members"
     has_own_dry_run = True
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
-    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
+    columns: Arg[Sequence[str | None] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
     where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
     path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     leavers: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)

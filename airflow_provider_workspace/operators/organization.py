@@ -55,7 +55,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     file: Arg[ObjectStoragePath | Mapping[str, Any]] = arg(kinds.CONTENT)
     organization: Arg[str | None] = arg(kinds.OPTIONAL_NAME, default=None)
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
-    columns: Arg[Sequence[str] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
+    columns: Arg[Sequence[str | None] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
     where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
     render_file: bool | None = fixed(kinds.FLAG, default=None)
 

@@ -245,9 +245,13 @@ def read_names(name: str, value: Any) -> list[str]:
 
 
 def read_columns(name: str, value: Any) -> Any:
-    """Read names of columns: texts, or a mapping in which ``None`` leaves a column out."""
+    """Read names of columns: a list, or a mapping; ``None`` leaves a column out."""
     columns = _read_json(value)
-    return _read_mapping(name, columns, leave_out=False) if isinstance(columns, Mapping) else read_names(name, columns)
+    if isinstance(columns, Mapping):
+        return _read_mapping(name, columns, leave_out=False)
+    if not isinstance(columns, list | tuple):
+        return read_names(name, columns)
+    return [None if column is None else read_names(name, [column])[0] for column in columns]
 
 
 def read_exports(name: str, value: Any, *, at_least: int) -> list[str]:

@@ -96,11 +96,16 @@ def is_equal(cell: Any, wanted: Any) -> bool:
     if cell is None or wanted is None:
         return cell is wanted
     if isinstance(cell, str) and isinstance(wanted, str):
-        return cell == wanted or (truth_of(cell) is not None and cell.lower() == wanted.lower())
+        if cell == wanted:
+            return True
+        return truth_of(cell) is not None and cell.lower() == wanted.lower()
     if _is_boolean(cell) or _is_boolean(wanted):
-        return truth_of(cell) is not None and truth_of(cell) == truth_of(wanted)
+        truth = truth_of(cell)
+        return truth is not None and truth == truth_of(wanted)
     if isinstance(cell, date) or isinstance(wanted, date):
-        return is_time(cell) and is_time(wanted) and _moment_of(cell) == _moment_of(wanted)
+        if not is_time(cell) or not is_time(wanted):
+            return False
+        return _moment_of(cell) == _moment_of(wanted)
     number = _number_of(cell)
     return number is not None and number == _number_of(wanted)
 
@@ -113,7 +118,9 @@ def truth_of(value: Any) -> bool | None:
     """Return the boolean that a value is: ``true``, its text, or 1; ``None`` if it is none."""
     if isinstance(value, str):
         value = _TRUTHS.get(value.lower(), _number_of(value))
-    return bool(value) if isinstance(value, bool | int | float | Decimal) and value in (0, 1) else None
+    if not isinstance(value, bool | int | float | Decimal):
+        return None
+    return bool(value) if value in (0, 1) else None
 
 
 def is_time(value: Any) -> bool:

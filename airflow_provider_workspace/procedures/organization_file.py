@@ -76,7 +76,9 @@ class Members(_Entry):
     """The people: a roster file or a list; without both, the rows that a task passes."""
 
     roster: str | None = Field(default=None, description="CSV, JSON or JSON lines file, relative to this one")
-    columns: list[str] | dict[str, str | None] | None = Field(default=None, description="By position, or by name")
+    columns: list[str | None] | dict[str, str | None] | None = Field(
+        default=None, description="By position, or by name"
+    )
     where: dict[str, Any] | None = Field(
         default=None, description="Rows of the roster to read only: wanted values by the name of a column"
     )

@@ -33,7 +33,19 @@ _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
 _BETWEEN = r"\s@,;|/&:<>()\u3001\uff0c\uff1b\u060c\u00b7\u2022"
 _ADDRESS = re.compile(rf"[^{_BETWEEN}]+@[^{_BETWEEN}]+")
 # What a spreadsheet writes before a text, or makes of it.
-APOSTROPHES = "'\u2018\u2019`\u00b4\u02bc\u2032\uff07\u201b\u201c\u201d="
+APOSTROPHES = "'\u2018\u2019`\u00b4\u02bc\u2032\uff07\u201b\u201c\u201d"
+# What stands before a line of a list, or a formula.
+BULLETS = "=*-/&|\u2022\u00b7\u2010\u2011\u2012\u2013\u2014\u2212\u25aa\u25cf\u25e6\u2023"
+# An address with more than the address: Mia <mia@example.com>, mailto:mia@example.com, mia@example.com (Sales).
+_ADDRESS_WITH_MORE = re.compile(
+    r"[^<>]*<\s*(?P<in_brackets>[^\s<>]+@[^\s<>]+)\s*>"
+    r"|(?:mailto|smtp|sip):\s*(?P<after_scheme>\S+)"
+    r"|[\"\u201e](?P<in_quotes>[^\s\"]+)[\"\u201c\u201d]"
+    r"|(?P<before_comment>\S+@\S+)\s+\(.*\)",
+    re.IGNORECASE,
+)
+# What every cell has that holds more than an address; most do not.
+_MAY_HOLD_MORE = re.compile(rf"\A[{re.escape(APOSTROPHES + BULLETS)}]|[<:\"\u201e(]")
 # The sign-in name of a guest at Entra ID.
 GUEST = "#ext#"
 
@@ -178,29 +190,17 @@ def check_roster(
         if not row:
             roster.blank += number not in given.left_out
             continue
-        found = _check_row(number, row)
-        if isinstance(found, Entry):
-            roster.invalid.append(_with_hints(found, given))
+        checked = _check_row(number, row)
+        if isinstance(checked, Entry):
+            roster.invalid.append(_with_hints(checked, given))
             if row.get("until") is not None:
                 roster.with_end.add(number)
-        else:
-            people.setdefault(found.key, {}).setdefault(found.end.until if now else None, []).append(found)
+            continue
+        periods = people.setdefault(checked.key, {})
+        until = checked.end.until if now else None
+        periods.setdefault(until, []).append(checked)
     for periods in people.values():
-        contradictions: list[Entry] = []
-        for first, *others in periods.values():
-            other = next((row for row in others if row.fields != first.fields), None)
-            if other is None or only_addresses:
-                reason = f"same address as row {first.number}"
-                roster.duplicates += [Entry(row.number, row.invite.target_email, "duplicate", reason) for row in others]
-            else:
-                roster.with_end |= {row.number for row in (first, *others) if row.end.until}
-                contradictions += [
-                    _contradicts(row, first if row.fields != first.fields else other) for row in (first, *others)
-                ]
-        roster.invalid += contradictions
-        if not contradictions:
-            counts = _row_now([same[0] for same in periods.values()], now)
-            (roster.ended if counts.is_over else roster.rows).append(counts)
+        _add_person(roster, [*periods.values()], now, only_addresses=only_addresses)
     roster.invalid.sort(key=attrgetter("row"))
     with_end = [row for row in (*roster.rows, *roster.ended) if row.end is not NO_END]
     with_end.sort(key=attrgetter("number"))
@@ -208,6 +208,29 @@ def check_roster(
     if midnight:
         roster.remarks.append(midnight)
     return roster
+
+
+def _add_person(roster: Roster, periods: list[list[Row]], now: datetime | None, *, only_addresses: bool) -> None:
+    """Add the rows of a person, which are together if they have the same end, to a roster."""
+    is_contradictory = False
+    for rows in periods:
+        first, *others = rows
+        different = [row for row in others if row.fields != first.fields]
+        if not different or only_addresses:
+            reason = f"same address as row {first.number}"
+            for row in others:
+                roster.duplicates.append(Entry(row.number, row.invite.target_email, "duplicate", reason))
+            continue
+        is_contradictory = True
+        for row in rows:
+            other = different[0] if row.fields == first.fields else first
+            roster.invalid.append(_contradicts(row, other))
+            if row.end.until:
+                roster.with_end.add(row.number)
+    if is_contradictory:
+        return
+    counts = _row_now([rows[0] for rows in periods], now)
+    (roster.ended if counts.is_over else roster.rows).append(counts)
 
 
 def _with_hints(entry: Entry, given: RosterRows) -> Entry:
@@ -223,13 +246,29 @@ def _row_now(periods: list[Row], now: datetime | None) -> Row:
     """Return the row of a person that counts now: the best one whose end is not over, else the last one that is."""
     if len(periods) == 1 and periods[0].end is NO_END:  # as most rows, of which there may be many
         return periods[0]
-    ended = [row for row in periods if now and row.end.is_over(now)]
-    ended.sort(key=lambda row: row.end.moment)
-    active = [row for row in periods if row not in ended]
-    best = max(active or ended[-1:], key=lambda row: (-math.inf if row.level is None else row.level, row.end.moment))
-    last = now if active and now else best.end.moment
-    recent = [row for row in ended if row.end.moment >= last - MISSED_RUNS]
+    ended: list[Row] = []
+    active: list[Row] = []
+    for row in sorted(periods, key=_moment_of_end):
+        is_over = now is not None and row.end.is_over(now)
+        (ended if is_over else active).append(row)
+    if active:
+        best = max(active, key=_level_and_end)
+        last_run = now or best.end.moment
+    else:
+        best = ended[-1]
+        last_run = best.end.moment
+    recent = [row for row in ended if row.end.moment >= last_run - MISSED_RUNS]
     return replace(best, ended=tuple(ended), recent=tuple(recent))
+
+
+def _moment_of_end(row: Row) -> datetime:
+    return row.end.moment
+
+
+def _level_and_end(row: Row) -> tuple[float, datetime]:
+    """Return by what rows of a person are compared: the level, no level being the lowest, then the end."""
+    level = -math.inf if row.level is None else row.level
+    return level, row.end.moment
 
 
 def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
@@ -240,9 +279,9 @@ def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
         given["target_email"] = address = _tidy(address)
     # Half a character cannot be written into a report.
     email = address.encode(errors="replace").decode() if isinstance(address, str) else ""
-    binary = [name for name, cell in given.items() if isinstance(cell, bytes | bytearray | memoryview)]
-    if binary:
-        return Entry(number, email, "invalid", f"field '{binary[0]}': expected text, not bytes: decode the column")
+    for name, cell in given.items():
+        if isinstance(cell, bytes | bytearray | memoryview):
+            return Entry(number, email, "invalid", f"field '{name}': expected text, not bytes: decode the column")
     model: type[InviteFields | End] = End
     try:
         ends = {name: given.pop(name) for name in END_FIELDS if name in given}
@@ -260,8 +299,10 @@ def _contradicts(row: Row, other: Row) -> Entry:
     there = other.fields
     differences: list[dict[str, Any]] = []
     for name in {**here, **there}:
-        if here.get(name) != there.get(name):
-            got, asked = without_secrets([here.get(name), there.get(name)])
+        got = here.get(name)
+        asked = there.get(name)
+        if got != asked:
+            got, asked = without_secrets([got, asked])
             differences.append({"field": name, "got": got, "asked": asked})
     reason = f"contradicts row {other.number} about the same person: {describe_differences(differences)}"
     return Entry(row.number, row.invite.target_email, "invalid", reason)
@@ -299,10 +340,11 @@ def address_problem(address: str) -> str | None:
     addresses = _ADDRESS.findall(address) if address.count("@") > 1 else []
     if len(addresses) > 1:
         return f"the cell holds {len(addresses)} addresses: write each into a row of its own"
-    if address.startswith(tuple(APOSTROPHES)):
-        return "the address begins with an apostrophe, as a spreadsheet marks a text: delete it"
     if len(address) > MAX_ADDRESS_LENGTH:
         return f"the address is longer than {MAX_ADDRESS_LENGTH} characters"
+    more = _more_than_address(address)
+    if more is not None:
+        return more
     if not address.isprintable():
         hidden = [char for char in address if unicodedata.category(char) in ("Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp")]
         if hidden:
@@ -324,10 +366,31 @@ def address_problem(address: str) -> str | None:
     return None
 
 
+def _more_than_address(text: str) -> str | None:
+    """Return what a cell holds besides one address, such as a mark or a name; ``None`` if nothing is found."""
+    if not _MAY_HOLD_MORE.search(text):
+        return None
+    if text.startswith(tuple(APOSTROPHES)):
+        return "the address begins with an apostrophe, as a spreadsheet marks a text: delete it"
+    if text.startswith(tuple(BULLETS)):
+        return f"the address begins with {text[0]!r}, as a line of a list or a formula: delete it"
+    match = _ADDRESS_WITH_MORE.fullmatch(text)
+    if match is None or match.lastgroup is None:
+        return None
+    address = match[match.lastgroup]
+    if address_problem(address) is not None:
+        return None
+    return f"the cell holds more than an address: write {address} alone"
+
+
 def _is_label(label: str) -> bool:
     """Return whether a text is a label of a domain: letters of any script, digits, hyphens inside."""
-    if not 0 < len(label) <= MAX_LABEL_LENGTH or label[0] == "-" or label[-1] == "-":
+    if not label or len(label) > MAX_LABEL_LENGTH:
+        return False
+    if label.startswith("-") or label.endswith("-"):
         return False
     letters = label.replace("-", "")
+    if letters.isalnum():
+        return True
     # Marks, such as the vowel signs of Devanagari, are not alphanumeric.
-    return letters.isalnum() or all(char.isalnum() or unicodedata.category(char)[0] == "M" for char in letters)
+    return all(char.isalnum() or unicodedata.category(char).startswith("M") for char in letters)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from airflow_provider_workspace.api.operations.invites import InviteDetails
@@ -24,10 +25,12 @@ from airflow_provider_workspace.procedures.matching import (
     truth_of,
 )
 
-# Names of columns: fields by name, ``None`` to leave a column out; or a list of fields by position.
-Columns = Sequence[str] | Mapping[str, str | None] | None
+# Names of columns: fields by name, or a list of fields by position; ``None`` leaves a column out.
+Columns = Sequence[str | None] | Mapping[str, str | None] | None
 # The name in ``columns`` of all columns that it does not name.
 ALL_OTHERS = "*"
+# The name in ``columns`` of columns without a name.
+NO_NAME = ""
 ADDRESS = "target_email"
 COLUMNS = ("email", ADDRESS, *InviteDetails.model_fields, *END_FIELDS)
 # The name of cells without a column: not a field of an invite, so the row is refused with this name.
@@ -64,6 +67,8 @@ ERRORS_OF_FORMULAS = (
     "#ERROR!",
 )
 WORDS_FOR_NO_VALUE = frozenset((*WORDS_OF_PROGRAMS, *WORDS_OF_EXPORTS, *ERRORS_OF_FORMULAS))
+# Invisible characters, underscores and hyphens, which do not count in the name of a column.
+IGNORED_CATEGORIES = ("Cf", "Pc", "Pd")
 # Maximum number of mistakes in an error, and of columns in one of them.
 MAX_WRONG = 10
 MAX_NAMES = 60
@@ -73,8 +78,11 @@ MAX_SHOWN = 40
 @lru_cache(maxsize=4096)
 def column_key(name: object) -> str:
     """Return the name of a column for comparison: case, blanks, hyphens and underscores do not count."""
-    text = str(name).lower()
-    return "".join(char for char in text if not (char.isspace() or unicodedata.category(char) in ("Cf", "Pc", "Pd")))
+    key = ""
+    for char in str(name).lower():
+        if not char.isspace() and unicodedata.category(char) not in IGNORED_CATEGORIES:
+            key += char
+    return key
 
 
 # The fields of an invite by the keys of their names.
@@ -115,37 +123,59 @@ class RosterColumns:
     """
 
     def __init__(self, columns: Columns, header: Sequence[str] | None, filtered: Iterable[str]) -> None:
-        self.is_list = columns is not None and not isinstance(columns, Mapping)
         self.spellings: dict[str, str] = {}
-        self._named = columns if isinstance(columns, Mapping) else {}
-        self._filtered = {column_key(name): name for name in filtered}
         self._wrong: dict[str, int] = {}
         self._unknown: dict[str, int] = {}
         self._keys: set[str] = set()
         self._layouts: dict[tuple[Any, ...], Layout] = {}
+        self._filtered = {column_key(name): name for name in filtered}
+        self._named: Mapping[str, str | None] = {}
+        listed: list[str] | None = None
+        if isinstance(columns, Mapping):
+            self._named = columns
+        elif columns is not None:
+            listed = [NO_NAME if name is None else name for name in columns]
+            if None in columns:
+                self._named = {NO_NAME: None}
+        self.is_list = listed is not None
+        self._named_keys = frozenset(map(column_key, self._named))
         self._meaning = {**FIELDS, **self._read_named()}
-        names = columns if self.is_list and columns is not None else header
+        names = header if listed is None else listed
         self.by_position = None if names is None else self.layout(tuple(names), 0)
-        if header is not None and names is not None and not _named_width(header) <= len(names) <= len(header):
-            self.reject(f"{_named_width(header)} columns, and columns=[…] names {len(names)}", 0)
+        if listed is not None and header is not None:
+            self._check_width(header, len(listed))
+
+    def _check_width(self, header: Sequence[str], listed: int) -> None:
+        """Refuse a list that does not name as many columns as a header; those at its end need no name."""
+        width = 0
+        for number, name in enumerate(header, start=1):
+            if column_key(name):
+                width = number
+        if not width <= listed <= len(header):
+            self.reject(f"{width} columns, and columns=[…] names {listed}", 0)
 
     def _read_named(self) -> dict[str, str | None]:
         """Return the field of each column that ``columns`` names, by its key."""
-        named: dict[str, str | None] = {}
+        fields: dict[str, str | None] = {}
         spellings: dict[str, str] = {}
-        for name, field in self._named.items():
+        for name, given in self._named.items():
             key = column_key(name)
-            if field is not None and (name == ALL_OTHERS or column_key(field) not in FIELDS):
-                self.reject(f"unknown field {shown(field)} in columns", 0)
+            field = None if given is None else FIELDS.get(column_key(given))
+            if given is not None and (field is None or name == ALL_OTHERS):
+                self.reject(f"unknown field {shown(given)} in columns", 0)
             elif key in spellings:
                 self.reject(f"columns names {shown(spellings[key])} and {shown(name)}, which are one column", 0)
-            spellings.setdefault(key, name)
-            named.setdefault(key, None if field is None else FIELDS.get(column_key(field)))
-        return named
+            if key not in spellings:
+                spellings[key] = name
+                fields[key] = field
+        return fields
 
     def names(self, field: str) -> bool:
         """Return whether ``columns`` says which column a field is."""
-        return self.is_list or column_key(self.spellings.get(field, "")) in map(column_key, self._named)
+        if self.is_list:
+            return True
+        spelling = self.spellings.get(field, "")
+        return column_key(spelling) in self._named_keys
 
     def reject(self, mistake: str, number: int) -> None:
         """Note a mistake, and the first row that has it, or 0."""
@@ -181,7 +211,7 @@ class RosterColumns:
     def _field(self, name: str, number: int) -> str | None:
         """Return the field of a column; ``None`` if it is left out."""
         key = column_key(name)
-        is_named = key in map(column_key, self._named)
+        is_named = key in self._named_keys
         if ALL_OTHERS in self._named and not is_named:
             return None
         if not key and not is_named:
@@ -192,60 +222,69 @@ class RosterColumns:
             self._unknown.setdefault(name, number)
         return None
 
-    def check(self, place: str, *, has_rows: bool) -> None:
+    def check(self, place: str, *, has_rows: bool, title: str = "") -> None:
         """
         Refuse columns that are missing, unknown or contradict each other.
 
         :param place: where the rows come from, for the message
         :param has_rows: whether there was any row that could have the columns
+        :param title: what to do if the header is the title of an export; empty if it cannot be one
         :raises WorkspaceInputError: naming all of them, the missing ones first
         """
         missing = self._missing() if has_rows or self.by_position is not None else []
         if not (missing or self._unknown or self._wrong):
             return
         mistakes = [f"no column {shown(name)}" for name in missing]
-        mistakes += _name_unknown(self._unknown)
-        mistakes += [f"row {number}: {mistake}" if number else mistake for mistake, number in self._wrong.items()]
-        more = "; …" if len(mistakes) > MAX_WRONG else ""
+        mistakes += _describe_unknown(self._unknown)
+        mistakes += [f"{_in_row(number)}{mistake}" for mistake, number in self._wrong.items()]
+        listed = "; ".join(mistakes[:MAX_WRONG])
+        if len(mistakes) > MAX_WRONG:
+            listed += "; …"
+        known = ", ".join(COLUMNS)
+        cure = title or self._cure()
+        raise WorkspaceInputError(f"Correct the columns of {place}: {listed}. Known columns: {known}. {cure}")
+
+    def _cure(self) -> str:
+        """Return how to leave out columns, for the form in which ``columns`` is given."""
+        if self.is_list:
+            return "In columns=[…], None leaves out the column at its place, as in ['email', None, 'level']"
         if ALL_OTHERS in self._named:
-            cure = "With {'*': None}, name each column that counts, as in {'Email': 'email', '*': None}"
-        else:
-            cure = "columns={'Department': None} leaves one out, and {'*': None} all that columns does not name"
-        raise WorkspaceInputError(
-            f"Correct the columns of {place}: {'; '.join(mistakes[:MAX_WRONG])}{more}. "
-            f"Known columns: {', '.join(COLUMNS)}. {cure}"
-        )
+            return "With {'*': None}, name each column that counts, as in {'Email': 'email', '*': None}"
+        return "columns={'Department': None} leaves one out, and {'*': None} all that columns does not name"
 
     def _missing(self) -> list[str]:
         """Return the columns that somebody names and no row has."""
         wanted = [name for name, field in self._named.items() if field is not None and name != ALL_OTHERS]
         wanted += self._filtered.values()
-        missing = [name for name in wanted if column_key(name) not in self._keys]
-        names_address = any(self._meaning.get(column_key(name)) == ADDRESS for name in missing)
-        if self._layouts and ADDRESS not in self.spellings and not names_address:
-            missing.insert(0, "email")
-        return list(dict.fromkeys(missing))
+        missing = [name for name in dict.fromkeys(wanted) if column_key(name) not in self._keys]
+        if not self._layouts or ADDRESS in self.spellings:
+            return missing
+        meanings = [self._meaning.get(column_key(name)) for name in missing]
+        return missing if ADDRESS in meanings else ["email", *missing]
 
 
-def _named_width(header: Sequence[str]) -> int:
-    """Return the number of columns up to the last one with a name."""
-    return max((number for number, name in enumerate(header, start=1) if column_key(name)), default=0)
+def _in_row(number: int) -> str:
+    """Return the beginning of a mistake that a row has first; nothing for 0, which is the header."""
+    return f"row {number}: " if number else ""
 
 
-def _name_unknown(unknown: Mapping[str, int]) -> list[str]:
+def _describe_unknown(unknown: Mapping[str, int]) -> list[str]:
     """Return the columns that nobody knows by the first row that has them, each with the one that it resembles."""
     by_row: dict[int, list[str]] = {}
-    for name, number in [*unknown.items()][:MAX_NAMES]:
+    for name, number in islice(unknown.items(), MAX_NAMES):
+        text = shown(name)
         hint = did_you_mean(name[:MAX_SHOWN].lower(), COLUMNS, "")
-        text = f"{shown(name)} ({hint})" if hint.endswith("?") else shown(name)
+        if hint.endswith("?"):
+            text += f" ({hint})"
         by_row.setdefault(number, []).append(text)
     mistakes: list[str] = []
     for number, names in by_row.items():
-        row = f"row {number}: " if number else ""
         word = "unknown column" if len(names) == 1 else "unknown columns"
-        mistakes.append(f"{row}{word} {', '.join(names)}")
-    if len(unknown) > MAX_NAMES:
-        mistakes.append(f"and {len(unknown) - MAX_NAMES} more unknown columns")
+        listed = ", ".join(names)
+        mistakes.append(f"{_in_row(number)}{word} {listed}")
+    more = len(unknown) - MAX_NAMES
+    if more > 0:
+        mistakes.append(f"and {more} more unknown columns")
     return mistakes
 
 
@@ -260,7 +299,9 @@ class RowFilter:
 
     def __init__(self, where: Mapping[str, Any] | None, now: datetime) -> None:
         self._wanted: dict[str, list[Any]] = {}
-        for name, wanted in (where or {}).items():
+        if where is None:
+            return
+        for name, wanted in where.items():
             values = wanted if isinstance(wanted, list | tuple | set) else [wanted]
             self._wanted[name] = [_read_wanted(name, value, now) for value in values]
 
@@ -309,21 +350,19 @@ def _is_wanted(path: str, name: str, value: Any, wanted: Sequence[Any], number: 
 
 def _refuse_doubts(name: str, value: Any, wanted: Sequence[Any], number: int) -> None:
     """Refuse a text that nobody can tell from what is wanted: another letter case, no boolean, or no day."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or not wanted:
         return
-    is_no_boolean = all(isinstance(one, bool) for one in wanted) and truth_of(value) is None
-    is_no_time = all(isinstance(one, date) for one in wanted) and not is_time(value)
-    if wanted and (is_no_boolean or is_no_time):
-        raise WorkspaceInputError(
-            f"where compares {name} with {wanted[0]}, and row {number} has {shown(value)}: write the texts that "
-            f"count, as in where={{{name!r}: [{shown(value)}]}}"
-        )
-    for one in wanted:
-        if isinstance(one, str) and one.lower() == value.lower():
-            raise WorkspaceInputError(
-                f"where compares {name} with {shown(one)}, and row {number} has {shown(value)}: write all "
-                f"spellings that count, as in where={{{name!r}: [{shown(one)}, {shown(value)}]}}, or correct it"
-            )
+    text = shown(value)
+    wants_booleans = all(isinstance(one, bool) for one in wanted)
+    wants_times = all(isinstance(one, date) for one in wanted)
+    if (wants_booleans and truth_of(value) is None) or (wants_times and not is_time(value)):
+        cure = f"write the texts that count, as in where={{{name!r}: [{text}]}}"
+        raise WorkspaceInputError(f"where compares {name} with {wanted[0]}, and row {number} has {text}: {cure}")
+    for spelling in wanted:
+        if isinstance(spelling, str) and spelling.lower() == value.lower():
+            other = shown(spelling)
+            cure = f"write all spellings that count, as in where={{{name!r}: [{other}, {text}]}}, or correct it"
+            raise WorkspaceInputError(f"where compares {name} with {other}, and row {number} has {text}: {cure}")
 
 
 def _shown(value: Any) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
+from itertools import islice
 from typing import Any
 
 from airflow_provider_workspace.api.levels import parse_number
@@ -50,6 +51,8 @@ _FOOTER = re.compile(
     r":|©|\b(?:totals?|summe|gesamt|rows|records|entries|generated|exported|printed|confidential|end of)\b",
     re.IGNORECASE,
 )
+# A line of marks, as "-- end --".
+_FOOTER_OF_MARKS = re.compile(r"[-=*#~_]{2}|\W*(?:end|eof)\W*\Z", re.IGNORECASE)
 # With a number in the row. Without one, it may be a name.
 _FOOTER_WITH_NUMBER = re.compile(
     r"\b(?:sum|count|row|record|users|members|results|report|page|created)\b", re.IGNORECASE
@@ -88,20 +91,23 @@ def read_roster(
     """
     if (invites is None) == (file is None):
         raise WorkspaceInputError(f"Give either {argument}=… or path=…")
-    named_by_position = 0 if columns is None or isinstance(columns, Mapping) else len(columns)
     if file is None:
-        place, table = argument, _split_description(rows_of_value(invites, argument), columns)
+        place = argument
+        table = _split_description(rows_of_value(invites, argument), columns)
     else:
-        place, table = str(file), read_file(file, named=named_by_position)
+        place = str(file)
+        named_by_position = 0 if columns is None or isinstance(columns, Mapping) else len(columns)
+        table = read_file(file, named=named_by_position)
     row_filter = RowFilter(where, now)
     reader = _RowReader(table, RosterColumns(columns, table.header, row_filter.columns), row_filter, defaults)
     roster = reader.read()
-    reader.columns.check(place, has_rows=reader.has_rows)
+    reader.columns.check(place, has_rows=reader.has_rows, title=table.title)
     roster.remarks = [*table.remarks, *reader.remarks()]
     if not levels_are_named:
         roster.origin_of_levels = reader.origin_of_levels()
-    spellings = reader.columns.spellings.items()
-    roster.columns = {field: name for field, name in spellings if FIELDS.get(column_key(name)) != field}
+    for field, name in reader.columns.spellings.items():
+        if FIELDS.get(column_key(name)) != field:
+            roster.columns[field] = name
     return roster
 
 
@@ -114,8 +120,7 @@ class _RowReader:
         self.table, self.columns = table, columns
         self.has_rows = False
         self._filter = row_filter
-        common = defaults or {}
-        self._defaults = _values([*common], common.values())
+        self._defaults = _values([*defaults], defaults.values()) if defaults else {}
         self._roster = RosterRows(table.first_number)
         self._levels: set[str] = set()
 
@@ -174,7 +179,8 @@ class _RowReader:
         if by_position is None and len(cells) == 1:
             return ADDRESS_ALONE
         if by_position is None or (len(cells) != len(by_position.fields) and not self.table.is_csv):
-            columns.reject(f"{len(cells)} columns: pass columns=[…] with a name for each of them", number)
+            cure = "pass columns=[…] with a name for each of them, or None to leave it out"
+            columns.reject(f"{len(cells)} columns: {cure}", number)
             return None
         return by_position
 
@@ -210,10 +216,12 @@ def addresses_of(value: Any, argument: str, *, needed: bool = True) -> list[str]
     :param needed: whether there must be one; always if there are rows
     :raises WorkspaceInputError: naming the rows that have none, or an invalid one
     """
-    roster = check_roster(read_roster(value, argument=argument), only_addresses=True)
-    if roster.invalid or (not roster.rows and (needed or roster.blank)):
-        why = name_entries(roster.invalid) if roster.invalid else "expected at least one address"
-        raise WorkspaceInputError(f"Correct {argument}: {why}")
+    rows = read_roster(value, argument=argument)
+    roster = check_roster(rows, only_addresses=True)
+    if roster.invalid:
+        raise WorkspaceInputError(f"Correct {argument}: {name_entries(roster.invalid)}")
+    if not roster.rows and (needed or roster.blank):
+        raise WorkspaceInputError(f"Correct {argument}: expected at least one address")
     return [row.invite.target_email for row in roster.rows]
 
 
@@ -297,9 +305,13 @@ def _cells_of_first(records: Sequence[Any]) -> Sequence[Any] | None:
 
 def _names_described(description: Sequence[Any]) -> list[str] | None:
     """Return the names in the description of a cursor, or those in a list of names; ``None`` if it is neither."""
-    names = [column[0] if _is_list(column) and len(column) > 1 else column for column in description]
-    are_names = all(isinstance(name, str) and "@" not in name for name in names)
-    return names if names and are_names else None
+    names: list[str] = []
+    for column in description:
+        name = column[0] if _is_list(column) and len(column) > 1 else column
+        if not isinstance(name, str) or "@" in name:
+            return None
+        names.append(name)
+    return names or None
 
 
 def _values(fields: Sequence[str | None], cells: Iterable[Any]) -> dict[str, Any]:
@@ -325,31 +337,45 @@ def _is_usual(address: Any) -> bool:
 
 def _hint(address: Any, cells: Sequence[Any], layout: Layout, *, may_be_footer: bool) -> str:
     """Return what helps to find the person of a row without a usual address, or to correct it; perhaps nothing."""
-    texts: dict[str, str] = {}
-    for name, field, cell in zip(layout.names, layout.fields, cells, strict=False):
-        is_about_person = field is None or field in TEXT_FIELDS
-        if is_about_person and isinstance(cell, str | int | float) and not is_empty(cell):
-            texts[name] = str(cell).strip()
     if isinstance(address, str) and GUEST in address.lower():
-        mailboxes = [name for name, text in texts.items() if "@" in text and address_problem(text) is None]
-        return f"column {shown(mailboxes[0])} holds one" if mailboxes else ""
+        for name, text in _about_person(cells, layout).items():
+            if "@" in text and address_problem(text) is None:
+                return f"column {shown(name)} holds one"
+        return ""
     filled = [str(cell).strip() for cell in cells if not is_empty(cell)]
     if may_be_footer and _may_be_footer(filled, has_address=address is not None):
-        alone = ", ".join(shown(text) for text in filled)
+        alone = ", ".join(map(shown, filled))
         return f"it has {alone} alone: delete it if it is the footer of an export"
     if address is not None:
         return ""
-    named = [f"{name} {text[:MAX_CELL]!r}" for name, text in texts.items()]
-    return ", ".join(without_secrets(named[:MAX_CELLS]))
+    texts = _about_person(cells, layout)
+    named = [f"{name} {text[:MAX_CELL]!r}" for name, text in islice(texts.items(), MAX_CELLS)]
+    return ", ".join(without_secrets(named))
+
+
+def _about_person(cells: Sequence[Any], layout: Layout) -> dict[str, str]:
+    """Return the texts of a row by which people find a person, by the name of the column, or its place."""
+    texts: dict[str, str] = {}
+    columns = zip(layout.names, layout.fields, cells, strict=False)
+    for place, (name, field, cell) in enumerate(columns, start=1):
+        if field is not None and field not in TEXT_FIELDS:
+            continue
+        if isinstance(cell, str | int | float) and not is_empty(cell):
+            texts[name or f"column {place}"] = str(cell).strip()
+    return texts
 
 
 def _may_be_footer(filled: Sequence[str], *, has_address: bool) -> bool:
     """Return whether the cells of a row are those of a footer, such as ``Total: 120``, and not of a person."""
     if len(filled) > MAX_FOOTER or any("@" in text for text in filled):
         return False
-    has_number = any(char.isdecimal() for text in filled for char in text)
-    if _FOOTER.search(filled[0]) or (has_number and _FOOTER_WITH_NUMBER.search(filled[0])):
+    first = filled[0]
+    if _FOOTER.search(first) or _FOOTER_OF_MARKS.match(first):
+        return True
+    if not any(char.isdecimal() for char in "".join(filled)):
+        return False
+    if _FOOTER_WITH_NUMBER.search(first):
         return True
     # In the column of addresses, a number or a sentence with one.
-    is_sentence = " " in filled[0] or filled[0].isdecimal()
-    return has_address and has_number and is_sentence and len(filled) == 1
+    is_sentence = " " in first or first.isdecimal()
+    return has_address and is_sentence and len(filled) == 1

@@ -9,13 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Protocol
 
 from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
 
-DELIMITERS = ",;\t"
+DELIMITERS = ",;\t|"
 # The first line of a CSV file that names its delimiter, as Excel writes and hides it.
 _SEPARATOR = re.compile(r'([\s,;]*)"?sep=([,;\t|])"?[,;\t|]*\r?\n?', re.IGNORECASE)
 # The first line of the templates for bulk operations of Entra ID.
@@ -51,6 +52,7 @@ class Table:
     :param first_number: number of the first row, as a spreadsheet shows it
     :param is_csv: whether it comes from a CSV file, in which a short row lacks its last cells
     :param remarks: what people must know about how it was read
+    :param title: what to do if the header is the title of an export; empty if it cannot be one
     """
 
     rows: Sequence[Any]
@@ -58,6 +60,7 @@ class Table:
     first_number: int = 1
     is_csv: bool = False
     remarks: list[str] = field(default_factory=list[str])
+    title: str = ""
 
 
 def read_file(file: RosterFile, *, named: int = 0) -> Table:
@@ -87,9 +90,9 @@ def read_csv(text: str) -> tuple[list[str], list[list[str]], int]:
     """
     Return the first row of a CSV text that is not blank, the rows after it, and its number.
 
-    Cells are separated by commas, semicolons or tabs, or by what a line ``sep=;`` names. That line, which spreadsheets
-    hide if it is the first one, and blank rows and a line ``version:v1.0`` before the first row are left out; without
-    any row, it is empty.
+    Cells are separated by commas, semicolons, tabs or ``|``, or by what a line ``sep=;`` names. That line, which
+    spreadsheets hide if it is the first one, and blank rows and a line ``version:v1.0`` before the first row are left
+    out; without any row, it is empty.
 
     :raises ValueError: naming the line that cannot be read
     """
@@ -125,12 +128,17 @@ def records_of_csv(text: str) -> list[dict[str, str]]:
     """
     header, rows, _ = read_csv(text)
     names = [name.strip().lower() for name in header]
-    repeated = [name for name, count in Counter(names).items() if name and count > 1]
+    counts = Counter(name for name in names if name)
+    repeated = [shown(name) for name, count in counts.items() if count > 1]
     if repeated:
-        raise ValueError(f"the column {', '.join(map(shown, repeated))} is repeated: delete all but one")
-    filled = [row for row in rows if not all(map(is_empty, row))]
-    missing = [""] * len(names)
-    return [dict(zip(names, [*row, *missing], strict=False)) for row in filled]
+        listed = ", ".join(repeated)
+        raise ValueError(f"the column {listed} is repeated: delete all but one")
+    records: list[dict[str, str]] = []
+    for row in rows:
+        if not all(map(is_empty, row)):
+            pairs = zip_longest(names, row[: len(names)], fillvalue="")
+            records.append(dict(pairs))
+    return records
 
 
 def _delimiter_of(text: str) -> str:
@@ -163,12 +171,26 @@ def _table_of_csv(file: RosterFile, text: str, named: int) -> Table:
     if has_address and not named:
         raise WorkspaceInputError(
             f"Name the columns of {file}: row {number} holds an address, so there is no header. Pass columns=[…] with "
-            f"a name for each of its {len(first)} columns, such as ['email', 'level']"
+            f"a name, or None to leave it out, for each of its {len(first)} columns, such as ['email', 'level']"
         )
     header = [name.strip() for name in first]
-    names = ", ".join(shown(name) for name in header if name)
-    remarks = [f"Row {number} was taken for the header, and left out: {names}."] if named else []
-    return Table(rows, header, number + 1, is_csv=True, remarks=remarks)
+    names = [shown(name) for name in header if name]
+    remarks: list[str] = []
+    if named:
+        remarks.append(f"Row {number} was taken for the header, and left out: {', '.join(names)}.")
+    title = ""
+    if len(names) == 1 and _is_header_below(rows):
+        title = f"Row {number} ({names[0]}) may be a title: delete the lines above the header"
+    return Table(rows, header, number + 1, is_csv=True, remarks=remarks, title=title)
+
+
+def _is_header_below(rows: Sequence[Sequence[str]]) -> bool:
+    """Return whether the first row that is not blank may be a header: it holds no address."""
+    for row in rows:
+        text = "".join(row).strip()
+        if text:
+            return "@" not in text
+    return False
 
 
 def _table_of_json(file: RosterFile, text: str) -> Table:
@@ -195,11 +217,12 @@ class RepeatedKeyError(ValueError):
 
 def reject_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Build an object from its pairs, and refuse a repeated key."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        repeated = next(name for name, _ in pairs if [key for key, _ in pairs].count(name) > 1)
+    built = dict(pairs)
+    if len(built) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        repeated = next(name for name, count in counts.items() if count > 1)
         raise RepeatedKeyError(f"the key {repeated[:100]!r} is repeated in one object")
-    return found
+    return built
 
 
 DECODER = json.JSONDecoder(object_pairs_hook=reject_repeated_keys)

@@ -61,6 +61,13 @@ def organization(rows: Any = None, path: Any = None, **members: Any) -> Any:
     return WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=file, roster=rows).execute({})
 
 
+def plan_of_organization(rows: Any = None, path: Any = None, *, dry_run: bool = True, **members: Any) -> Any:
+    file: dict[str, Any] = {"max_removals": None}
+    file["members"] = {**({"roster": str(path)} if path else {}), **members}
+    task = WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=file, roster=rows, dry_run=dry_run)
+    return task.execute({})
+
+
 ROADS = [invite, sync, leave, organization]
 
 
@@ -181,6 +188,38 @@ def test_what_stands_above_the_header_is_left_out(file: Any, before: str, number
     assert report["counts"]["blank"] == 1
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_delimiter_is_that_of_the_header(file: Any, delimiter: str) -> None:
+    path = file(f"Email{delimiter}Until\nnoah.newton@example.com{delimiter}9998-12-31\n")
+    assert invite(path=path)["counts"]["member"] == 1
+    assert "leaves later" in leave(path=path)["table"]
+
+
+@pytest.mark.parametrize(
+    ("above", "columns", "says"),
+    [
+        ("Employee export 2026-11-01\n", None, "Row 1 ('Employee export 2026-11-01') may be a title: delete the lines"),
+        ("Employees,,\n,,\n", {"Email": "email", "*": None}, "Row 1 ('Employees') may be a title: delete the lines"),
+        ("Employees\n", ["email", "level"], "Row 1 ('Employees') may be a title: delete the lines above the header"),
+        ("", {"E-Post": "email"}, "columns={'Department': None} leaves one out"),
+    ],
+)
+@pytest.mark.parametrize("road", ROADS)
+def test_a_title_above_the_header_has_a_cure(
+    sandbox: SandboxServer, file: Any, road: Road, above: str, columns: Any, says: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=re.escape(says)):
+        road(path=file(f"{above}Email,Level\nnoah.newton@example.com,1\n"), columns=columns)
+    assert writes(sandbox) == []
+
+
+def test_a_column_that_nobody_knows_is_no_title(file: Any) -> None:
+    with pytest.raises(
+        AirflowFailException, match=r"unknown column 'Work mail'.*columns=\{'Department': None\} leaves"
+    ):
+        invite(path=file("Work mail\nmia@example.com\n"))
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
@@ -188,6 +227,8 @@ def test_what_stands_above_the_header_is_left_out(file: Any, before: str, number
          "row 3 (Total: 120): the address contains a blank (it has 'Total: 120' alone: delete it if it is the foo"),
         ("email,level,\nmia@example.com,1,x\n", "unknown field 'cells in a column without a name'"),
         ("email\nmia@example.com\nTotal: 120\n", "(it has 'Total: 120' alone: delete it if it is the footer"),
+        ("email,level\nmia@example.com,1\n-- end --,\n", "(it has '-- end --' alone: delete it if it is the footer"),
+        ("email\nmia@example.com\n*** END ***\n", "(it has '*** END ***' alone: delete it if it is the footer"),
         ("email\nmia@example.com\n120\n", "(it has '120' alone: delete it if it is the footer"),
         ("email,level\nmia@example.com,1\nTotal,120\n", "(it has 'Total', '120' alone: delete it if it is the footer"),
         ("Name,Email\nAda,ada@example.com\n120 users,\n", "(it has '120 users' alone: delete it if it is the footer"),
@@ -255,6 +296,39 @@ def test_wrong_columns_are_one_error_for_every_form(
     assert writes(sandbox) == []
 
 
+@pytest.mark.parametrize("road", [invite, sync, leave, plan_of_organization])
+def test_a_column_is_left_out_by_its_place(file: Any, road: Road) -> None:
+    columns = ["email", None, "until", None]
+    rows = [("mia@example.com", "Sales", "9998-12-31", 8), ("noah.newton@example.com", None, None, 8)]
+    lines = "mia@example.com,Sales,9998-12-31,8\nnoah.newton@example.com,,,8\n"
+    files = [file(lines, "rows.csv"), file(f"Mail,Dept,Ends,Grade\n{lines}", "header.csv")]
+    plans = [road(rows, columns=columns, dry_run=True)]
+    if road is not plan_of_organization:  # whose file is no template
+        plans.append(road(rows, columns=json.dumps(columns), dry_run=True))
+    plans += [road(path=path, columns=columns, dry_run=True) for path in files]
+    for plan in plans:
+        assert plan["counts"] == plans[0]["counts"]
+        text = json.dumps(plan)
+        assert "mia@example.com" in text
+        assert "Levels come from" not in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "says"),
+    [
+        ([("mia@example.com", "Sales", 1)], ["email", None],
+         "row 1: 3 columns: pass columns=[…] with a name for each of them, or None to leave it out"),
+        ([("mia@example.com", "Sales")], ["email", "department"], "None leaves out the column at its place, as in ["),
+        ([("mia@example.com", "Sales")], [None, None], "no column 'email'"),
+        ([(None, "Sales", "Mia")], ["email", None, "first_name"], "(column 2 'Sales', first_name 'Mia')"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("road", ROADS)
+def test_a_list_of_columns_says_how_to_leave_one_out(road: Road, rows: Any, columns: Any, says: str) -> None:
+    with pytest.raises(AirflowFailException, match=re.escape(says)):
+        road(rows, columns=columns)
+
+
 def test_all_other_columns_may_be_left_out(file: Any) -> None:
     """A job grade is no level, unless columns says so."""
     text = "Employee,Work mail,Level,Manager\n1,mia@example.com,8,noor@example.com\n"
@@ -289,13 +363,6 @@ def test_where_levels_come_from_is_said_for_rows_and_files(file: Any, level: Any
         assert "Levels come from" not in str(named)
         assert "Levels come from" not in leave(**source, dry_run=True)["table"]
     assert "Levels come from" not in plan_of_organization(people=rows)["table"]
-
-
-def plan_of_organization(rows: Any = None, path: Any = None, *, dry_run: bool = True, **members: Any) -> Any:
-    file: dict[str, Any] = {"max_removals": None}
-    file["members"] = {**({"roster": str(path)} if path else {}), **members}
-    task = WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=file, roster=rows, dry_run=dry_run)
-    return task.execute({})
 
 
 @pytest.mark.parametrize("road", ROADS)
@@ -512,6 +579,15 @@ ADDRESS_ROADS: dict[str, Callable[[str], Any]] = {
         ("noah.newton@example.com&mina.member@example.com", "the cell holds 2 addresses"),
         ("noah.newton@example.com\u3001mina.member@example.com", "the cell holds 2 addresses"),
         ("noah.newton@example.com<noah@example.com>", "the cell holds 2 addresses"),
+        ("Noah Newton <noah.newton@example.com>", "more than an address: write noah.newton@example.com alone"),
+        ("noah.newton@example.com (Sales)", "more than an address: write noah.newton@example.com alone"),
+        ("mailto:noah.newton@example.com", "more than an address: write noah.newton@example.com alone"),
+        ('"noah.newton@example.com"', "more than an address: write noah.newton@example.com alone"),
+        ("Noah <noah newton@example.com>", "the address contains a blank"),
+        ("noah newton@example.com", "the address contains a blank"),
+        ("*noah.newton@example.com", "begins with '*', as a line of a list or a formula: delete it"),
+        ("-noah.newton@example.com", "begins with '-', as a line of a list or a formula: delete it"),
+        ("=noah.newton@example.com", "begins with '=', as a line of a list or a formula: delete it"),
     ],
 )
 def test_what_is_no_mailbox_is_refused_on_each_road(sandbox: SandboxServer, road: str, address: str, says: str) -> None:
@@ -588,6 +664,24 @@ def test_a_number_that_is_no_end_is_shown(until: float) -> None:
     for road in (sync, invite, leave):
         with pytest.raises(AirflowFailException, match=rf"field 'until': expected a date such as .*, not {until}"):
             road([{"email": "mia@example.com", "until": until}])
+
+
+DESCRIPTION = [("EMAIL", 25, None, None, None, None, None), ("LEVEL", 23, None, None, None, None, None)]
+
+
+@pytest.mark.parametrize("rows", [[], ([], DESCRIPTION), (DESCRIPTION, []), [[], [[*DESCRIPTION[0]]]]])
+def test_a_query_without_rows_is_an_empty_list(sandbox: SandboxServer, rows: Any) -> None:
+    counts = invite(rows)["counts"]
+    assert (counts["rows"], counts.get("blank")) == (0, None)
+    for road in (sync, organization):
+        with pytest.raises(AirflowFailException, match=r"The roster is empty: this would remove everybody"):
+            road(rows)
+    with pytest.raises(AirflowFailException, match="leavers is empty"):
+        leave(rows)
+    assert "protected" not in sync(["mia@example.com"], protected=rows, dry_run=True)["table"]
+    with pytest.raises(REFUSED, match="Correct emails: expected at least one address"):
+        WorkspaceMembersJoinedSensor(task_id="joined", emails=rows).execute({})
+    assert writes(sandbox) == []
 
 
 def test_blank_rows_are_counted(file: Any) -> None:

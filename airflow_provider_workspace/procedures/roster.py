@@ -339,7 +339,7 @@ def address_problem(address: str) -> str | None:
     """
     addresses = _ADDRESS.findall(address) if address.count("@") > 1 else []
     if len(addresses) > 1:
-        return f"the cell holds {len(addresses)} addresses: write each into a row of its own"
+        return _several_addresses(addresses)
     if len(address) > MAX_ADDRESS_LENGTH:
         return f"the address is longer than {MAX_ADDRESS_LENGTH} characters"
     more = _more_than_address(address)
@@ -364,6 +364,14 @@ def address_problem(address: str) -> str | None:
     if len(labels) < 2 or not all(_is_label(label) for label in labels) or labels[-1].isdigit():
         return f"'{domain}' is not a domain"
     return None
+
+
+def _several_addresses(addresses: list[str]) -> str:
+    """Return what is wrong with a cell that holds several addresses, perhaps the same one twice."""
+    keys = {address_key(address) for address in addresses}
+    if len(keys) == 1:
+        return f"the cell holds one address {len(addresses)} times: write {addresses[0]} alone"
+    return f"the cell holds {len(addresses)} addresses: write each into a row of its own"
 
 
 def _more_than_address(text: str) -> str | None:

@@ -247,7 +247,10 @@ class RosterColumns:
     def _cure(self) -> str:
         """Return how to leave out columns, for the form in which ``columns`` is given."""
         if self.is_list:
-            return "In columns=[…], None leaves out the column at its place, as in ['email', None, 'level']"
+            return (
+                "In columns=[…], name the columns of where too; None leaves out the column at its place, as in "
+                "['email', None, 'level']"
+            )
         if ALL_OTHERS in self._named:
             return "With {'*': None}, name each column that counts, as in {'Email': 'email', '*': None}"
         return "columns={'Department': None} leaves one out, and {'*': None} all that columns does not name"

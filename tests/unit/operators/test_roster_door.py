@@ -314,19 +314,30 @@ def test_a_column_is_left_out_by_its_place(file: Any, road: Road) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "columns", "says"),
+    ("row", "columns", "where", "says"),
     [
-        ([("mia@example.com", "Sales", 1)], ["email", None],
+        (("mia@example.com", "Sales", 1), ["email", None], None,
          "row 1: 3 columns: pass columns=[…] with a name for each of them, or None to leave it out"),
-        ([("mia@example.com", "Sales")], ["email", "department"], "None leaves out the column at its place, as in ["),
-        ([("mia@example.com", "Sales")], [None, None], "no column 'email'"),
-        ([(None, "Sales", "Mia")], ["email", None, "first_name"], "(column 2 'Sales', first_name 'Mia')"),
+        (("mia@example.com", "Sales"), ["email", "department"], None, "None leaves out the column at its place"),
+        (("mia@example.com", "Sales"), [None, None], None, "no column 'email'"),
+        (("mia@example.com", "Sales"), ["email", None], {"Team": "Sales"}, "no column 'Team'. "),
+        (("mia@example.com", "Sales"), ["email", None], {"Team": "Sales"},
+         "In columns=[…], name the columns of where too; None leaves"),
+        ((None, "Sales", "Mia"), ["email", None, "first_name"], None, "(column 2 'Sales', first_name 'Mia')"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("road", ROADS)
-def test_a_list_of_columns_says_how_to_leave_one_out(road: Road, rows: Any, columns: Any, says: str) -> None:
+def test_a_list_of_columns_says_how_to_leave_one_out(road: Road, row: Any, columns: Any, where: Any, says: str) -> None:
     with pytest.raises(AirflowFailException, match=re.escape(says)):
-        road(rows, columns=columns)
+        road([row], columns=columns, where=where)
+
+
+@pytest.mark.parametrize("road", [invite, sync, leave, plan_of_organization])
+def test_where_compares_a_column_that_a_list_names(road: Road) -> None:
+    rows = [("mia@example.com", "Sales"), ("noor@example.com", "Support")]
+    plan = road(rows, columns=["email", "Team"], where={"Team": "Sales"}, dry_run=True)
+    assert "noor@example.com" not in json.dumps(plan)
+    assert "Left out by where (Team): 1 of 2." in json.dumps(plan)
 
 
 def test_all_other_columns_may_be_left_out(file: Any) -> None:
@@ -580,6 +591,7 @@ ADDRESS_ROADS: dict[str, Callable[[str], Any]] = {
         ("noah.newton@example.com\u3001mina.member@example.com", "the cell holds 2 addresses"),
         ("noah.newton@example.com<noah@example.com>", "the cell holds 2 addresses"),
         ("Noah Newton <noah.newton@example.com>", "more than an address: write noah.newton@example.com alone"),
+        ("noah.newton@example.com <Noah.Newton@example.com>", "2 times: write noah.newton@example.com alone"),
         ("noah.newton@example.com (Sales)", "more than an address: write noah.newton@example.com alone"),
         ("mailto:noah.newton@example.com", "more than an address: write noah.newton@example.com alone"),
         ('"noah.newton@example.com"', "more than an address: write noah.newton@example.com alone"),

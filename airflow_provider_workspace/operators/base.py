@@ -14,7 +14,7 @@ from jinja2 import Undefined
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.links import WorkspaceLink, url_for
 from airflow_provider_workspace.operators import arguments as kinds
-from airflow_provider_workspace.operators.arguments import Arg, DeclaredArguments, arg, fixed
+from airflow_provider_workspace.operators.arguments import Arg, DeclaredArguments, arg, fixed, read_arguments
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     default_retry_policy,
@@ -194,7 +194,6 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError, with_class
-        from airflow_provider_workspace.operators.reading import read_arguments
 
         self._context = context or {}  # tests pass None
         try:

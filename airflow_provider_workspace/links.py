@@ -72,8 +72,9 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
             return page.format_map(quoted)
         if kind in ON_STATUS_PAGE and WorkspacePlugin.external_views:
             base_url = conf.get("api", "base_url", fallback=None) or ""
+            fragment = quote(ON_STATUS_PAGE[kind].format_map(known))
             # Not /plugin/…: Airflow shows views of plugins only to roles that may read plugins.
-            return f"{base_url.rstrip('/')}{URL_PREFIX}/#{quote(ON_STATUS_PAGE[kind].format_map(known))}"
+            return f"{base_url.rstrip('/')}{URL_PREFIX}/#{fragment}"
     except LookupError:
         pass
     return ""

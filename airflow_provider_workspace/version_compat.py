@@ -191,7 +191,9 @@ def asset_stores(trigger: object) -> list[Any]:
     store = getattr(trigger, "asset_state_store", None)
     if store is None:
         return []
-    return [*getattr(store, "_by_name", {}).values(), *getattr(store, "_by_uri", {}).values()] or [store]
+    by_name: dict[str, Any] = getattr(store, "_by_name", {})
+    by_uri: dict[str, Any] = getattr(store, "_by_uri", {})
+    return [*by_name.values(), *by_uri.values()] or [store]
 
 
 def allow_in_xcom(names: Iterable[str]) -> None:

@@ -63,18 +63,18 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
 
     from airflow_provider_workspace.ui.plugin import URL_PREFIX, WorkspacePlugin
 
-    page = settings.web_url and settings.web_url + RESOURCE_PATHS[kind]
-    defaults = {"organization_id": settings.organization_id, "project_id": settings.project_id}
-    known = defaults | {name: value for name, value in ids.items() if value is not None}
+    known: dict[str, object] = {"organization_id": settings.organization_id, "project_id": settings.project_id}
+    known |= {name: value for name, value in ids.items() if value is not None}
     try:
-        if page:
-            return page.format_map(
-                {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
-            )
+        if settings.web_url:
+            page = settings.web_url + RESOURCE_PATHS[kind]
+            quoted = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
+            return page.format_map(quoted)
         if kind in ON_STATUS_PAGE and WorkspacePlugin.external_views:
             base_url = conf.get("api", "base_url", fallback=None) or ""
+            fragment = quote(ON_STATUS_PAGE[kind].format_map(known))
             # Not /plugin/…: Airflow shows views of plugins only to roles that may read plugins.
-            return f"{base_url.rstrip('/')}{URL_PREFIX}/#{quote(ON_STATUS_PAGE[kind].format_map(known))}"
+            return f"{base_url.rstrip('/')}{URL_PREFIX}/#{fragment}"
     except LookupError:
         pass
     return ""

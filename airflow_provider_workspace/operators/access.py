@@ -63,7 +63,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     resource_kind = "members"
     has_own_dry_run = True
     user_email: Arg[str] = arg(kinds.NAME)
-    level: Arg[int] = arg(kinds.SOME_LEVEL)
+    level: Arg[int] = arg(kinds.REQUIRED_LEVEL)
     length: Arg[timedelta | float | None] = arg(kinds.SECONDS_FROM_ONE, default=None)
     until: Arg[datetime | str | None] = arg(kinds.UNTIL, default=None)
     reason: Arg[str] = arg(kinds.NAME)

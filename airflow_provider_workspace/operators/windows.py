@@ -122,7 +122,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     hold: Arg[timedelta | float | None] = arg(kinds.SECONDS, default=None)
     drain: Arg[timedelta | float | None] = arg(kinds.SECONDS, default=None)
     max_length: Arg[timedelta | float | None] = arg(kinds.SECONDS_FROM_ONE, default=None)
-    leave_paused: Arg[Sequence[str]] = arg(kinds.SOME_EXPORTS, default=())
+    leave_paused: Arg[Sequence[str]] = arg(kinds.EXPORTS_OR_NONE, default=())
     resume_fields: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
     state_of: Any = fixed(kinds.TARGET, default=None)
     # The last tasks of the work; the task group knows them when its work is complete.

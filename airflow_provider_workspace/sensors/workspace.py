@@ -16,7 +16,7 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
 
 from airflow_provider_workspace.links import url_for
-from airflow_provider_workspace.operators.arguments import ID, NAME, NEEDED, ROWS, SWITCH, Arg, arg
+from airflow_provider_workspace.operators.arguments import ID, NAME, NEEDED, ROWS, SWITCH, Arg, arg, read_arguments
 from airflow_provider_workspace.operators.base import WorkspaceTaskMixin
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
@@ -89,7 +89,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
     def execute(self, context: Context) -> Any:
         """Poll once; if the condition is not met, poke, reschedule or defer."""
         from airflow_provider_workspace.errors import WorkspaceInputError, with_class
-        from airflow_provider_workspace.operators.reading import read_arguments, read_seconds
+        from airflow_provider_workspace.operators.reading import read_seconds
 
         try:
             read_arguments(self)

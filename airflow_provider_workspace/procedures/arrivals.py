@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 # Rows that are remembered one by one, at 24 bytes each: the newest ones of a longer list.
 MAX_KEPT = 2000
@@ -84,6 +84,19 @@ class SeenRows:
         if last is None:  # it had no time
             return False
         return (since or 0) > last
+
+
+def unseen_rows(rows: Mapping[str, ListedRow], remembered: Iterable[SeenRows | None]) -> dict[str, None]:
+    """
+    Return the ids of the rows that are new to an asset, as the keys of a mapping, which keep their order.
+
+    :param remembered: what is remembered for each asset; ``None`` for nothing, then all rows are known
+    """
+    unseen: dict[str, None] = {}
+    for seen in remembered:
+        if seen:
+            unseen |= dict.fromkeys(seen.new(rows))
+    return unseen
 
 
 def _digest(row_id: str) -> str:

@@ -50,8 +50,13 @@ def parse_until(value: Any) -> str:
 
 def _with_minutes(zone: str) -> str:
     """Return a zone as ISO 8601 has it beside a time with colons; PostgreSQL writes ``+00``."""
+    sign = zone[0]
     digits = zone[1:].replace(":", "")
-    return zone if not digits.isdecimal() else f"{zone[0]}{digits[:2]}:{digits[2:] or '00'}"
+    if not digits.isdecimal():
+        return zone
+    hours = digits[:2]
+    minutes = digits[2:] or "00"
+    return f"{sign}{hours}:{minutes}"
 
 
 def _shown(value: object) -> str:

@@ -465,6 +465,7 @@ def access_review(
     group = TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove")
     common["read_task_id"] = group.child_id("read_population")  # type: ignore[no-untyped-call]
     common["decide_task_id"] = group.child_id("decide")  # type: ignore[no-untyped-call]
+    common["apply_task_id"] = group.child_id("apply_decisions")  # type: ignore[no-untyped-call]
     last: dict[str, Any] = {"trigger_rule": "all_done"}
     steps: tuple[tuple[Any, str, str, dict[str, Any]], ...] = (
         (review.WorkspaceReadPopulationOperator, "read_population", "Read who has access", {}),

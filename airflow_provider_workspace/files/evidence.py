@@ -259,7 +259,7 @@ class Evidence:
         there = digests.keys() & set(self.names())
         return {name: digests[name] for name in there}
 
-    def _raise_if_of_others(self, *names: str) -> None:
+    def raise_if_of_others(self, *names: str) -> None:
         """
         Refuse files that only this task writes, and did not.
 
@@ -542,7 +542,7 @@ class Evidence:
         :param carried: the digests of other files that earlier tasks wrote, as Airflow kept them
         :return: what the review is, and the digest of that file
         """
-        self._raise_if_of_others(LAST_LOOK, PAGE)
+        self.raise_if_of_others(LAST_LOOK, PAGE)
         population = opened.population
         decisions = opened.decisions
         last_look: Population | None = None

@@ -214,6 +214,7 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
         from airflow_provider_workspace.files.evidence import POPULATION, TABLE
 
         evidence = self.evidence_of_run
+        evidence.raise_if_of_others(POPULATION)
         review = self.open(hook, population=evidence.own_digest(POPULATION))
         population = review.population
         if population:
@@ -276,6 +277,8 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         from airflow_provider_workspace.files.evidence import DECISIONS
 
         evidence = self.evidence_of_run
+        if self._answer is None:
+            evidence.raise_if_of_others(DECISIONS)
         review = self.open(hook, 1, decisions=evidence.own_digest(DECISIONS))
         decided = review.decisions
         assert review.population is not None  # noqa: S101 - open() refuses a review without one

@@ -503,6 +503,7 @@ def access_review(
     group = TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove")
     common["read_task_id"] = group.child_id("read_population")  # type: ignore[no-untyped-call]
     common["decide_task_id"] = group.child_id("decide")  # type: ignore[no-untyped-call]
+    common["apply_task_id"] = group.child_id("apply_decisions")  # type: ignore[no-untyped-call]
 
     def step(cls: Any, task_id: str, name: str, **own: Any) -> WorkspaceOperator:
         first_sentence = str(cls.__doc__).split(". ")[0]

@@ -37,7 +37,7 @@ PATHS_EXAMPLE = '{"PauseBatchExport": "/api/projects/{project_id}/batch_exports/
 # Parsers of settings. The message of their ValueError says what is expected.
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: object) -> bool:
     """Parse a boolean; forms and environment variables deliver text."""
     if isinstance(value, str):
         value = {"true": True, "false": False}.get(value.strip().lower(), value)
@@ -46,14 +46,14 @@ def _boolean(value: Any) -> bool:
     return value
 
 
-def _url(value: Any) -> str:
+def _url(value: object) -> str:
     """Parse a URL and drop its trailing slashes."""
     if not isinstance(value, str) or not is_url(value):
         raise ValueError("a URL that begins with http:// or https://")
     return value.rstrip("/")
 
 
-def _verify(value: Any) -> bool | str:
+def _verify(value: object) -> bool | str:
     """Parse whether to verify TLS certificates, or the path of CA certificates."""
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return value.strip().lower() == "true"
@@ -71,7 +71,7 @@ def operation_key(cls: "type[Operation[Any]]") -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _paths(value: Any, info: ValidationInfo) -> dict[str, str]:
+def _paths(value: object, info: ValidationInfo) -> dict[str, str]:
     """Parse the paths of operations; forms and URIs deliver JSON text."""
     if isinstance(value, str):
         try:

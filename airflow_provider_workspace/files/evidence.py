@@ -171,7 +171,7 @@ class Memory(Protocol):
         """Return the value of this try or an earlier one; ``None`` if there is none."""
         ...
 
-    def write(self, value: Any) -> None:
+    def write(self, value: object) -> None:
         """Store plain JSON."""
 
 
@@ -685,7 +685,7 @@ def _now() -> str:
     return str(to_second(datetime.now(timezone.utc)))
 
 
-def _changed(path: Any, why: str) -> WorkspaceInputError:
+def _changed(path: object, why: str) -> WorkspaceInputError:
     """Return the error for a file that is not as it was written."""
     name = str(path).removeprefix("file://")
     msg = f"Restore {name!r}, or move its folder elsewhere: {why}"
@@ -700,7 +700,7 @@ def _read_listed(folder: Any, name: str, review: EarlierReview) -> Population:
     return population
 
 
-def _read(path: Any, record_class: type[Record], expected: str = "") -> tuple[Record | None, str]:
+def _read(path: object, record_class: type[Record], expected: str = "") -> tuple[Record | None, str]:
     """
     Return a record and its digest; nothing if it does not exist.
 
@@ -723,7 +723,7 @@ def _read(path: Any, record_class: type[Record], expected: str = "") -> tuple[Re
         raise _changed(path, f"it was changed, or not written to its end ({place}: {first['msg']})") from None
 
 
-def _content(path: Any) -> bytes | None:
+def _content(path: object) -> bytes | None:
     """Return the content of a file; ``None`` if it does not exist."""
     try:
         return StoredFile(path).read_content()

@@ -226,7 +226,7 @@ class WorkspaceHook(WorkspaceConnectionHook):
         """Return the given project, else that of the hook, else that of the connection."""
         return self._id_or_default("project_id", project_id)
 
-    def _id_or_default(self, name: str, given: Any) -> str:
+    def _id_or_default(self, name: str, given: object) -> str:
         given = getattr(self, name) if given is None else given
         if given is not None:
             if is_no_value(given):

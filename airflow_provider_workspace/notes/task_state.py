@@ -58,7 +58,7 @@ class TaskState:
         """Return the value of this try or an earlier one; ``None`` if there is none."""
         return self._carried.get(self._key) if self._store is None else self._store.get(self._key)
 
-    def write(self, value: Any) -> None:
+    def write(self, value: object) -> None:
         """Store plain JSON."""
         if self._store is None:
             self._carried[self._key] = value

@@ -34,7 +34,7 @@ class WorkspaceCheckContractOperator(WorkspaceOperator):
     schema: Arg[str] = arg(REQUIRED_PATH)
     operations: Arg[Sequence[str]] = arg(NAMES, default=())
 
-    def link_to(self, hook: WorkspaceHook, result: Any = None) -> None:
+    def link_to(self, hook: WorkspaceHook, result: object = None) -> None:
         """Set no link: the workspace has no page about it."""
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:

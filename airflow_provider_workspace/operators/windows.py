@@ -376,7 +376,7 @@ class RequireOpenWindow:
         raise error(with_problem(msg, "window-not-open"))
 
 
-def _is_resumption(ti: Any) -> bool:
+def _is_resumption(ti: object) -> bool:
     """Return whether a task resumes after a deferral. Airflow has no public way to ask."""
     from_server = getattr(ti, "_ti_context_from_server", None)
     return bool(getattr(from_server, "next_method", None))

@@ -63,7 +63,7 @@ class SeenRows:
         return cls(before, ids)
 
     @classmethod
-    def from_json(cls, value: Any) -> SeenRows | None:
+    def from_json(cls, value: object) -> SeenRows | None:
         """Read what was remembered; ``None`` if nothing was."""
         if not isinstance(value, dict) or not isinstance(value.get("ids"), dict):
             return None

@@ -201,7 +201,7 @@ CONDITIONS: dict[str, type[Condition]] = {
 }
 
 
-def build_condition(name: Any, arguments: Any) -> Condition:
+def build_condition(name: object, arguments: object) -> Condition:
     """
     Build a condition from plain JSON.
 
@@ -216,7 +216,7 @@ def build_condition(name: Any, arguments: Any) -> Condition:
         raise WorkspaceInputError(f"Correct the arguments of the condition {name}: {explain(kind, error)}") from None
 
 
-def condition_class(name: Any) -> type[Condition]:
+def condition_class(name: object) -> type[Condition]:
     """
     Return the class of a condition.
 
@@ -260,7 +260,7 @@ def _not_yet(result: Result, why: str) -> Result:
     return replace(result, done=False, message=f"{result.message}. {why}")
 
 
-def check_share(join: Any) -> float:
+def check_share(join: object) -> float:
     """
     Parse ``all``, ``any`` or a share.
 

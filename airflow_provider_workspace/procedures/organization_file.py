@@ -54,7 +54,7 @@ def _checked_address(value: str) -> str:
 Address = Annotated[str, AfterValidator(_checked_address)]
 
 
-def _person(value: Any) -> Any:
+def _person(value: object) -> Any:
     return {"email": value} if isinstance(value, str) else value
 
 
@@ -189,12 +189,12 @@ class Organization(_Entry):
 
     _source: tuple[str, Any, tuple[str, ...]] = ("the organization", None, ())
 
-    def located(self, name: str, root: Any, above: tuple[str, ...]) -> Self:
+    def located(self, name: str, root: object, above: tuple[str, ...]) -> Self:
         """Note the file, its YAML, and the keys above the organization, for the lines of mistakes."""
         self._source = (name, root, above)
         return self
 
-    def with_rows(self, rows: Any, columns: Any = None, where: Mapping[str, Any] | None = None) -> Self:
+    def with_rows(self, rows: object, columns: object = None, where: Mapping[str, Any] | None = None) -> Self:
         """
         Return it with the rows that a task passes for its people.
 
@@ -424,7 +424,7 @@ def load_organizations(
     return found
 
 
-def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
+def _mistakes_of_yaml(root: object) -> Iterator[tuple[int, str]]:
     """Yield mistakes that YAML permits: repeated keys, and secrets; refuse aliases that make the file too large."""
     if not isinstance(root, yaml.MappingNode):
         yield (1, "expected a mapping such as 'projects: …'")
@@ -482,7 +482,7 @@ def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
     return _line(where), f"{name}: {message}" if name else message
 
 
-def _find(root: Any, path: Iterable[str | int]) -> Any:
+def _find(root: object, path: Iterable[str | int]) -> Any:
     """Return the node of the deepest part of a path that is there."""
     node, where = root, root
     for part in path:
@@ -491,7 +491,7 @@ def _find(root: Any, path: Iterable[str | int]) -> Any:
     return where
 
 
-def _step(node: Any, part: str | int) -> tuple[Any, Any]:
+def _step(node: object, part: str | int) -> tuple[Any, Any]:
     """Return the node that a part of a path names, and the node below it; ``None`` if there is none."""
     if isinstance(node, yaml.SequenceNode) and isinstance(part, int):
         return node.value[part], node.value[part]

@@ -108,7 +108,7 @@ def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _represent)
 
 
-def _dump(value: Any) -> str:
+def _dump(value: object) -> str:
     """
     Return YAML that holds each text with the same characters.
 

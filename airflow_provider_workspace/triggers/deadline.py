@@ -127,7 +127,7 @@ def check_number(name: str, value: Any) -> None:
     raise WorkspaceInputError(f"{name} must be a number from 0 to {MAX_NUMBER:g}, not {given}")
 
 
-def check_text(name: str, value: Any) -> None:
+def check_text(name: str, value: object) -> None:
     """
     Check that an argument is a string or a UUID.
 

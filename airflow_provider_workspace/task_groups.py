@@ -503,7 +503,7 @@ def access_review(
     group = TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove")
     common["read_task_id"] = group.child_id("read_population")  # type: ignore[no-untyped-call]
     common["decide_task_id"] = group.child_id("decide")  # type: ignore[no-untyped-call]
-    common["apply_task_id"] = group.child_id("apply_decisions")  # type: ignore[no-untyped-call]
+    closing = {"apply_task_id": group.child_id("apply_decisions"), "trigger_rule": "all_done"}  # type: ignore[no-untyped-call]
 
     def step(cls: Any, task_id: str, name: str, **own: Any) -> WorkspaceOperator:
         first_sentence = str(cls.__doc__).split(". ")[0]
@@ -517,7 +517,7 @@ def access_review(
             step(review.WorkspaceReadPopulationOperator, "read_population", "Read who has access"),
             step(review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", notifiers=notifiers),
             step(review.WorkspaceApplyDecisionsOperator, "apply_decisions", "Do what was decided", dry_run=dry_run),
-            step(review.WorkspaceCloseReviewOperator, "close_review", "Prove it", trigger_rule="all_done"),
+            step(review.WorkspaceCloseReviewOperator, "close_review", "Prove it", **closing),
         )
     return group
 

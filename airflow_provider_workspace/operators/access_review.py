@@ -68,7 +68,6 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     :param read_task_id: the task that reads who has access; its result has the digest of what it wrote. ``None`` to
         take the population as it is there
     :param decide_task_id: the same of the task that asks
-    :param apply_task_id: the same of the task that does what was decided
     """
 
     resource_kind = "members"
@@ -85,7 +84,6 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     decisions_folder: str | None = fixed(kinds.NEEDED, default=None)
     read_task_id: str | None = fixed(kinds.TASK_ID, default=None)
     decide_task_id: str | None = fixed(kinds.TASK_ID, default=None)
-    apply_task_id: str | None = fixed(kinds.TASK_ID, default=None)
 
     @property
     def evidence_of_run(self) -> Evidence:
@@ -428,7 +426,12 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
     was decided, and all of it is done. What earlier reviews decided about the same people does not count any more after
     a complete review. The task is skipped if the review was not due: a branch or a short circuit skipped
     ``read_task_id``, and nothing was read.
+
+    :param apply_task_id: the task that does what was decided; its result has the digests of what it wrote. ``None`` to
+        take these files as they are there
     """
+
+    apply_task_id: str | None = fixed(kinds.TASK_ID, default=None)
 
     def execute(self, context: Context) -> Any:
         """Close the review, unless it was not due."""

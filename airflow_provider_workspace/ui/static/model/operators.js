@@ -1,0 +1,29 @@
+// Class names by which Airflow finds the tasks of this package. Subclasses have other names, and are not found.
+
+export const INVITES = "WorkspaceCreateInvitesOperator";
+export const ORGANIZATION = "WorkspaceApplyOrganizationOperator";
+const SYNC = "WorkspaceSyncMembersOperator";
+// Operators that invite: one that does nothing else, and others, which may have nobody to invite.
+export const CAMPAIGNS = [INVITES, SYNC, ORGANIZATION];
+export const SWEEP_OPERATOR = "WorkspaceSweepOperator";
+export const SENSORS = [
+  "WorkspaceDomainVerifiedSensor", "WorkspaceInvitesSettledSensor", "WorkspaceMembersJoinedSensor",
+  "WorkspaceProjectReceivingEventsSensor", "WorkspaceProjectOnboardedSensor",
+];
+
+const CLEAR = "Correct the cause, then clear the task.";
+// Operators whose failure somebody must know of: what people call them, and what to do.
+/** @type {Record<string, {kind: string, cure: string}>} */
+export const MUST_SUCCEED = {
+  [INVITES]: { kind: "bulk invite", cure: "Correct the cause, then clear the task: it sends only what is missing." },
+  [SYNC]: { kind: "member sync", cure: "Correct the cause, then clear the task: it plans anew." },
+  WorkspacePlanOrganizationOperator: { kind: "organization file", cure: CLEAR },
+  [ORGANIZATION]: { kind: "organization file", cure: CLEAR },
+  WorkspaceReadPopulationOperator: { kind: "access review", cure: CLEAR },
+  WorkspaceDecideAccessOperator: { kind: "access review", cure: CLEAR },
+  WorkspaceApplyDecisionsOperator: { kind: "access review", cure: CLEAR },
+  WorkspaceCloseReviewOperator: { kind: "access review", cure: CLEAR },
+  WorkspaceGrantAccessOperator: { kind: "grant", cure: "Correct the cause, then clear the task, or ask anew." },
+  WorkspaceEndAccessOperator: { kind: "end of access", cure: CLEAR },
+  [SWEEP_OPERATOR]: { kind: "sweep", cure: "Correct the cause, then clear the task, or wait for the next sweep." },
+};

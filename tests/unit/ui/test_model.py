@@ -522,7 +522,7 @@ ERROR = {"event": "Task failed with exception", "level": "error"}
         ([{**ERROR, "error_detail": [{"exc_type": "OSError", "exc_value": "No space left"}]}, ERROR],
          "No space left (OSError)"),
         ([{**ERROR, "error_detail": [{"exc_type": "AirflowFailException", "exc_value": "[file-exists] It exists"}]}],
-         "[file-exists] It exists (AirflowFailException)"),
+         "[file-exists] It exists"),
         ([{**ERROR, "error_detail": [{"exc_type": "KeyboardInterrupt", "exc_value": ""}]}], "KeyboardInterrupt"),
         ([{"event": "begins", "level": "info"}, {"event": "killed", "level": "error"}], "killed"),
         ([{"event": "begins"}], "the log names no reason"),
@@ -609,20 +609,31 @@ def test_levels_have_the_names_that_messages_have(view: View, fields: dict[str, 
     assert access.startswith(describe_level(fields["level"]))
 
 
+def sweeps(**fields: Any) -> dict[str, Any]:
+    return {"sweeps": {"value": {"rows": [task("sweep", "success", rendered_fields=fields)]}}}
+
+
 @pytest.mark.parametrize(
-    ("answers", "obstacle"),
+    ("answers", "end"),
     [
-        ({}, NO_DAG),
-        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": False}}}}}, ""),
-        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": True}}}}}, f"Dag {SWEEP_DAG} is paused: unpause it."),
-        ({"health": {"value": NO_SCHEDULER}}, "The scheduler is down, so no Dag runs."),
+        ({}, ("", f"No Dag ends it. {NO_DAG}")),
+        (sweeps(kinds=["windows"]), ("", "No Dag ends it. Let the Dag nightly sweep grants, too.")),
+        (sweeps(kinds=["windows", "grants"]), ("nightly", "It ends it with its next run.")),
+        (sweeps(), ("nightly", "It ends it with its next run.")),
+        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": False}}}}},
+         (SWEEP_DAG, "It ends it with its next run.")),
+        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": True}}}}},
+         (SWEEP_DAG, f"Dag {SWEEP_DAG} is paused: unpause it.")),
+        ({**sweeps(), "dags": {"value": {"nightly": {"value": {"is_stale": True}}}}},
+         ("", "No Dag ends it. The file of Dag nightly is gone: add it again.")),
+        ({**sweeps(), "health": {"value": NO_SCHEDULER}}, ("nightly", "The scheduler is down, so no Dag runs.")),
     ],
-)
-def test_a_grant_that_should_have_ended_names_what_ends_it(view: View, answers: Any, obstacle: str) -> None:
+)  # fmt: skip
+def test_a_grant_that_should_have_ended_names_what_ends_it(view: View, answers: Any, end: tuple[str, str]) -> None:
     notes = {f"{GRANTS}{hours}": json.dumps(grant(until=iso(NOW + hours * HOUR))) for hours in (-1, 1)}
     shown = view(**{"health": {"value": HEALTHY}, **answers, "variables": variables(**notes)})
     late, other = shown["grants"]["rows"]
-    assert (late["ender"], other["ender"]) == ({"sweepDag": SWEEP_DAG, "obstacle": obstacle}, None)
+    assert (late["end"], other["end"]) == ({"dag": end[0], "text": end[1]}, None)
 
 
 @pytest.mark.parametrize(

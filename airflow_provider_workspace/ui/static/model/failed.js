@@ -3,7 +3,7 @@
 /** @import { Answers, Failures, Labels, Section, Task } from "./types.js" */
 
 import { problemOf } from "./answers.js";
-import { MUST_SUCCEED } from "./operators.js";
+import { MUST_SUCCEED, SWEEP_OPERATOR } from "./operators.js";
 import { counted, groupBy } from "./text.js";
 import { organizationOf } from "./waits.js";
 
@@ -91,7 +91,7 @@ function failedRow(task, times, labels) {
     cause: task.reason ?? "",
     problem: problem ? problem[1] : "",
     who: fields.user_email ? String(fields.user_email) : "",
-    organization: organizationOf(fields, labels),
+    organization: task.operator === SWEEP_OPERATOR ? "" : organizationOf(fields, labels),
     times,
     urgent: true,
   };

@@ -1,5 +1,6 @@
 // The section of temporary access: grants, and the Dag that ends them.
 
+/** @import { Health } from "./health.js" */
 /** @import { Answers, Labels, Section, Variable } from "./types.js" */
 
 import { problemOf } from "./answers.js";
@@ -14,12 +15,12 @@ const GRANT_TEXTS = [
 /**
  * @param {Answers} answers
  * @param {Labels} labels
- * @param {{sweepDag: string, obstacle: string}} sweep what ends grants, and what stands in its way
+ * @param {Health} health
  * @param {number} now
  * @returns {Section<any> & {late: number}}
  */
-export function grantsView({ variables }, labels, sweep, now) {
-  const rows = variablesOf(variables, GRANTS).map((variable) => grantRow(variable, labels, sweep, now));
+export function grantsView({ variables }, labels, health, now) {
+  const rows = variablesOf(variables, GRANTS).map((variable) => grantRow(variable, labels, health, now));
   rows.sort((a, b) => a.until - b.until);
   const unreadable = rows.filter(({ note }) => note).length;
   const late = rows.filter(({ urgent, note }) => urgent && !note).length;
@@ -33,10 +34,10 @@ export function grantsView({ variables }, labels, sweep, now) {
 /**
  * @param {Variable} variable
  * @param {Labels} labels
- * @param {{sweepDag: string, obstacle: string}} sweep
+ * @param {Health} health
  * @param {number} now
  */
-function grantRow({ key, value }, labels, { sweepDag, obstacle }, now) {
+function grantRow({ key, value }, labels, health, now) {
   const grant = parsed(value);
   const since = Date.parse(grant?.since);
   const until = Date.parse(grant?.until);
@@ -60,8 +61,19 @@ function grantRow({ key, value }, labels, { sweepDag, obstacle }, now) {
     urgent: isLate,
     access: `${levelName(grant.level)}, then ${levelName(grant.then)}`,
     organization: labels[grant.organization_id] ?? grant.organization_id,
-    ender: isLate ? { sweepDag, obstacle } : null,
+    end: isLate ? endOf(health) : null,
   };
+}
+
+/**
+ * Return the Dag that ends a grant, and what stands in its way.
+ *
+ * @param {Health} health
+ * @returns {{dag: string, text: string}} without a Dag, what to do instead
+ */
+function endOf({ grantsDag, sweepDag, obstacle }) {
+  if (grantsDag) return { dag: grantsDag, text: obstacle || "It ends it with its next run." };
+  return { dag: "", text: `No Dag ends it. ${obstacle || `Let the Dag ${sweepDag} sweep grants, too.`}` };
 }
 
 /**

@@ -23,11 +23,20 @@ const SWEEP_DAG = "workspace_sweep";
  * @property {string} obstacle why no sweep can be started from the page; empty if one can
  * @property {string} unpause the Dag that must be unpaused first; empty if none must
  * @property {string} sweepDag
+ * @property {string} grantsDag the Dag that ends grants; empty if none is known
  * @property {boolean} sweeping whether a sweep goes on
  */
 
 /** @type {Health} */
-export const NO_HEALTH = { parts: [], causes: [], obstacle: "", unpause: "", sweepDag: SWEEP_DAG, sweeping: false };
+export const NO_HEALTH = {
+  parts: [],
+  causes: [],
+  obstacle: "",
+  unpause: "",
+  sweepDag: SWEEP_DAG,
+  grantsDag: "",
+  sweeping: false,
+};
 
 /**
  * Return the Dag that sweeps: the one that did, or that of the example.
@@ -59,6 +68,7 @@ export function healthView(answers, now) {
     obstacle: isDown ? "The scheduler is down, so no Dag runs." : obstacleOf(sweepDag, dag, sweeps),
     unpause,
     sweepDag,
+    grantsDag: grantsDagOf(sweepDag, dag, sweeps),
     sweeping: (sweeps.value?.rows ?? []).some(goesOn),
   };
 }
@@ -135,4 +145,23 @@ function obstacleOf(sweepDag, { value: dag, reason }, sweeps) {
   if (reason && reason.status !== 404) return hasRun ? "" : problemOf("Dags", { reason })?.text ?? "";
   if (reason || !hasRun) return `No sweep can be started from here: add the Dag ${sweepDag}.`;
   return "";
+}
+
+/**
+ * Return the Dag that ends grants; empty if none is known. A sweep may be for windows only.
+ *
+ * @param {string} sweepDag
+ * @param {Answer<Dag>} dag
+ * @param {Answer<Listed<Task>>} sweeps
+ */
+function grantsDagOf(sweepDag, { value: dag, reason }, sweeps) {
+  if (dag?.is_stale || reason?.status === 404) return "";
+  const tasks = sweeps.value?.rows ?? [];
+  if (!tasks.length) return dag ? sweepDag : "";
+  return tasks.find(endsGrants)?.dag_id ?? "";
+}
+
+/** @param {Task} task */
+function endsGrants({ rendered_fields: fields }) {
+  return !fields?.kinds || JSON.stringify(fields.kinds).includes("grants");
 }

@@ -13,6 +13,8 @@ export const ENDED = ["success", "failed", "skipped", "upstream_failed"];
 export const ASKS = "awaiting_input";
 const NO_REASON = "the log names no reason";
 const MAX_REASON = 600;
+// The exception that ends a task without another try, and says nothing of the cause.
+const FAILS_FOR_GOOD = "AirflowFailException";
 
 /** @param {Task} task */
 export function goesOn({ state }) {
@@ -65,6 +67,7 @@ export function reasonIn(lines) {
   const event = events.find((line) => line.error_detail?.length) ?? events.find((line) => line.level === "error");
   if (!event) return NO_REASON;
   const { exc_value: message, exc_type: type } = event.error_detail?.[0] ?? {};
+  if (message && type === FAILS_FOR_GOOD) return shorten(message, MAX_REASON);
   if (message) return shorten(`${message} (${type})`, MAX_REASON);
   return shorten(type ?? event.event ?? NO_REASON, MAX_REASON);
 }

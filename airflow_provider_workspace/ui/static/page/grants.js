@@ -18,7 +18,7 @@ export function grantsBox({ late }, health) {
 /** @param {any} row */
 export function grantRow({ note, user_email, access, since, until, urgent, organization, ...grant }) {
   if (note) return html`<p class="error">${note}</p>`;
-  const { dag_id, run_id: dag_run_id, task_id, map_index, ender } = grant;
+  const { dag_id, run_id: dag_run_id, task_id, map_index, end } = grant;
   const task = link({ dag_id, dag_run_id, task_id, map_index }, `${dag_id} / ${task_id}`);
   return html`
     <div class="line">
@@ -27,13 +27,5 @@ export function grantRow({ note, user_email, access, since, until, urgent, organ
     </div>
     ${small([grant.reason, ...grant.people].join(" · "))}
     ${small("since ", time(since), ", by ", task)}
-    ${ender && html`<small class="bad">${enderText(ender)}</small>`}`;
-}
-
-/** @param {{sweepDag: string, obstacle: string}} ender what ends grants, and what stands in its way */
-function enderText({ sweepDag, obstacle }) {
-  if (!obstacle) return ["Ended by the next run of the Dag ", link({ dag_id: sweepDag }, sweepDag), "."];
-  return obstacle.includes(sweepDag)
-    ? ["Nothing ends it: ", obstacle]
-    : ["Ended by the Dag ", link({ dag_id: sweepDag }, sweepDag), ": ", obstacle];
+    ${end && html`<small class="bad">${end.dag && ["Dag ", link({ dag_id: end.dag }, end.dag), ": "]}${end.text}</small>`}`;
 }

@@ -5,9 +5,11 @@
 // The page is at <base>/workspace-ui/.
 const BASE = new URL("..", document.baseURI);
 const TASKS = "dags/~/dagRuns/~/taskInstances";
-// Maximum rows of a page, for Airflow silently cuts larger ones; milliseconds of one request; characters of a log.
+// Maximum rows of a page: Airflow silently cuts larger ones.
 const PAGE = 100;
+// Milliseconds of one request.
 const LIMIT = 30000;
+// Characters of a log.
 const MAX_LOG = 1000000;
 // What the errors of a browser mean here.
 /** @type {Record<string, string>} */
@@ -34,7 +36,8 @@ export function path(...parts) {
   return parts.map(encodeURIComponent).join("/");
 }
 
-// Airflow 3.1.0 keeps the session in localStorage. Empty before a 401: later releases prefer the header to the cookie.
+// Airflow 3.1.0 keeps the session in localStorage. Empty before a 401: later releases prefer the header to
+// the cookie.
 /** @type {Record<string, string>} */
 let authorization = {};
 
@@ -54,7 +57,8 @@ async function send(method, where, read, body, accept = "application/json") {
     let answer = await request(method, where, body, accept);
     if (answer.status === 401 && useStoredToken()) answer = await request(method, where, body, accept);
     status = answer.status;
-    if (answer.headers.get("Content-Type")?.includes("html")) throw new Error("a proxy answered in place of it");
+    const isPage = answer.headers.get("Content-Type")?.includes("html");
+    if (isPage) throw new Error("a proxy answered in place of it");
     if (answer.ok) return await read(answer);
     throw new Error(await detailOf(answer));
   } catch (error) {
@@ -133,7 +137,10 @@ function get(where, fields, name, most) {
   for (const [key, values] of Object.entries(fields)) {
     for (const value of [values].flat()) query.append(key, value);
   }
-  return list((offset, limit) => call("GET", `${where}?${query}&offset=${offset}&limit=${limit}`), name, most);
+  const readPage = (/** @type {number} */ offset, /** @type {number} */ limit) => {
+    return call("GET", `${where}?${query}&offset=${offset}&limit=${limit}`);
+  };
+  return list(readPage, name, most);
 }
 
 /**
@@ -177,7 +184,8 @@ export function runsOf(dag_ids, most, states) {
  * @returns {Promise<Variable[]>}
  */
 export async function variables(prefix) {
-  const { rows } = await get("variables", { variable_key_pattern: `${prefix}%`, order_by: "key" }, "variables");
+  const fields = { variable_key_pattern: `${prefix}%`, order_by: "key" };
+  const { rows } = await get("variables", fields, "variables");
   // In a pattern, "_" matches any character.
   return rows.filter(({ key }) => key.startsWith(prefix));
 }
@@ -272,7 +280,8 @@ export function progressOf(task) {
 }
 
 /**
- * Read the lines of the log of a try. Logs are read from their begin: of a long one the end is out of reach, so null.
+ * Read the lines of the log of a try. Logs are read from their begin: of a long one the end is out of reach,
+ * so null.
  *
  * @param {Task} task
  * @param {number} tried

@@ -94,7 +94,7 @@ async function refresh() {
   askReasons();
 }
 
-/** Follow the theme of Airflow, around this frame; at the address of the page itself, the one that it remembers. */
+/** Follow the theme of Airflow, around this frame; at the own address of the page, the one it remembers. */
 function followTheme() {
   const airflow = window.parent.document.documentElement;
   if (window.parent === window) airflow.classList.toggle("dark", localStorage.getItem("theme") === "dark");

@@ -25,7 +25,8 @@ export function problemOf(what, { reason, value }) {
   // The session is over, which the headline says once.
   if (reason.status === 401) return { brief: "", text: "" };
   if (reason.status === 403) {
-    return { brief: FORBIDDEN, text: `${FORBIDDEN}: it may not read ${what}. An Airflow administrator can grant it.` };
+    const text = `${FORBIDDEN}: it may not read ${what}. An Airflow administrator can grant it.`;
+    return { brief: FORBIDDEN, text };
   }
   return { brief: NO_ANSWER, text: `${NO_ANSWER}: ${reason.message}. Trying again.` };
 }

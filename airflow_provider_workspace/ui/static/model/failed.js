@@ -22,13 +22,22 @@ const PROBLEM = /^\[(?:\S*#)?([a-z0-9-]+)\] /;
  * @param {Task[]} failures
  */
 export function laterSuccesses(failures) {
-  const latest = latestOf(failures);
-  const byTask = [...groupBy(latest, taskKey).values()].slice(0, MAX_ASKED);
-  return byTask.map((tasks) => {
+  return [...askedTasks(failures).values()].map((tasks) => {
     const first = Math.min(...tasks.map(endOf));
     const [{ dag_id, task_id }] = tasks;
-    return { dag_ids: [dag_id], task_ids: [task_id], state: ["success"], end_date_gte: new Date(first).toISOString() };
+    const since = new Date(first).toISOString();
+    return { dag_ids: [dag_id], task_ids: [task_id], state: ["success"], end_date_gte: since };
   });
+}
+
+/**
+ * Return the failures of the tasks that failed last, the latest for each purpose.
+ *
+ * @param {Task[]} failures
+ */
+function askedTasks(failures) {
+  const byTask = groupBy(latestOf(failures), taskKey);
+  return new Map([...byTask].slice(0, MAX_ASKED));
 }
 
 /**
@@ -38,7 +47,7 @@ export function laterSuccesses(failures) {
  * @returns {{task: Task, times: number}[]} the latest first
  */
 export function stillFailed({ rows, successes } = NO_FAILURES) {
-  const asked = new Set(laterSuccesses(rows).map(({ dag_ids, task_ids }) => JSON.stringify([...dag_ids, ...task_ids])));
+  const asked = askedTasks(rows);
   const open = rows.filter((task) => asked.has(taskKey(task)) && !isSettled(task, successes));
   const times = groupBy(open, purposeOf);
   return latestOf(open).map((task) => ({ task, times: times.get(purposeOf(task))?.length ?? 1 }));
@@ -127,8 +136,8 @@ function purposeOf({ dag_id, task_id, map_index, rendered_fields: fields = {} })
 }
 
 /**
- * Return whether a success came after a failure, and is for the same. A task that failed before its arguments were
- * known may have been for any organization, but not for a person who got something.
+ * Return whether a success came after a failure, and is for the same. A task that failed before its arguments
+ * were known may have been for any organization, but not for a person who got something.
  *
  * @param {Task} success
  * @param {Task} failure

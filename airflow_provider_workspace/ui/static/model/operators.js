@@ -1,4 +1,5 @@
-// Class names by which Airflow finds the tasks of this package. Subclasses have other names, and are not found.
+// Class names by which Airflow finds the tasks of this package. Subclasses have other names, and are not
+// found.
 
 export const INVITES = "WorkspaceCreateInvitesOperator";
 export const ORGANIZATION = "WorkspaceApplyOrganizationOperator";
@@ -12,18 +13,22 @@ export const SENSORS = [
 ];
 
 const CLEAR = "Correct the cause, then clear the task.";
+const CLEAR_INVITES = "Correct the cause, then clear the task: it sends only what is missing.";
+const CLEAR_SYNC = "Correct the cause, then clear the task: it plans anew.";
+const CLEAR_OR_ASK = "Correct the cause, then clear the task, or ask anew.";
+const CLEAR_OR_WAIT = "Correct the cause, then clear the task, or wait for the next sweep.";
 // Operators whose failure somebody must know of: what people call them, and what to do.
 /** @type {Record<string, {kind: string, cure: string}>} */
 export const MUST_SUCCEED = {
-  [INVITES]: { kind: "bulk invite", cure: "Correct the cause, then clear the task: it sends only what is missing." },
-  [SYNC]: { kind: "member sync", cure: "Correct the cause, then clear the task: it plans anew." },
+  [INVITES]: { kind: "bulk invite", cure: CLEAR_INVITES },
+  [SYNC]: { kind: "member sync", cure: CLEAR_SYNC },
   WorkspacePlanOrganizationOperator: { kind: "organization file", cure: CLEAR },
   [ORGANIZATION]: { kind: "organization file", cure: CLEAR },
   WorkspaceReadPopulationOperator: { kind: "access review", cure: CLEAR },
   WorkspaceDecideAccessOperator: { kind: "access review", cure: CLEAR },
   WorkspaceApplyDecisionsOperator: { kind: "access review", cure: CLEAR },
   WorkspaceCloseReviewOperator: { kind: "access review", cure: CLEAR },
-  WorkspaceGrantAccessOperator: { kind: "grant", cure: "Correct the cause, then clear the task, or ask anew." },
-  WorkspaceEndAccessOperator: { kind: "end of access", cure: CLEAR },
-  [SWEEP_OPERATOR]: { kind: "sweep", cure: "Correct the cause, then clear the task, or wait for the next sweep." },
+  WorkspaceGrantAccessOperator: { kind: "grant", cure: CLEAR_OR_ASK },
+  WorkspaceEndAccessOperator: { kind: "early end", cure: CLEAR },
+  [SWEEP_OPERATOR]: { kind: "sweep", cure: CLEAR_OR_WAIT },
 };

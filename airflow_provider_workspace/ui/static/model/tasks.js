@@ -9,7 +9,8 @@ export const GOES_ON = [
   "running", "deferred", "queued", "scheduled", "restarting", "up_for_retry", "up_for_reschedule",
 ];
 export const ENDED = ["success", "failed", "skipped", "upstream_failed"];
-// The state of a task that waits for a person. Airflow before 3.3 defers it, and refuses a filter by this state.
+// The state of a task that waits for a person. Airflow before 3.3 defers it, and refuses a filter by this
+// state.
 export const ASKS = "awaiting_input";
 const NO_REASON = "the log names no reason";
 const MAX_REASON = 600;
@@ -47,13 +48,15 @@ export function failedTry(task) {
 }
 
 /**
- * Return what is said of the last try that failed; the try before a running one may have succeeded, and been cleared.
+ * Return what is said of the last try that failed; the try before a running one may have succeeded, and been
+ * cleared.
  *
  * @param {Task} task
  */
 export function failureOf({ state, reason }) {
-  if (state === "failed") return reason ? `failed: ${reason}` : "failed";
-  if (state === "up_for_retry") return reason ? `failed, and is tried again: ${reason}` : "failed, and is tried again";
+  const why = reason ? `: ${reason}` : "";
+  if (state === "failed") return `failed${why}`;
+  if (state === "up_for_retry") return `failed, and is tried again${why}`;
   return reason && reason !== NO_REASON ? `failed before: ${reason}` : "";
 }
 
@@ -64,7 +67,8 @@ export function failureOf({ state, reason }) {
  */
 export function reasonIn(lines) {
   const events = lines.filter(isMapping).reverse();
-  const event = events.find((line) => line.error_detail?.length) ?? events.find((line) => line.level === "error");
+  const exception = events.find((line) => line.error_detail?.length);
+  const event = exception ?? events.find((line) => line.level === "error");
   if (!event) return NO_REASON;
   const { exc_value: message, exc_type: type } = event.error_detail?.[0] ?? {};
   if (message && type === FAILS_FOR_GOOD) return shorten(message, MAX_REASON);

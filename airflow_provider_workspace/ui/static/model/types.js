@@ -4,7 +4,7 @@
  * Why there is no answer.
  *
  * @typedef {object} Reason
- * @property {number | string} [status] HTTP status; `ASKING` before the first answer; none if the network failed
+ * @property {number | string} [status] HTTP status; `ASKING` before an answer; none without a network
  * @property {string} [message] for people
  */
 
@@ -53,7 +53,7 @@
 
 /** @typedef {{task_instance: Task, subject: string, created_at: string}} Question */
 /** @typedef {{task: Task, progress: Record<string, any> | null}} Campaign */
-/** @typedef {Listed<Task> & {successes: Task[]}} Failures tasks that failed, and tasks that succeeded later */
+/** @typedef {Listed<Task> & {successes: Task[]}} Failures what failed, and what succeeded later */
 
 /**
  * All that the page asks Airflow.
@@ -72,7 +72,8 @@
  */
 
 /**
- * Why a section shows no rows: brief for the headline, where an empty text is not mentioned; long for the section.
+ * Why a section shows no rows: brief for the headline, where an empty text is not mentioned; long for the
+ * section.
  *
  * @typedef {{brief: string, text: string}} Problem
  */

@@ -1,4 +1,5 @@
-// The Variables of this package: leases, grants, the record of the last sweep, and names that people have written.
+// The Variables of this package: leases, grants, the record of the last sweep, and names that people have
+// written.
 
 /** @import { Answer, Labels, Variable } from "./types.js" */
 
@@ -14,7 +15,8 @@ const LABELS = "workspace_labels";
 export const COMMAND = "python -m airflow_provider_workspace";
 // As written by notes/leases.py.
 const LEASE_TEXTS = [
-  "dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id", "state",
+  "dag_id", "run_id", "close_task_id", "service", "workspace_conn_id", "organization_id", "batch_export_id",
+  "state",
 ];
 
 /**
@@ -37,7 +39,7 @@ const LEASE_TEXTS = [
  * @property {string[]} [work_task_ids]
  */
 
-/** @typedef {{state?: string, why?: string, text?: string, since?: string}} Verdict what a sweep said of a window */
+/** @typedef {{state?: string, why?: string, text?: string, since?: string}} Verdict of a sweep on a window */
 
 /**
  * @param {Answer<Variable[]>} variables
@@ -98,9 +100,9 @@ export function readWindows(variables) {
       windows.set(id, [...(windows.get(id) ?? []), lease]);
       continue;
     }
+    const unless = `If no closing task of its window is left to repair the Variable ${variable.key}`;
     const cure = `run ${COMMAND} resume ${exportId} first, then delete it`;
-    const text = `If no closing task of its window is left to repair the Variable ${variable.key}, ${cure}: ${what}.`;
-    unreadable.push({ id, text });
+    unreadable.push({ id, text: `${unless}, ${cure}: ${what}.` });
   }
   return { windows, unreadable };
 }
@@ -123,7 +125,8 @@ function readLease({ key, value }) {
 }
 
 /**
- * Return whether the resume counts, as windows/leases.py reads it: not without a closer, nor before a later pause.
+ * Return whether the resume counts, as windows/leases.py reads it: not without a closer, nor before a later
+ * pause.
  *
  * @param {Record<string, any>} lease
  */

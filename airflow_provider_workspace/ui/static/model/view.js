@@ -68,7 +68,8 @@ function healthAlone(answers, now) {
   try {
     return healthView(answers, now);
   } catch (error) {
-    return { ...NO_HEALTH, parts: [{ text: `${CANNOT_BE_SHOWN}: the health of Airflow (${error})`, bad: true }] };
+    const text = `${CANNOT_BE_SHOWN}: the health of Airflow (${error})`;
+    return { ...NO_HEALTH, parts: [{ text, bad: true }] };
   }
 }
 

@@ -1,7 +1,7 @@
 // The section of maintenance windows that hold batch exports.
 //
-// What a window is, the last sweep says; as the sweep may be what is missing, a window is stuck too if it is past its
-// latest end, or its closing task failed.
+// What a window is, the last sweep says; as the sweep may be what is missing, a window is stuck too if it is
+// past its latest end, or its closing task failed.
 
 /** @import { Answer, Answers, Dag, Labels, Problem, Run, Section, Task } from "./types.js" */
 /** @import { Lease, Verdict } from "./variables.js" */
@@ -12,7 +12,7 @@ import { counted, duration, groupBy } from "./text.js";
 import { readSweep, readWindows } from "./variables.js";
 
 /** @typedef {[text: string, tone: string]} Badge */
-/** @typedef {{urgent: boolean, kind: string, from: number}} Standing what the headline says of a window, since when */
+/** @typedef {{urgent: boolean, kind: string, from: number}} Standing what the headline says, since when */
 /** @typedef {{task: Task | null, said: string}} Failure */
 
 /**
@@ -114,7 +114,8 @@ function windowRow(key, leases, around, labels, causes, now) {
 }
 
 /**
- * Return the tasks of the run of a window: its closing task, those that ask people, and the last ones of its work.
+ * Return the tasks of the run of a window: its closing task, those that ask people, and the last ones of its
+ * work.
  *
  * @param {Lease} lease
  * @param {Task[]} all
@@ -173,7 +174,8 @@ function wordsOf(verdict) {
 }
 
 /**
- * Return why a stuck window is stuck: what its closing task failed with, else what the sweep said, else the clock.
+ * Return why a stuck window is stuck: what its closing task failed with, else what the sweep said, else the
+ * clock.
  *
  * @param {Standing} standing
  * @param {Verdict | undefined} verdict
@@ -201,7 +203,9 @@ function exportOf(lease, labels) {
  */
 function exportState(lease) {
   if (lease.resumed_at) return ["Resumed", "good"];
-  if (!lease.paused_at && !lease.late_pause_until) return [lease.refused ? "Pause refused" : "Not paused yet", "plain"];
+  if (!lease.paused_at && !lease.late_pause_until) {
+    return [lease.refused ? "Pause refused" : "Not paused yet", "plain"];
+  }
   if (lease.state === "closing") return ["Resume begun, not confirmed", "warn"];
   return [lease.paused_at ? "Paused" : "Pausing, no answer yet", "warn"];
 }

@@ -7,7 +7,9 @@ import * as api from "../api.js";
 import { ASKING } from "../model/answers.js";
 import { isSettled, laterSuccesses, stillFailed } from "../model/failed.js";
 import { sweepDagOf } from "../model/health.js";
-import { CAMPAIGNS, INVITES, MUST_SUCCEED, ORGANIZATION, SENSORS, SWEEP_OPERATOR } from "../model/operators.js";
+import {
+  CAMPAIGNS, INVITES, MUST_SUCCEED, ORGANIZATION, SENSORS, SWEEP_OPERATOR,
+} from "../model/operators.js";
 import { ASKS, ENDED, GOES_ON, failedTry, reasonIn } from "../model/tasks.js";
 import { parsed } from "../model/text.js";
 import { VARIABLES, readWindows } from "../model/variables.js";
@@ -71,7 +73,8 @@ export async function askAll() {
 }
 
 /**
- * Ask one thing. An answer replaces the last one; a failure stands beside it, unless the role may not see it any more.
+ * Ask one thing. An answer replaces the last one; a failure stands beside it, unless the role may not see it
+ * any more.
  *
  * @template {keyof Answers} Name
  * @param {Name} name
@@ -141,7 +144,7 @@ async function askDags() {
   return Object.fromEntries(await Promise.all(found));
 }
 
-/** Read the tasks that failed, then what has succeeded since; of a failure that is settled, this is not asked again. */
+/** Read the tasks that failed, and what has succeeded since; of settled failures, this is not asked again. */
 async function askFailed() {
   const { rows, total } = await api.tasksBy(Object.keys(MUST_SUCCEED), { state: "failed" }, MAX_FAILED);
   const open = rows.filter((task) => !settled.has(failureKey(task)));
@@ -158,7 +161,7 @@ function failureKey({ id, try_number, end_date }) {
   return [id, try_number, end_date].join();
 }
 
-/** Read the campaigns under way, then the latest that have ended: one that ends meanwhile is in both lists. */
+/** Read the campaigns under way, then the latest that have ended: one that ends now is in both. */
 async function askCampaigns() {
   const going = await api.byState(STATES, (state) => api.tasksBy(CAMPAIGNS, { state }, MAX_TASKS));
   const ended = await api.tasksBy(CAMPAIGNS, { state: ENDED }, MAX_ENDED);
@@ -227,7 +230,8 @@ export function recallReasons() {
 }
 
 /**
- * Return why a task failed. What its log said is remembered; what cannot be read now is asked with the next poll.
+ * Return why a task failed. What its log said is remembered; what cannot be read now is asked with the next
+ * poll.
  *
  * @param {Task} task
  */

@@ -79,7 +79,8 @@ export function docsLink(page, text) {
 }
 
 /**
- * Let the window follow a link: the frame of a plugin may not navigate it, but a link of the window itself may.
+ * Let the window follow a link: the frame of a plugin may not navigate it, but a link of the window itself
+ * may.
  *
  * @param {any} event
  */

@@ -6,7 +6,8 @@ import { html, link, small, time } from "./elements.js";
 import { sweepBox } from "./sweep.js";
 
 /**
- * Return what can be done about grants that should have ended: the sweep, whose log says what it could not end.
+ * Return what can be done about grants that should have ended: the sweep, whose log says what it could not
+ * end.
  *
  * @param {any} section
  * @param {Health} health

@@ -12,11 +12,15 @@ const MAX_REASON = 300;
 export function healthPart(part) {
   const { text, bad } = part;
   const { last = undefined, failure = "", unpause = "" } = "failure" in part ? part : {};
-  const said = failure || last?.state;
+  const said = failure || (last?.state ?? "not begun");
   return html`
     <span class=${bad ? "error" : ""}>${text}</span>
-    ${unpause && html`
-      <small class=${bad ? "bad" : ""}>${link({ dag_id: unpause }, `${unpause} is paused: unpause it`)}</small>`}
+    ${unpause && html`<small class=${bad ? "bad" : ""}>${pausedLink(unpause)}</small>`}
     ${last && html`
-      <small class=${failure ? "bad" : ""}>${taskLink(last)} ${shorten(said ?? "not begun", MAX_REASON)}</small>`}`;
+      <small class=${failure ? "bad" : ""}>${taskLink(last)} ${shorten(said, MAX_REASON)}</small>`}`;
+}
+
+/** @param {string} dagId */
+function pausedLink(dagId) {
+  return link({ dag_id: dagId }, `${dagId} is paused: unpause it`);
 }

@@ -67,14 +67,24 @@ function bodyOf(id, { problem, rows, notes }, contentOf, boxOf) {
     ${boxOf()} ${agedLine(ageOf(NEEDS[id]))}
     ${!kept.length && html`<p class="none">${emptyText(id, rows, notes)}</p>`}
     <ul class="rows" hidden=${!kept.length}>
-      ${visible.map((row) => html`<li key=${row.key} class=${row.urgent ? "urgent" : ""}>${contentOf(row)}</li>`)}
+      ${visible.map((row) => item(row, contentOf(row)))}
     </ul>
-    ${visible.length < kept.length && html`<button type="button" class="more" onclick=${showMore}>${more}</button>`}
+    ${visible.length < kept.length && html`
+      <button type="button" class="more" onclick=${showMore}>${more}</button>`}
     ${notes.length > 0 && html`<ul class="notes">${notes.map((note) => html`<li>${note}</li>`)}</ul>`}`;
 }
 
 /**
- * Return the rows in which a person sees the text of the filter; the headline's word for a row counts as well.
+ * @param {any} row
+ * @param {any} content
+ */
+function item({ key, urgent }, content) {
+  return html`<li key=${key} class=${urgent ? "urgent" : ""}>${content}</li>`;
+}
+
+/**
+ * Return the rows in which a person sees the text of the filter; the headline's word for a row counts as
+ * well.
  *
  * @param {any[]} rows
  * @param {(row: any) => any} contentOf

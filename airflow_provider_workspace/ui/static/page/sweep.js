@@ -39,7 +39,8 @@ function sweepControl(label, { obstacle, unpause, sweepDag, sweeping }) {
   return html`
     <details class="action">
       <summary role="button">${label}</summary>
-      Run the Dag ${sweepDag}, which resumes what abandoned windows left paused, and ends access that is over?${" "}
+      Run the Dag ${sweepDag}, which resumes what abandoned windows left paused, and ends access that is
+      over?${" "}
       <button type="button" onclick=${() => runSweep(sweepDag)}>Yes</button>
     </details>`;
 }

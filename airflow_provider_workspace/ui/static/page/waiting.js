@@ -6,7 +6,8 @@ import { answerLink, badge, html, small, taskLink, timeOf } from "./elements.js"
 export function approvalRow({ what, organization, task }) {
   return html`
     <div class="line">
-      ${badge("waits for a person", "warn")} <b>${answerLink(task, what)}</b> ${taskLink(task)} ${small(organization)}
+      ${badge("waits for a person", "warn")} <b>${answerLink(task, what)}</b>
+      ${" "}${taskLink(task)} ${small(organization)}
       <small class="end">asked ${timeOf(task.asked_at)}</small>
     </div>`;
 }

@@ -34,13 +34,19 @@ export function windowRow(row) {
     <div class="line">
       ${work && badge(work[0], work[1])}
       <b>${link({ dag_id }, dag_id)} / ${link({ dag_id, dag_run_id }, dag_run_id)}${index}</b>
-      ${owners.length > 0 && html`<span>ask ${owners.join(", ")}</span>`} ${small("organization ", row.organization)}
+      ${owners.length > 0 && html`<span>ask ${owners.join(", ")}</span>`}
+      ${" "}${small("organization ", row.organization)}
       <small class="end">since ${time(row.since)}, until at the latest: ${time(row.until, "passed ")}</small>
     </div>
     <ul class="exports">${row.exports.map(exportRow)}</ul>
     ${lastSaid && small("The last sweep said: ", lastSaid)} ${row.asking.map(question)}
-    ${small(row.lines.join(" · "), row.close && [" (", link(row.close, "clear it to resume the exports"), ")"])}
+    ${small(row.lines.join(" · "), row.close && closingLink(row.close))}
     ${row.failed.map(failure)}`;
+}
+
+/** @param {Task} task that has ended */
+function closingLink(task) {
+  return [" (", link(task, "clear it to resume the exports"), ")"];
 }
 
 /** @param {any} lease */

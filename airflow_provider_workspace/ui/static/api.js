@@ -54,8 +54,9 @@ let authorization = {};
 async function send(method, where, read, body, accept = "application/json") {
   let status;
   try {
+    const sent = authorization.Authorization;
     let answer = await request(method, where, body, accept);
-    if (answer.status === 401 && useStoredToken()) answer = await request(method, where, body, accept);
+    if (answer.status === 401 && useStoredToken(sent)) answer = await request(method, where, body, accept);
     status = answer.status;
     const isPage = answer.headers.get("Content-Type")?.includes("html");
     if (isPage) throw new Error("a proxy answered in place of it");
@@ -82,13 +83,17 @@ function request(method, where, body, accept) {
   });
 }
 
-/** Send the token that Airflow has stored from now on; return whether that may help. */
-function useStoredToken() {
+/**
+ * Send the token that Airflow has stored from now on; return whether that may help. Other requests that were
+ * under way may have begun to do so.
+ *
+ * @param {string | undefined} sent what was sent
+ */
+function useStoredToken(sent) {
   const token = localStorage.getItem("token")?.replace(/^"|"$/g, "");
-  const header = `Bearer ${token}`;
-  if (!token || authorization.Authorization === header) return false;
-  authorization = { Authorization: header };
-  return true;
+  if (!token) return false;
+  authorization = { Authorization: `Bearer ${token}` };
+  return sent !== authorization.Authorization;
 }
 
 /** @param {Response} answer that is an error */

@@ -344,7 +344,7 @@ def test_grants_that_should_have_ended_are_red(page: Page) -> None:
         f"Correct the Variable {keys[2]}, or end that access by hand",
         "admin (8), then member (1)",
         "admin (8), then removed",
-        "Dag workspace_sweep: It ends it with its next run.",
+        "The next run of workspace_sweep ends it.",
         "ends in 2 h",
         "rollout <b> · asked for by ada · approved by ruth",
         "End them now",

@@ -618,10 +618,10 @@ def sweeps(**fields: Any) -> dict[str, Any]:
     [
         ({}, ("", f"No Dag ends it. {NO_DAG}")),
         (sweeps(kinds=["windows"]), ("", "No Dag ends it. Let the Dag nightly sweep grants, too.")),
-        (sweeps(kinds=["windows", "grants"]), ("nightly", "It ends it with its next run.")),
-        (sweeps(), ("nightly", "It ends it with its next run.")),
+        (sweeps(kinds=["windows", "grants"]), ("nightly", "")),
+        (sweeps(), ("nightly", "")),
         ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": False}}}}},
-         (SWEEP_DAG, "It ends it with its next run.")),
+         (SWEEP_DAG, "")),
         ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": True}}}}},
          (SWEEP_DAG, f"Dag {SWEEP_DAG} is paused: unpause it.")),
         ({**sweeps(), "dags": {"value": {"nightly": {"value": {"is_stale": True}}}}},

@@ -69,10 +69,10 @@ function grantRow({ key, value }, labels, health, now) {
  * Return the Dag that ends a grant, and what stands in its way.
  *
  * @param {Health} health
- * @returns {{dag: string, text: string}} without a Dag, what to do instead
+ * @returns {{dag: string, text: string}} the Dag is empty if none is known
  */
 function endOf({ grantsDag, sweepDag, obstacle }) {
-  if (grantsDag) return { dag: grantsDag, text: obstacle || "It ends it with its next run." };
+  if (grantsDag) return { dag: grantsDag, text: obstacle };
   return { dag: "", text: `No Dag ends it. ${obstacle || `Let the Dag ${sweepDag} sweep grants, too.`}` };
 }
 

@@ -28,5 +28,10 @@ export function grantRow({ note, user_email, access, since, until, urgent, organ
     </div>
     ${small([grant.reason, ...grant.people].join(" · "))}
     ${small("since ", time(since), ", by ", task)}
-    ${end && html`<small class="bad">${end.dag && ["Dag ", link({ dag_id: end.dag }, end.dag), ": "]}${end.text}</small>`}`;
+    ${end && html`<small class="bad">${endText(end)}</small>`}`;
+}
+
+/** @param {{dag: string, text: string}} end */
+function endText({ dag, text }) {
+  return dag ? ["The next run of ", link({ dag_id: dag }, dag), " ends it. ", text] : text;
 }

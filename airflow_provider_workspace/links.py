@@ -23,18 +23,25 @@ RESOURCE_PATHS: dict[str, str] = {
     "dashboard": "/project/{project_id}/dashboard/{dashboard_id}",
     "domain": f"{ORGANIZATION}/domains",
     "domains": f"{ORGANIZATION}/domains",
+    "grants": f"{ORGANIZATION}/members",
     "invites": f"{ORGANIZATION}/members",
     "members": f"{ORGANIZATION}/members",
     "project": "/project/{project_id}",
     "projects": f"{ORGANIZATION}/projects",
+    "reviews": f"{ORGANIZATION}/members",
+    "syncs": f"{ORGANIZATION}/members",
 }
 
-# Kinds of resources on the status page, and the fragment of its URL: a section, or an id to filter by.
+# Kinds of resources on the status page, and the fragment of its URL: a section, or a text to filter by. Rows name
+# their task as it is here.
 ON_STATUS_PAGE = {
     "batch_export": "{batch_export_id}",
     "domain": "{domain_id}",
     "domains": "waits",
+    "grants": "{dag_id} / {task_id}",
     "invites": "invites",
+    "reviews": "{dag_id} / {group_id}",
+    "syncs": "{dag_id} / {task_id}",
 }
 
 
@@ -57,7 +64,7 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
     With a ``web_url`` in the connection it is a page of the workspace, else the status page if that shows the resource.
 
     :param kind: one of :data:`RESOURCE_PATHS`
-    :param ids: ids in the path; ``None`` stands for the default of the connection
+    :param ids: ids in the path, and those of the task; ``None`` stands for the default of the connection
     """
     from urllib.parse import quote
 

@@ -70,7 +70,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     :param decide_task_id: the same of the task that asks
     """
 
-    resource_kind = "members"
+    resource_kind = "reviews"
     evidence: Arg[ObjectStoragePath | str] = arg(kinds.NEEDED)
     reviewers: Arg[Sequence[str]] = arg(kinds.NAMES)
     allow_self_approval: bool = fixed(kinds.FLAG, default=False)

@@ -239,6 +239,8 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     def link_to(self, hook: WorkspaceHook, result: Any = None) -> None:
         """Set the URL of the task's link from the ids of the operator, or from the id of its result."""
         ids = {name: value for name, value in vars(self).items() if name.endswith("_id")}
+        ids["dag_id"] = self.dag_id
+        ids["group_id"] = self.task_id.rpartition(".")[0] or self.task_id
         id_field = f"{self.resource_kind}_id"
         if id_field not in ids and isinstance(result, dict) and "id" in result:
             ids[id_field] = result["id"]

@@ -396,11 +396,11 @@ def test_a_long_plan_is_whole_in_the_log_and_in_its_file(
     approve = task.ask(sync(report_path=str(file)))
     body = task.question.now.body
     hidden = re.search(
-        r"\*\*(\d+) of 1107 lines are not shown here\.\*\* Read them in the log of the task and in '(.*)'", body
+        r"\*\*(\d+) of 1108 lines are not shown here\.\*\* Read them in the log of the task and in '(.*)'", body
     )
     assert hidden is not None
     assert hidden[2] == str(file)
-    assert body.count("\n  - ") == 1106 - int(hidden[1])
+    assert body.count("\n  - ") == 1107 - int(hidden[1])
     assert len(body.encode()) < 61_000
     assert "also those that are not shown" in body
     assert capsys.readouterr().out.count("\n  - ") == 1103

@@ -400,7 +400,7 @@ def test_a_long_plan_is_whole_in_the_log_and_in_its_file(
     )
     assert hidden is not None
     assert hidden[2] == str(file)
-    assert body.count("\n  - ") == 1107 - int(hidden[1])
+    assert body.count("\n  - ") == 1106 - int(hidden[1])
     assert len(body.encode()) < 61_000
     assert "also those that are not shown" in body
     assert capsys.readouterr().out.count("\n  - ") == 1103

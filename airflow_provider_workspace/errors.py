@@ -133,9 +133,9 @@ def with_problem(text: str, problem: str | None = None) -> str:
 def with_class(error: WorkspaceError) -> str:
     """Return an error and its class, for an exception of Airflow, in whose log the class would be missing."""
     text = str(error)
-    found = NAME.match(text)
-    begin = found.end() if found else 0
-    return f"{text[:begin]}{type(error).__name__}: {text[begin:]}"
+    problem = NAME.match(text)
+    start = problem.end() if problem else 0
+    return f"{text[:start]}{type(error).__name__}: {text[start:]}"
 
 
 class WorkspaceError(Exception):
@@ -153,7 +153,8 @@ class WorkspaceError(Exception):
     problem: str | None = None
 
     def __init__(self, message: str = "", *, problem: str | None = None, permanent: bool = True) -> None:
-        super().__init__("\n".join(map(printable, message.split("\n"))))
+        lines = [printable(line) for line in message.split("\n")]
+        super().__init__("\n".join(lines))
         self.problem = self.problem if problem is None else problem
         self._permanent = permanent
 
@@ -190,13 +191,15 @@ class WorkspaceInputError(WorkspaceError, ValueError):
 
     def __init__(self, message: str, *, problem: str | None = None) -> None:
         if not message.endswith("Nothing was sent."):
-            message = f"{message}{'' if message.endswith(('.', '?')) else '.'} Nothing was sent."
+            end = "" if message.endswith((".", "?")) else "."
+            message = f"{message}{end} Nothing was sent."
         super().__init__(message, problem=problem)
 
     @property
     def why(self) -> str:
         """The message for callers that had sent something before."""
-        return with_problem(str(self.args[0]).removesuffix(" Nothing was sent."), self.problem)
+        message = str(self.args[0]).removesuffix(" Nothing was sent.")
+        return with_problem(message, self.problem)
 
 
 class WorkspaceStorageError(WorkspaceError):
@@ -400,12 +403,18 @@ BLANKS = re.compile("[ \u115f\u1160\u2800\u3164\uffa0]{2,}")
 
 def printable(text: str) -> str:
     """Return a text on one line, with a space for each unprintable character."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def visible(text: str) -> str:
     """Return a text of others for a table: on one line, and with a count for blanks in a row, which push it aside."""
-    return BLANKS.sub(lambda found: f"␣*{len(found[0])}", printable(text))
+    return BLANKS.sub(_counted, printable(text))
+
+
+def _counted(blanks: re.Match[str]) -> str:
+    return f"␣*{len(blanks[0])}"
 
 
 def name_first(names: Sequence[str], everything: str, separator: str = "; ") -> str:
@@ -428,7 +437,9 @@ def type_name(value: object) -> str:
 
 def shown(value: object) -> str:
     """Describe an invalid value by the beginning of its text, or else by its type."""
-    return repr(value[:40]) if isinstance(value, str) else type_name(value)
+    if isinstance(value, str):
+        return repr(value[:40])
+    return type_name(value)
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known: ") -> str:
@@ -436,5 +447,7 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known: ") ->
     from difflib import get_close_matches
 
     names = list(known)
-    close = get_close_matches(name, names, n=1)
-    return f"did you mean '{close[0]}'?" if close else f"{otherwise}{', '.join(names)}"
+    similar = get_close_matches(name, names, n=1)
+    if similar:
+        return f"did you mean '{similar[0]}'?"
+    return f"{otherwise}{', '.join(names)}"

@@ -13,6 +13,11 @@ RESOURCES = ("batch_exports", "dashboards", "domains", "invites", "members", "pr
 
 def get_provider_info() -> dict[str, Any]:
     """Return the metadata according to Airflow's ``provider.yaml.schema.json``."""
+    operator_modules = [f"{PACKAGE}.operators.{name}" for name in (*RESOURCES, *OTHERS)]
+    trigger_modules = [f"{PACKAGE}.triggers.{name}" for name in ("deadline", "workspace")]
+    # The extra; dev/make_connection.py writes it from the fields of client/settings.py.
+    form = Path(__file__).with_name("connection_form.json")
+    fields_of_extra = json.loads(form.read_text(encoding="utf-8"))
     return {
         "package-name": "airflow-provider-workspace",
         "name": "Workspace",
@@ -21,19 +26,9 @@ def get_provider_info() -> dict[str, Any]:
             {"integration-name": "Workspace", "external-doc-url": "https://example.com/workspace", "tags": ["service"]}
         ],
         "hooks": [{"integration-name": "Workspace", "python-modules": [f"{PACKAGE}.hooks.workspace"]}],
-        "operators": [
-            {
-                "integration-name": "Workspace",
-                "python-modules": [f"{PACKAGE}.operators.{resource}" for resource in (*RESOURCES, *OTHERS)],
-            }
-        ],
+        "operators": [{"integration-name": "Workspace", "python-modules": operator_modules}],
         "sensors": [{"integration-name": "Workspace", "python-modules": [f"{PACKAGE}.sensors.workspace"]}],
-        "triggers": [
-            {
-                "integration-name": "Workspace",
-                "python-modules": [f"{PACKAGE}.triggers.{name}" for name in ("deadline", "workspace")],
-            }
-        ],
+        "triggers": [{"integration-name": "Workspace", "python-modules": trigger_modules}],
         "cli": [f"{PACKAGE}.cli.definition.get_workspace_commands"],
         "extra-links": [f"{PACKAGE}.links.WorkspaceLink"],
         "config": {
@@ -65,8 +60,7 @@ def get_provider_info() -> dict[str, Any]:
                         "password": "the key whose scopes the tasks need",
                     },
                 },
-                # The extra; dev/make_connection.py writes it from the fields of client/settings.py.
-                "conn-fields": json.loads(Path(__file__).with_name("connection_form.json").read_text(encoding="utf-8")),
+                "conn-fields": fields_of_extra,
             }
         ],
     }

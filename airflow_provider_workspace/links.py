@@ -23,18 +23,25 @@ RESOURCE_PATHS: dict[str, str] = {
     "dashboard": "/project/{project_id}/dashboard/{dashboard_id}",
     "domain": f"{ORGANIZATION}/domains",
     "domains": f"{ORGANIZATION}/domains",
+    "grants": f"{ORGANIZATION}/members",
     "invites": f"{ORGANIZATION}/members",
     "members": f"{ORGANIZATION}/members",
     "project": "/project/{project_id}",
     "projects": f"{ORGANIZATION}/projects",
+    "reviews": f"{ORGANIZATION}/members",
+    "syncs": f"{ORGANIZATION}/members",
 }
 
-# Kinds of resources on the status page, and the fragment of its URL: a section, or an id to filter by.
+# Kinds of resources on the status page, and the fragment of its URL: a section, or a text to filter by. Rows name
+# their task as it is here.
 ON_STATUS_PAGE = {
     "batch_export": "{batch_export_id}",
     "domain": "{domain_id}",
     "domains": "waits",
+    "grants": "{dag_id} / {task_id}",
     "invites": "invites",
+    "reviews": "{dag_id} / {group_id}",
+    "syncs": "{dag_id} / {task_id}",
 }
 
 
@@ -57,24 +64,24 @@ def url_for(settings: Settings, kind: str, ids: Mapping[str, object]) -> str:
     With a ``web_url`` in the connection it is a page of the workspace, else the status page if that shows the resource.
 
     :param kind: one of :data:`RESOURCE_PATHS`
-    :param ids: ids in the path; ``None`` stands for the default of the connection
+    :param ids: ids in the path, and those of the task; ``None`` stands for the default of the connection
     """
     from urllib.parse import quote
 
     from airflow_provider_workspace.ui.plugin import URL_PREFIX, WorkspacePlugin
 
-    page = settings.web_url and settings.web_url + RESOURCE_PATHS[kind]
-    defaults = {"organization_id": settings.organization_id, "project_id": settings.project_id}
-    known = defaults | {name: value for name, value in ids.items() if value is not None}
+    known: dict[str, object] = {"organization_id": settings.organization_id, "project_id": settings.project_id}
+    known |= {name: value for name, value in ids.items() if value is not None}
     try:
-        if page:
-            return page.format_map(
-                {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
-            )
+        if settings.web_url:
+            page = settings.web_url + RESOURCE_PATHS[kind]
+            quoted = {name: quote(str(value), safe="") for name, value in known.items() if value is not None}
+            return page.format_map(quoted)
         if kind in ON_STATUS_PAGE and WorkspacePlugin.external_views:
             base_url = conf.get("api", "base_url", fallback=None) or ""
+            fragment = quote(ON_STATUS_PAGE[kind].format_map(known))
             # Not /plugin/…: Airflow shows views of plugins only to roles that may read plugins.
-            return f"{base_url.rstrip('/')}{URL_PREFIX}/#{quote(ON_STATUS_PAGE[kind].format_map(known))}"
+            return f"{base_url.rstrip('/')}{URL_PREFIX}/#{fragment}"
     except LookupError:
         pass
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -131,20 +132,22 @@ def maintenance_window(
         ``max_length``, if a length of time is invalid, if ``max_length`` is not above ``drain`` and ``hold`` together,
         or if it is set in a Dag with ``max_active_tasks=1``
     """
-    from airflow.providers.standard.operators.empty import EmptyOperator
-
     if on_overdue is not None and max_length is None:
         raise ValueError("on_overdue needs max_length")
     if guard_args is not None and max_length is None:
         raise ValueError("guard_args needs max_length")
+    lengths: dict[str, timedelta | float | str | None] = {"drain": drain, "hold": hold, "max_length": max_length}
     # Templates are known, and checked, when the window opens.
-    lengths = {"drain": drain, "hold": hold, "max_length": max_length}
-    windows.parse_lengths(**{name: each for name, each in lengths.items() if not template_line(str(each))})
-    policy = {} if default_retry_policy() is None else {"retry_policy": default_retry_policy()}
+    known_lengths = {name: length for name, length in lengths.items() if not template_line(str(length))}
+    windows.parse_lengths(**known_lengths)
+    policy = default_retry_policy()
+    policy_args = {} if policy is None else {"retry_policy": policy}
     conn_id = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
-    own: dict[str, Any] = {**WINDOW_TASK_ARGS, **policy, "workspace_conn_id": conn_id}
-    resume: dict[str, Any] = {**CLOSE_TASK_ARGS, **policy, **(resume_args or {})}
-    guarding = _with_callbacks({**own, **(guard_args or {})}, on_overdue)
+    own: dict[str, Any] = {**WINDOW_TASK_ARGS, **policy_args, "workspace_conn_id": conn_id}
+    close_args: dict[str, Any] = {**CLOSE_TASK_ARGS, **policy_args, **(resume_args or {})}
+    watch_args = _with_callbacks({**own, **(guard_args or {})}, on_overdue)
+    if organization_id is None:
+        organization_id = default_argument("organization_id", None)
     with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them") as window:
         close = window_closing.WorkspaceCloseMaintenanceWindowOperator(
             task_id="close",
@@ -152,7 +155,7 @@ def maintenance_window(
             doc_md="Runs also **if the work fails**. If it fails itself, its error names the exports still paused.",
             open_task_id=f"{window.group_id}.open",
             outcome_task_id=f"{window.group_id}.outcome",
-            **resume,
+            **close_args,
         )
         if max_length is not None and close.dag.max_active_tasks == 1:
             raise ValueError(
@@ -166,7 +169,7 @@ def maintenance_window(
             close_task_id=close.task_id,
             group_id=str(window.group_id),
             batch_export_ids=batch_export_ids,
-            organization_id=default_argument("organization_id", None) if organization_id is None else organization_id,
+            organization_id=organization_id,
             drain=drain,
             hold=hold,
             max_length=max_length,
@@ -198,10 +201,11 @@ def maintenance_window(
             setups.append(ready)
             began = _result(ready.task_id, "ended_at")
         # Airflow clears the failed tasks of a run without their setups.
+        default_args = {**close.dag.default_args, **window.default_args}
         check = windows.RequireOpenWindow(
             close.task_id,
             mapped=close.get_closest_mapped_task_group() is not None,
-            first={**close.dag.default_args, **window.default_args}.get("pre_execute"),
+            first=default_args.get("pre_execute"),
         )
         work_args: Any = {"pre_execute": check}
         with TaskGroup("work", prefix_group_id=False, default_args=work_args) as work:
@@ -219,20 +223,10 @@ def maintenance_window(
             raise ValueError(
                 f"The window '{group_id}' has no work: create tasks inside the with statement, or set hold"
             )
-        # Work that is skipped must not hide other work that fails. A fail_fast Dag allows no other rule.
-        outcome_rule = "all_success" if close.dag.fail_fast else "none_failed"
-        outcome = EmptyOperator(
-            task_id="outcome",
-            task_display_name="Outcome of the work",
-            doc_md="Does nothing. Fails the run if the work failed, although the exports were resumed.",
-            **{**WINDOW_TASK_ARGS, "trigger_rule": outcome_rule},
-        )
         opened >> pause
         ready >> work
         leaves = list(work.get_leaves())
-        for number, leaf in enumerate(leaves, start=1):
-            last = _after_branch(leaf, number) if leaf.inherits_from_skipmixin else leaf
-            last >> [close, outcome]
+        _end_with(leaves, close)
         # Whoever clears the work clears its setups and their teardowns too: drain and guard begin again with it.
         close.as_teardown(setups=setups, on_failure_fail_dagrun=True)
         close.setup_task_ids = frozenset(setup.task_id for setup in setups)
@@ -241,15 +235,37 @@ def maintenance_window(
         if max_length is not None:
             guard = window_closing.WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",
-                task_display_name=f"Resume after {max_length} at the latest"
-                if isinstance(max_length, timedelta)
-                else "Resume when the window is overdue",
+                task_display_name=_guard_name(max_length),
                 doc_md="Waits without a worker slot. If the window is open then, it resumes the exports and fails.",
                 close_task_id=close.task_id,
                 open_task_id=opened.task_id,
-                **guarding,
+                **watch_args,
             )
             guard.as_teardown(setups=pause, on_failure_fail_dagrun=True)
+
+
+def _guard_name(max_length: timedelta | float | str) -> str:
+    """Return the name for people of the task that watches the window."""
+    if isinstance(max_length, timedelta):
+        return f"Resume after {max_length} at the latest"
+    return "Resume when the window is overdue"
+
+
+def _end_with(leaves: Sequence[Any], close: window_closing.WorkspaceCloseMaintenanceWindowOperator) -> None:
+    """Let the task that resumes, and the outcome of the work, follow the last tasks of the work."""
+    from airflow.providers.standard.operators.empty import EmptyOperator
+
+    # Work that is skipped must not hide other work that fails. A fail_fast Dag allows no other rule.
+    outcome_rule = "all_success" if close.dag.fail_fast else "none_failed"
+    outcome = EmptyOperator(
+        task_id="outcome",
+        task_display_name="Outcome of the work",
+        doc_md="Does nothing. Fails the run if the work failed, although the exports were resumed.",
+        **{**WINDOW_TASK_ARGS, "trigger_rule": outcome_rule},
+    )
+    for number, leaf in enumerate(leaves, start=1):
+        last = _after_branch(leaf, number) if leaf.inherits_from_skipmixin else leaf
+        last >> [close, outcome]
 
 
 def _after_branch(branch: Any, number: int) -> Any:
@@ -266,7 +282,7 @@ def _after_branch(branch: Any, number: int) -> Any:
     return after
 
 
-def _with_callbacks(arguments: dict[str, Any], on_overdue: Any) -> dict[str, Any]:
+def _with_callbacks(arguments: dict[str, Any], on_overdue: object) -> dict[str, Any]:
     """Return the arguments of the guard with ``on_overdue`` besides the author's own callbacks, if it is set."""
     if on_overdue is None:
         return arguments
@@ -274,7 +290,7 @@ def _with_callbacks(arguments: dict[str, Any], on_overdue: Any) -> dict[str, Any
     return {**arguments, "on_failure_callback": [*_callbacks(own), *_callbacks(on_overdue)]}
 
 
-def _callbacks(callbacks: Any) -> list[Any]:
+def _callbacks(callbacks: object) -> list[Any]:
     """Return callbacks as a list, as Airflow takes none, one or several."""
     if callbacks is None:
         return []
@@ -338,20 +354,25 @@ def workspace_organization(
     people = {"roster": roster, "columns": columns, "where": where}
     single = {"organization": organization, "workspace_conn_id": workspace_conn_id}
 
-    @task(
-        task_id="report", task_display_name="Report", doc_md="Logs what was changed.", **{**TASK_DEFAULTS, **task_args}
-    )
+    all_task_args: dict[str, Any] = {**TASK_DEFAULTS, **task_args}
+
+    @task(task_id="report", task_display_name="Report", doc_md="Logs what was changed.", **all_task_args)
     def report(parts: list[Mapping[str, Any]]) -> dict[str, int]:
         """Log what the run changed."""
         from airflow_provider_workspace.procedures.plan import ChangeRow, summarize
 
-        rows = [ChangeRow.from_dict(change) for part in parts for change in part["changes"]]
-        tables = [f"{name}: {part['table']}" for name, part in zip(STEPS, parts, strict=True) if part["changes"]]
+        rows: list[ChangeRow] = []
+        tables: list[str] = []
+        for name, part in zip(STEPS, parts, strict=True):
+            if part["changes"]:
+                rows += map(ChangeRow.from_dict, part["changes"])
+                tables.append(f"{name}: {part['table']}")
         print(summarize(rows, applied=True), *tables, sep="\n")  # noqa: T201 - the log of the task
-        return {action: sum(row.action == action for row in rows) for action in parts[0]["counts"]}
+        counts = Counter(row.action for row in rows)
+        return {action: counts[action] for action in parts[0]["counts"]}
 
     @task_group(group_id=group_id, tooltip="Make an organization match its file")
-    def organization_group(file: Any, organization: Any, workspace_conn_id: Any) -> None:
+    def organization_group(file: object, organization: object, workspace_conn_id: object) -> None:
         common: dict[str, Any] = {
             "file": file,
             "organization": organization,
@@ -359,36 +380,43 @@ def workspace_organization(
             "render_file": render_file,
             # A word before it keeps native rendering from making a number of a name such as 360.
             "map_index_template": "Organization {{ task.title }}",
-            **TASK_DEFAULTS,
-            **task_args,
+            **all_task_args,
         }
+        all_plan_args = {**common, **people, **(plan_args or {})}
         plan = WorkspacePlanOrganizationOperator(
             task_id="plan",
             task_display_name="Check for drift" if dry_run else "Plan",
             doc_md="Compares the organization with its file. Sends nothing.",
             require_approval=require_approval,
             fail_on_difference=dry_run,
-            **{**common, **people, **(plan_args or {})},
+            **all_plan_args,
         )
         if dry_run:
             return
+        args_of_parts: dict[str, Mapping[str, Any]] = {"members": people, "verification": verification_args or {}}
         tasks: dict[str, Any] = {}
         for part, (name, before) in STEPS.items():
+            part_args = {**common, **args_of_parts.get(part, {})}
             tasks[part] = WorkspaceApplyOrganizationOperator(
                 task_id=part,
                 task_display_name=name,
                 doc_md=f"Plans the {part} again, and applies the changes.",
                 part=part,
                 approved=plan.output if require_approval else None,
-                **{**common, **{"members": people, "verification": verification_args or {}}.get(part, {})},
+                **part_args,
             )
-            [plan, *(tasks[other] for other in before)] >> tasks[part]
+            plan >> tasks[part]
+            for other in before:
+                tasks[other] >> tasks[part]
         if publish is not None:
             publish(tasks["domains"].output["unverified"]) >> tasks["verification"]
-        report([step.output for step in tasks.values()])
+        results = [part_task.output for part_task in tasks.values()]
+        report(results)
 
-    def arguments_of(item: Any) -> dict[str, Any]:
-        return {**single, **(item if isinstance(item, Mapping) and "file" in item else {"file": item})}
+    def arguments_of(item: object) -> dict[str, Any]:
+        if isinstance(item, Mapping) and "file" in item:
+            return {**single, **item}
+        return {**single, "file": item}
 
     if isinstance(file, XComArg):
         organization_group.expand_kwargs(file.map(arguments_of))
@@ -455,29 +483,42 @@ def access_review(
 
     from airflow_provider_workspace.operators import access_review as review
 
-    where = {"organization_id": organization_id, "workspace_conn_id": workspace_conn_id}
-    common: dict[str, Any] = {"evidence": evidence, "digests": digests, "dashboards": dashboards}
-    common |= {"reviewers": reviewers, "review_timeout": review_timeout}
-    common |= {"protected": protected, "owner_level": owner_level, "max_removals": max_removals}
-    common["allow_self_approval"] = allow_self_approval
-    common["decisions_folder"] = decisions_folder
-    common |= {**{name: value for name, value in where.items() if value is not None}, **TASK_DEFAULTS, **task_args}
+    common: dict[str, Any] = {
+        "evidence": evidence,
+        "digests": digests,
+        "dashboards": dashboards,
+        "reviewers": reviewers,
+        "review_timeout": review_timeout,
+        "protected": protected,
+        "owner_level": owner_level,
+        "max_removals": max_removals,
+        "allow_self_approval": allow_self_approval,
+        "decisions_folder": decisions_folder,
+    }
+    if organization_id is not None:
+        common["organization_id"] = organization_id
+    if workspace_conn_id is not None:
+        common["workspace_conn_id"] = workspace_conn_id
+    common |= {**TASK_DEFAULTS, **task_args}
     group = TaskGroup(group_id, tooltip="Read who has access, decide, apply, prove")
     common["read_task_id"] = group.child_id("read_population")  # type: ignore[no-untyped-call]
     common["decide_task_id"] = group.child_id("decide")  # type: ignore[no-untyped-call]
-    last: dict[str, Any] = {"trigger_rule": "all_done"}
-    steps: tuple[tuple[Any, str, str, dict[str, Any]], ...] = (
-        (review.WorkspaceReadPopulationOperator, "read_population", "Read who has access", {}),
-        (review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", {"notifiers": notifiers}),
-        (review.WorkspaceApplyDecisionsOperator, "apply_decisions", "Do what was decided", {"dry_run": dry_run}),
-        (review.WorkspaceCloseReviewOperator, "close_review", "Prove it", last),
-    )
+    closing = {"apply_task_id": group.child_id("apply_decisions"), "trigger_rule": "all_done"}  # type: ignore[no-untyped-call]
+
+    def step(cls: Any, task_id: str, name: str, **own: Any) -> WorkspaceOperator:
+        first_sentence = str(cls.__doc__).split(". ")[0]
+        task: WorkspaceOperator = cls(
+            task_id=task_id, task_display_name=name, doc_md=first_sentence, **{**common, **own}
+        )
+        return task
+
     with group:
-        tasks = [
-            cls(task_id=task_id, task_display_name=name, doc_md=str(cls.__doc__).split(". ")[0], **common | own)
-            for cls, task_id, name, own in steps
-        ]
-        chain(*tasks)
+        chain(
+            step(review.WorkspaceReadPopulationOperator, "read_population", "Read who has access"),
+            step(review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", notifiers=notifiers),
+            step(review.WorkspaceApplyDecisionsOperator, "apply_decisions", "Do what was decided", dry_run=dry_run),
+            step(review.WorkspaceCloseReviewOperator, "close_review", "Prove it", **closing),
+        )
     return group
 
 

@@ -123,7 +123,7 @@ def shows_forms() -> bool:
 
 
 def ask_person(
-    ti_id: Any, *, options: list[str], subject: str, body: str, users: Iterable[str], params: Mapping[str, Any]
+    ti_id: object, *, options: list[str], subject: str, body: str, users: Iterable[str], params: Mapping[str, Any]
 ) -> list[str]:
     """
     Create a required action in the Airflow UI, and return its options.
@@ -191,7 +191,9 @@ def asset_stores(trigger: object) -> list[Any]:
     store = getattr(trigger, "asset_state_store", None)
     if store is None:
         return []
-    return [*getattr(store, "_by_name", {}).values(), *getattr(store, "_by_uri", {}).values()] or [store]
+    by_name: dict[str, Any] = getattr(store, "_by_name", {})
+    by_uri: dict[str, Any] = getattr(store, "_by_uri", {})
+    return [*by_name.values(), *by_uri.values()] or [store]
 
 
 def allow_in_xcom(names: Iterable[str]) -> None:
@@ -207,12 +209,14 @@ def allow_in_xcom(names: Iterable[str]) -> None:
     _extra_allowed.update(names)
 
 
-def default_argument(name: str, otherwise: Any) -> Any:
+def default_argument(name: str, otherwise: object) -> Any:
     """Return an argument from the ``default_args`` of the Dag and task group to which tasks are being added."""
     from airflow.sdk.definitions._internal.contextmanager import DagContext, TaskGroupContext
 
-    outer = (DagContext.get_current(), TaskGroupContext.get_current())
-    return {key: value for each in outer if each for key, value in each.default_args.items()}.get(name, otherwise)
+    for outer in (TaskGroupContext.get_current(), DagContext.get_current()):
+        if outer is not None and name in outer.default_args:
+            return outer.default_args[name]
+    return otherwise
 
 
 @cache

@@ -135,11 +135,12 @@ async def say(context: FaultContext, body: Any = None, status: int = 200, rows: 
 async def refuse_address(
     context: FaultContext, *, email: str = "", status: int = 400, names_row: bool = False
 ) -> Response:
-    """Refuse each bulk request with this address as a whole."""
-    emails = [row["target_email"] for row in context.body]
-    if email not in emails:
+    """Refuse each bulk request with this address, or one of several with spaces between them, as a whole."""
+    refused = email.split()
+    numbers = [number for number, row in enumerate(context.body) if row["target_email"] in refused]
+    if not numbers:
         return context.handle()
-    attr = f"{emails.index(email)}__target_email" if names_row else None
+    attr = f"{numbers[0]}__target_email" if names_row else None
     return json_response({"detail": "no such mailbox", "attr": attr}, status)
 
 

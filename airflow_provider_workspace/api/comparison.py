@@ -164,14 +164,14 @@ def describe_differences(found: list[dict[str, Any]]) -> str:
     return ", ".join(parts)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     # Lone surrogates cannot be written to a log.
     text = text.encode("utf-8", "replace").decode()
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 
-def _same(name: str, asked: Any, got: Any) -> bool:
+def _same(name: str, asked: object, got: object) -> bool:
     """Return whether two values are equal apart from spelling; keys that the service adds to an object are ignored."""
     if isinstance(asked, dict) and isinstance(got, dict):
         return all(_same(name, value, got.get(key)) for key, value in asked.items())
@@ -185,7 +185,7 @@ def _same(name: str, asked: Any, got: Any) -> bool:
     return are_empty or bool(plain_asked == plain_got)
 
 
-def _plain(name: str, value: Any) -> Any:
+def _plain(name: str, value: object) -> Any:
     """Return a value for comparison: a normalized text, a number, or the JSON of a nested value."""
     if isinstance(value, list | dict):
         return json.dumps(value, sort_keys=True) if value else None

@@ -15,7 +15,7 @@ from airflow_provider_workspace.errors import did_you_mean, shown
 MAX_FIELD_LENGTH = 100
 
 
-def _whole_number(value: Any) -> int:
+def _whole_number(value: object) -> int:
     """Parse an integer id; templates render it as text."""
     text = str(value) if isinstance(value, int | str) else ""  # raises ValueError beyond the integer string limit
     if re.fullmatch(r"\s*\d+\s*", text):
@@ -23,14 +23,14 @@ def _whole_number(value: Any) -> int:
     raise ValueError(f"expected a whole number, not {shown(value)}")
 
 
-def _no_boolean(value: Any) -> Any:
+def _no_boolean(value: object) -> Any:
     """Refuse a boolean, which pydantic would parse as 0 or 1."""
     if isinstance(value, bool):
         raise ValueError("expected a whole number, not true or false")  # noqa: TRY004 - pydantic collects ValueError only
     return value
 
 
-def _user_id(value: Any) -> str:
+def _user_id(value: object) -> str:
     """Refuse an e-mail address or a number; the interface does not say more about the form of user ids."""
     user_id = canonical_id(value)
     if "@" in user_id or user_id.isdecimal():

@@ -21,7 +21,7 @@ LEVELS = {"member": 1, "admin": 8, "owner": 15}
 MAX_LEVEL = 10**100
 
 
-def parse_level(value: Any) -> int:
+def parse_level(value: object) -> int:
     """
     Parse an access level of a member or invite: an integer, its text, or one of :data:`LEVELS`.
 
@@ -44,7 +44,7 @@ def describe_level(level: int) -> str:
     return f"level {level}"
 
 
-def parse_number(value: Any) -> int:
+def parse_number(value: object) -> int:
     """
     Parse an integer or its text, such as a level without names; databases return it as a decimal number.
 

@@ -145,7 +145,7 @@ class DashboardSharing(Resource):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_of_several(cls, value: Any) -> Any:
+    def _one_of_several(cls, value: object) -> Any:
         if isinstance(value, dict) and isinstance(value.get("results"), list):
             value = value["results"]
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):

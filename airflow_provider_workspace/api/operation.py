@@ -260,7 +260,7 @@ class Operation(Described, Generic[T]):
             )
         return {name: values[name] for name in names}
 
-    def _segment(self, name: str, value: Any) -> str:
+    def _segment(self, name: str, value: object) -> str:
         """Encode one path value."""
         (value,) = self._texts(name, [value] if isinstance(value, list) else value)
         if not _is_identifier(value):
@@ -270,7 +270,7 @@ class Operation(Described, Generic[T]):
             raise self.refusal(f"{name} is longer than {MAX_ID_LENGTH} characters")
         return quote(value, safe="")
 
-    def _texts(self, name: str, value: Any) -> list[str]:
+    def _texts(self, name: str, value: object) -> list[str]:
         """Return a value of a path or query as text, or those of a list."""
         items = value if isinstance(value, list) else [value]
         if not items or not all(isinstance(item, str | int | float) for item in items):
@@ -321,7 +321,7 @@ class OrganizationList(Operation[T]):
     offset: Offset = None
 
 
-def encode_json(value: Any) -> bytes:
+def encode_json(value: object) -> bytes:
     """
     Return the JSON of a body, or of a part of one.
 

@@ -212,7 +212,7 @@ class Pages(Generic[T]):
         """Return whether a service without pagination sent its whole list again."""
         return bool(page.results) and not page.next and page.results == self.rows
 
-    def _offset_in(self, link: Any) -> int | None:
+    def _offset_in(self, link: object) -> int | None:
         """Return the offset in a ``next`` link; ``None`` if it has none or another origin."""
         try:
             target = urljoin(self.base_url, str(link))
@@ -266,7 +266,7 @@ class CursorPages(Pages[T]):
         """Return false: without a link there is no next page that could be the same."""
         return False
 
-    def _query_in(self, link: Any) -> str:
+    def _query_in(self, link: object) -> str:
         """
         Return the query of a ``next`` link.
 

@@ -160,7 +160,7 @@ class UnreadableResponseError(ValueError):
     """The body cannot be read; the message says what it is instead."""
 
 
-def decode(result_type: Any, body: bytes) -> Any:
+def decode(result_type: object, body: bytes) -> Any:
     """
     Parse the body of a 2xx response.
 
@@ -211,7 +211,7 @@ def _parse_json(body: bytes) -> Any:
         raise UnreadableResponseError(f"{kind} ({len(body)} bytes)") from None
 
 
-def _replace_surrogates(value: Any) -> Any:
+def _replace_surrogates(value: object) -> Any:
     """Replace lone surrogates, which neither XComs nor logs can encode as UTF-8."""
     if isinstance(value, str):
         return value.encode(errors="replace").decode()
@@ -227,7 +227,7 @@ def _is_markup(body: bytes) -> bool:
     return body.removeprefix(BOM_UTF8).lstrip()[:1] == b"<"
 
 
-def _repair(result_type: Any, value: Any) -> Any:
+def _repair(result_type: object, value: object) -> Any:
     """
     Convert a value to the expected shape, then read fields with unexpected types as null.
 
@@ -252,7 +252,7 @@ def _repair(result_type: Any, value: Any) -> Any:
         raise UnreadableResponseError("JSON of another shape") from None
 
 
-def _reshape(result_type: Any, value: Any) -> Any:
+def _reshape(result_type: object, value: object) -> Any:
     """Convert arrays, envelopes and single objects to the expected shape."""
     if isinstance(result_type, type) and issubclass(result_type, Page):
         if isinstance(value, list):

@@ -39,7 +39,7 @@ def is_secret(field: str) -> bool:
     return any(word in name for word in _SECRET_WORDS)
 
 
-def secrets_under(name: str, value: Any) -> Iterator[str]:
+def secrets_under(name: str, value: object) -> Iterator[str]:
     """
     Yield the secret texts in a value.
 
@@ -67,7 +67,7 @@ def secrets_under(name: str, value: Any) -> Iterator[str]:
             pending += [(secret, item) for item in value if isinstance(item, READ)]
 
 
-def without_secrets(value: Any, *, secret: bool = False) -> Any:
+def without_secrets(value: object, *, secret: bool = False) -> Any:
     """
     Return plain JSON without the texts in secret fields, and with ``***`` for credentials in URLs.
 

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.errors import WorkspaceInputError
@@ -23,7 +23,7 @@ def template_line(text: str) -> int | None:
     return found and text.count("\n", 0, found.start()) + 1
 
 
-def is_no_value(value: Any, words: Collection[str] = ("None",)) -> bool:
+def is_no_value(value: object, words: Collection[str] = ("None",)) -> bool:
     """
     Return whether a template found no value: native rendering makes it ``None``, other rendering the word "None".
 
@@ -32,7 +32,7 @@ def is_no_value(value: Any, words: Collection[str] = ("None",)) -> bool:
     return value is None or (isinstance(value, str) and value.strip() in words)
 
 
-def is_empty(cell: Any) -> bool:
+def is_empty(cell: object) -> bool:
     """Return whether a cell of a row has no value: nothing, only blanks of any kind, or NaT, a date unlike itself."""
     if isinstance(cell, str):
         if cell.isascii():  # as most cells, of which there may be millions
@@ -43,7 +43,7 @@ def is_empty(cell: Any) -> bool:
     return cell is None
 
 
-def no_value_error(name: str, value: Any = None) -> WorkspaceInputError:
+def no_value_error(name: str, value: object = None) -> WorkspaceInputError:
     """
     Return the error for an argument that must have a value.
 

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import combinations
@@ -48,7 +48,7 @@ def run(name: str, args: Namespace) -> None:
 
     Everything else, such as Airflow's log, goes to standard error, whoever holds standard output.
 
-    :param name: name of a command, which is that of its function
+    :param name: a key of :data:`COMMANDS`
     """
     global _output
     sys.stdout.flush()
@@ -57,7 +57,7 @@ def run(name: str, args: Namespace) -> None:
     with os.fdopen(os.dup(1), "w", encoding=encoding, errors="backslashreplace") as _output:
         os.dup2(2, 1)
         try:
-            globals()[name if name != "import" else "import_"](args)
+            COMMANDS[name](args)
         finally:
             sys.stdout.flush()
             os.dup2(_output.fileno(), 1)
@@ -501,11 +501,11 @@ def resume(args: Namespace) -> None:
     """Resume one batch export, unless a maintenance window holds it."""
     from airflow_provider_workspace.notes.database_store import LeaseDatabase
     from airflow_provider_workspace.notes.leases import LeaseRegistry, export_key
-    from airflow_provider_workspace.operators.arguments import EXPORTS
+    from airflow_provider_workspace.operators.reading import read_exports
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
-        (export_id,) = EXPORTS.read("EXPORT_ID", [args.export_id])
+        (export_id,) = read_exports("EXPORT_ID", [args.export_id], at_least=1)
         registry = LeaseRegistry(LeaseDatabase())
         key = export_key(hook.client.settings.base_url, organization_id, export_id)
         for lease in registry.read_all(registry.keys_of(key)):
@@ -524,27 +524,36 @@ def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
 
     leases = []
     for state, held in find_states(registry, time.time):
-        said = {"window": str(state), "abandoned": state.why if state.needs_sweep else None}
-        leases += [{**lease.to_dict(), **said} for lease in held]
+        window = {"window": str(state), "abandoned": state.why if state.needs_sweep else None}
+        leases += [{**lease.to_dict(), **window} for lease in held]
     return sorted(leases, key=lambda lease: lease["abandoned"] is None)
 
 
 def _lease_lines(leases: list[dict[str, Any]]) -> list[str]:
-    return [
-        f"{lease['batch_export_id']}  {lease['dag_id']} / {lease['run_id']} / {lease['close_task_id']}  "
-        f"since {lease['since'][:19]}Z until {lease['until'][:19]}Z  {lease['window']}"
-        + ("  paused before the window" if lease["paused_before"] else "")
-        + (f"  seen {lease['seen']}" if lease.get("seen") else "")
-        + (f"  owner {lease['owner']}" if lease.get("owner") not in (None, "", "airflow") else "")
-        for lease in leases
-    ] or ["No maintenance window holds a batch export."]
+    if not leases:
+        return ["No maintenance window holds a batch export."]
+    return [_lease_line(lease) for lease in leases]
+
+
+def _lease_line(lease: dict[str, Any]) -> str:
+    task = f"{lease['dag_id']} / {lease['run_id']} / {lease['close_task_id']}"
+    times = f"since {lease['since'][:19]}Z until {lease['until'][:19]}Z"
+    parts = [lease["batch_export_id"], task, times, lease["window"]]
+    if lease["paused_before"]:
+        parts.append("paused before the window")
+    if lease.get("seen"):
+        parts.append(f"seen {lease['seen']}")
+    if lease.get("owner") not in (None, "", "airflow"):
+        parts.append(f"owner {lease['owner']}")
+    return "  ".join(parts)
 
 
 def sandbox(args: Namespace) -> None:
     """Replace this process with a sandbox, which this package does not import."""
-    options = ["--port", args.port, "--profile", args.profile]
+    command = [sys.executable, "-m", "airflow_provider_workspace.sandbox"]
+    command += ["--port", args.port, "--profile", args.profile]
     os.dup2(_output.fileno(), 1)
-    os.execv(sys.executable, [sys.executable, "-m", "airflow_provider_workspace.sandbox", *options])  # noqa: S606 - no shell
+    os.execv(sys.executable, command)  # noqa: S606 - no shell
 
 
 def _test_connection(hook: WorkspaceHook) -> list[str]:
@@ -613,3 +622,17 @@ def _write(text: str) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), _output.fileno())  # for what Python writes at its end
         raise SystemExit(1) from None
+
+
+COMMANDS: Mapping[str, Callable[[Namespace], None]] = {
+    "ping": ping,
+    "whoami": whoami,
+    "plan": plan,
+    "import": import_,
+    "windows": windows,
+    "grants": grants,
+    "decisions": decisions,
+    "sweep": sweep,
+    "resume": resume,
+    "sandbox": sandbox,
+}

@@ -33,21 +33,17 @@ def get_workspace_commands() -> list[CLICommand]:
         metavar="DIR",
         help="Folder or URL of an object store that gets a file for each temporary access that ended",
     )
-    ping_args = (
-        conn_id,
-        Arg(
-            ("--schema",),
-            metavar="FILE_OR_URL",
-            help="OpenAPI document of the service (JSON or YAML) to compare the operations with",
-        ),
-        Arg(
-            ("--operation",),
-            nargs="+",
-            default=(),
-            metavar="CLASS",
-            help="With --schema: operations of your own, such as my_package.endpoints.ListBatchExports",
-        ),
-        output,
+    schema = Arg(
+        ("--schema",),
+        metavar="FILE_OR_URL",
+        help="OpenAPI document of the service (JSON or YAML) to compare the operations with",
+    )
+    operation = Arg(
+        ("--operation",),
+        nargs="+",
+        default=(),
+        metavar="CLASS",
+        help="With --schema: operations of your own, such as my_package.endpoints.ListBatchExports",
     )
     plan_args = (
         Arg(
@@ -80,65 +76,58 @@ def get_workspace_commands() -> list[CLICommand]:
         Arg(("--at",), metavar="DATE", help="Show the plan of that day or time, which decides what access has ended"),
         Arg(("-o", "--output"), choices=("table", "json", "markdown"), default="table", help="Output format"),
     )
-    several = Arg(("--organization-id",), help="The organization, if the person is noted in several")
-    grants_args = (
-        Arg(("--end",), metavar="EMAIL", help="End the temporary access of this person now, as the sweep does"),
-        several,
-        Arg(("--dry-run",), action="store_true", help="With --end: send and write nothing; print what would be ended"),
-        protected,
-        evidence,
-        output,
+    organization_of_person = Arg(("--organization-id",), help="The organization, if the person is noted in several")
+    end = Arg(("--end",), metavar="EMAIL", help="End the temporary access of this person now, as the sweep does")
+    dry_run_of_end = Arg(
+        ("--dry-run",), action="store_true", help="With --end: send and write nothing; print what would be ended"
     )
-    decisions_args = (
-        Arg(("--lift",), metavar="EMAIL", help="Let what was decided about this person not count any more"),
-        several,
-        output,
+    lift = Arg(("--lift",), metavar="EMAIL", help="Let what was decided about this person not count any more")
+    dry_run = Arg(("--dry-run",), action="store_true", help="Send and write nothing; print what would be ended")
+    kinds = Arg(
+        ("--kinds",),
+        nargs="+",
+        choices=("windows", "grants"),
+        default=("windows", "grants"),
+        help="What to end; both by default",
     )
-    sweep_args = (
-        Arg(("--dry-run",), action="store_true", help="Send and write nothing; print what would be ended"),
-        Arg(
-            ("--kinds",),
-            nargs="+",
-            choices=("windows", "grants"),
-            default=("windows", "grants"),
-            help="What to end; both by default",
+    export_id = Arg(("export_id",), help="Batch export (UUID)")
+    port = Arg(("--port",), default="8765", help="Port; 0 picks a free one")
+    profile = Arg(("--profile",), default="live", help="live or strict")
+    run = lazy_load_command("airflow_provider_workspace.cli.commands.run")
+
+    def command(name: str, text: str, *args: Arg) -> ActionCommand:
+        return ActionCommand(name=name, help=text, func=partial(run, name), args=args)
+
+    subcommands = [
+        command(
+            "ping",
+            "Test the API key; with --schema, exit status 2: an operation will break, 1: error",
+            *(conn_id, schema, operation, output),
         ),
-        protected,
-        evidence,
-        output,
-    )
-    sandbox_args = (
-        Arg(("--port",), default="8765", help="Port; 0 picks a free one"),
-        Arg(("--profile",), default="live", help="live or strict"),
-    )
-    # Name, help text and arguments of each command.
-    commands: tuple[tuple[str, str, tuple[Arg, ...]], ...] = (
-        ("ping", "Test the API key; with --schema, exit status 2: an operation will break, 1: error", ping_args),
-        ("whoami", "Show the scopes of the API key that reads can confirm", (conn_id,)),
-        ("plan", "Compare with files, read-only; exit status 0: equal, 2: may differ, 1: error", plan_args),
-        ("import", "Print an organization file that describes an organization", (conn_id, organization_id)),
-        ("windows", "List maintenance windows and the last sweep", (output,)),
-        ("grants", "List temporary access, or end it early; exit status 2: some is overdue, 1: error", grants_args),
-        (
+        command("whoami", "Show the scopes of the API key that reads can confirm", conn_id),
+        command("plan", "Compare with files, read-only; exit status 0: equal, 2: may differ, 1: error", *plan_args),
+        command("import", "Print an organization file that describes an organization", conn_id, organization_id),
+        command("windows", "List maintenance windows and the last sweep", output),
+        command(
+            "grants",
+            "List temporary access, or end it early; exit status 2: some is overdue, 1: error",
+            *(end, organization_of_person, dry_run_of_end, protected, evidence, output),
+        ),
+        command(
             "decisions",
             "List whom access reviews have lowered or removed, which other features do not undo",
-            decisions_args,
+            *(lift, organization_of_person, output),
         ),
-        ("sweep", "Resume the exports of abandoned windows, and end temporary access that is over", sweep_args),
-        (
+        command(
+            "sweep",
+            "Resume the exports of abandoned windows, and end temporary access that is over",
+            *(dry_run, kinds, protected, evidence, output),
+        ),
+        command(
             "resume",
             "Resume one batch export, unless a maintenance window holds it",
-            (Arg(("export_id",), help="Batch export (UUID)"), conn_id, organization_id),
+            *(export_id, conn_id, organization_id),
         ),
-        ("sandbox", "Start a local workspace service for tests and trials", sandbox_args),
-    )
-    run = lazy_load_command("airflow_provider_workspace.cli.commands.run")
-    return [
-        GroupCommand(
-            name="workspace",
-            help="The workspace administration service",
-            subcommands=[
-                ActionCommand(name=name, help=text, func=partial(run, name), args=args) for name, text, args in commands
-            ],
-        )
+        command("sandbox", "Start a local workspace service for tests and trials", port, profile),
     ]
+    return [GroupCommand(name="workspace", help="The workspace administration service", subcommands=subcommands)]

@@ -150,7 +150,9 @@ class WorkspaceClient:
             stopped |= isinstance(result, WorkspaceRequestError)
             return result
 
-        return [attempt(operations[0])] if len(operations) == 1 else self._backend.map(attempt, operations)
+        if len(operations) == 1:
+            return [attempt(operations[0])]
+        return self._backend.map(attempt, operations)
 
     def attempt(self, op: Operation[T], **options: Any) -> T | WorkspaceRequestError:
         """Send an operation, and return its result or the error; the arguments are those of :meth:`send`."""
@@ -222,9 +224,12 @@ class WorkspaceClient:
         return self._policy.wait(state.attempt_number, _error_of(state).retry_after, random.random())  # noqa: S311
 
     def _log_retry(self, state: RetryCallState) -> None:
-        pause, attempts = state.upcoming_sleep, self._policy.max_attempts
         log.warning(
-            "Attempt %d of %d failed, retrying in %.1f s: %s", state.attempt_number, attempts, pause, _error_of(state)
+            "Attempt %d of %d failed, retrying in %.1f s: %s",
+            state.attempt_number,
+            self._policy.max_attempts,
+            state.upcoming_sleep,
+            _error_of(state),
         )
 
     def _mask_all(self, secrets: Iterable[str]) -> None:
@@ -379,8 +384,8 @@ def _recorded(call: _Call) -> Iterator[None]:
     """Trace a call, and log a line at its end if it is a write."""
     began = time.monotonic()
     outcome = Outcome.UNKNOWN.value
-    name, method = type(call.op).__name__, call.request.method
-    attributes = {"http.request.method": method, "url.path": call.request.shown}
+    name = type(call.op).__name__
+    attributes = {"http.request.method": call.request.method, "url.path": call.request.shown}
     with tracer.start_as_current_span(f"workspace {name}", kind=SpanKind.CLIENT, attributes=attributes) as span:
         try:
             yield
@@ -400,13 +405,18 @@ def _recorded(call: _Call) -> Iterator[None]:
 
 def _secrets_in(result: object) -> list[str]:
     """Return the secrets in a result, for the log masker."""
-    found: list[str] = []
-    resources = result.results if isinstance(result, Page) else result if isinstance(result, list) else [result]
+    if isinstance(result, Page):
+        resources: list[object] = result.results
+    elif isinstance(result, list):
+        resources = result
+    else:
+        resources = [result]
+    secrets: list[str] = []
     for resource in resources:
         # An unknown field may contain a secret. Most members and invites have neither kind, so they are skipped.
         if isinstance(resource, Resource) and (resource.holds_secrets or resource.model_extra):
-            found += resource.secrets()
-    return found
+            secrets += resource.secrets()
+    return secrets
 
 
 def _error_of(state: RetryCallState) -> WorkspaceRequestError:

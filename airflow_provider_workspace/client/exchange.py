@@ -6,6 +6,8 @@ import http.client
 import ssl
 import urllib.request
 import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -63,10 +65,15 @@ class Route:
         if settings.api_key:
             self.headers["Authorization"] = f"Bearer {settings.api_key}"
         self.proxy = _proxy_for(settings) if settings.proxy is None else settings.proxy
-        self.tls, self.proxy_tls = (
-            _tls_context(settings.verify) if (url or "").lower().startswith("https://") else None
-            for url in (settings.base_url, self.proxy)
-        )
+        self.tls = _tls_context_for(settings.base_url, settings)
+        self.proxy_tls = _tls_context_for(self.proxy, settings)
+
+
+def _tls_context_for(url: str | None, settings: Settings) -> ssl.SSLContext | None:
+    """Return the TLS context for a URL; ``None`` if it has no TLS."""
+    if url is None or not url.lower().startswith("https://"):
+        return None
+    return _tls_context(settings.verify)
 
 
 def _proxy_for(settings: Settings) -> str | None:
@@ -110,7 +117,8 @@ def _tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the se
         context.verify_mode = ssl.CERT_NONE
         return context
     names = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
-    bundle = verify if isinstance(verify, str) else next(filter(None, map(os.environ.get, names)), certifi.where())
+    bundles = [verify] if isinstance(verify, str) else [os.environ.get(name) for name in names]
+    bundle = next(filter(None, bundles), certifi.where())
     try:
         if os.path.isdir(bundle):  # noqa: PTH112 - one call, no Path needed
             return ssl.create_default_context(capath=bundle)
@@ -186,41 +194,77 @@ def attempt_error(
     :param overdue: whether the total timeout is over
     :param timeout: whether the error is a timeout; a ``TimeoutError`` is recognized without it
     """
-    causes, redacted = _causes(error), context.with_secrets_of(op).redacted
-    timeout = timeout or any(isinstance(cause, TimeoutError) for cause in causes)
-    why, cure = f"{type(causes[-1]).__name__}: {causes[-1]}", ""
     if isinstance(error, ResponseTooLargeError):
-        cure = f"Raise max_response_bytes in the extra of {context.source} if the service really returns that much."
         what = f"returned more than {settings.max_response_bytes:,} bytes"
+        cure = f"Raise max_response_bytes in the extra of {context.source} if the service really returns that much."
         return request_error(WorkspaceResponseError, op, what, cure=cure, retryable=False)
+    causes = _causes(error)
+    timeout = timeout or any(isinstance(cause, TimeoutError) for cause in causes)
+    redacted = context.with_secrets_of(op).redacted
     if not sent:
-        cure = f"Check the host, port and proxy of {context.source}."
-        # Such a host name or URL is permanent.
-        details: dict[str, Any] = {"retryable": not isinstance(error, ValueError | http.client.InvalidURL)}
-        tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
-        if timeout:
-            why = f"no connection within {settings.total_timeout if overdue else settings.connect_timeout:g} s"
-        elif tls is not None and not isinstance(tls, TRANSIENT_TLS_ERRORS):
-            why, details = f"TLS failed, {type(tls).__name__}: {tls}", {"retryable": False, "problem": "tls-failed"}
-            if isinstance(tls, ssl.SSLCertVerificationError):
-                cure = f"Correct the host or proxy of {context.source}, or set 'verify' in its extra to your CA file."
-        what = f"was not sent: {redacted(why).rstrip('.: ')}"
-        return request_error(WorkspaceConnectionError, op, what, cure=cure, outcome=Outcome.NOT_SENT, **details)
+        failure = _connection_failure(causes, context, settings, timeout=timeout, overdue=overdue)
+        return request_error(
+            WorkspaceConnectionError,
+            op,
+            f"was not sent: {redacted(failure.reason).rstrip('.: ')}",
+            cure=failure.cure,
+            outcome=Outcome.NOT_SENT,
+            retryable=failure.retryable,
+            problem=failure.problem,
+        )
+    what = "was sent, but no complete response arrived"
+    if not timeout:
+        reason = f"{type(causes[-1]).__name__}: {causes[-1]}"
+        return request_error(WorkspaceTransportError, op, f"{what}: {redacted(reason).rstrip('.: ')}")
+    if overdue:
+        setting = "total_timeout"
+        reason = f"not within {settings.total_timeout:g} s"
+    else:
+        setting = "read_timeout"
+        reason = f"nothing for {settings.read_timeout:g} s"
+    cure = f"Raise {setting} in the extra of {context.source} if the service needs longer."
+    return request_error(WorkspaceTimeoutError, op, f"{what}: {reason}", cure=cure)
+
+
+@dataclass(frozen=True, slots=True)
+class _ConnectionFailure:
+    """Why a request was not sent, and what to do about it."""
+
+    reason: str
+    cure: str
+    retryable: bool = True
+    problem: str | None = None
+
+
+def _connection_failure(
+    causes: Sequence[BaseException], context: RequestContext, settings: Settings, *, timeout: bool, overdue: bool
+) -> _ConnectionFailure:
+    """
+    Return why a request was not sent.
+
+    :param causes: the exception of the attempt, and its causes
+    """
+    cure = f"Check the host, port and proxy of {context.source}."
+    # Such a host name or URL is permanent.
+    retryable = not isinstance(causes[0], ValueError | http.client.InvalidURL)
     if timeout:
-        setting = "total_timeout" if overdue else "read_timeout"
-        why = f"{'not within' if overdue else 'nothing for'} {getattr(settings, setting):g} s"
-        cure = f"Raise {setting} in the extra of {context.source} if the service needs longer."
-    what = f"was sent, but no complete response arrived: {redacted(why).rstrip('.: ')}"
-    return request_error(WorkspaceTimeoutError if timeout else WorkspaceTransportError, op, what, cure=cure)
+        seconds = settings.total_timeout if overdue else settings.connect_timeout
+        return _ConnectionFailure(f"no connection within {seconds:g} s", cure, retryable)
+    tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
+    if tls is None or isinstance(tls, TRANSIENT_TLS_ERRORS):
+        return _ConnectionFailure(f"{type(causes[-1]).__name__}: {causes[-1]}", cure, retryable)
+    if isinstance(tls, ssl.SSLCertVerificationError):
+        cure = f"Correct the host or proxy of {context.source}, or set 'verify' in its extra to your CA file."
+    return _ConnectionFailure(f"TLS failed, {type(tls).__name__}: {tls}", cure, retryable=False, problem="tls-failed")
 
 
 def _causes(error: BaseException) -> list[BaseException]:
     """Return an exception and its causes, through the wrappers of the libraries."""
-    found: list[BaseException] = []
-    cause: Any = error
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
     while cause is not None:
-        found.append(cause)
+        causes.append(cause)
         context = None if cause.__suppress_context__ else cause.__context__
         parts = (getattr(cause, "reason", None), *cause.args, cause.__cause__, context)
-        cause = next((part for part in parts if isinstance(part, BaseException) and part not in found), None)
-    return found
+        cause = next((part for part in parts if isinstance(part, BaseException) and part not in causes), None)
+    return causes

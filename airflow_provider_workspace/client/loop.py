@@ -52,14 +52,16 @@ class LoopBackend:
         self._slots = asyncio.Semaphore(settings.max_concurrency)
         self.condition = _LoopCondition()
         route = Route(settings)
+        proxy = httpx.Proxy(route.proxy, ssl_context=route.proxy_tls) if route.proxy else None
+        no_cookies = DefaultCookiePolicy(allowed_domains=())
         self._http = httpx.AsyncClient(
             headers=route.headers,
             timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
             verify=route.tls or False,
-            proxy=httpx.Proxy(route.proxy, ssl_context=route.proxy_tls) if route.proxy else None,
+            proxy=proxy,
             trust_env=False,
             follow_redirects=False,
-            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),  # stores no cookies
+            cookies=CookieJar(no_cookies),
         )
 
     def exchange(self, op: Operation[Any], request: Request, url: str, context: RequestContext) -> Response:
@@ -138,10 +140,12 @@ class LoopBackend:
             if exchange.socket is not None:  # a TLS handshake that is cancelled leaves it open
                 await exchange.socket.aclose()
             raise
-        encoding, body = response.headers.get("content-encoding"), received.getvalue()
-        # A large body would keep the loop from other tasks.
-        large = encoding is not None and len(body) > MAX_IN_LOOP
-        body = await asyncio.to_thread(body_of, encoding, body, limit) if large else body_of(encoding, body, limit)
+        encoding = response.headers.get("content-encoding")
+        body = received.getvalue()
+        if encoding is not None and len(body) > MAX_IN_LOOP:  # it would keep the loop from other tasks
+            body = await asyncio.to_thread(body_of, encoding, body, limit)
+        else:
+            body = body_of(encoding, body, limit)
         return Response(response.status_code, response.headers, body)
 
 
@@ -171,15 +175,15 @@ class _Exchange:
 
 def _left_over(response: httpx.Response) -> bool:
     """Whether bytes follow a response; httpx has no public way to tell, so a test checks these attributes."""
-    found: Any = response
+    part: Any = response
     for name in ("stream", "_stream", "_httpcore_stream", "_stream", "_connection", "_h11_state", "trailing_data"):
-        found = getattr(found, name)
+        part = getattr(part, name)
     stream = response.extensions["network_stream"]._stream  # noqa: SLF001
     while isinstance(stream, TLSStream):  # within the TLS of a proxy there may be that of the service
         if has_received(stream.extra(TLSAttribute.ssl_object)):  # noqa: S610
             return True
         stream = stream.transport_stream
-    return bool(found[0])
+    return bool(part[0])
 
 
 class _LoopCondition:

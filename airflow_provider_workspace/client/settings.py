@@ -37,7 +37,7 @@ PATHS_EXAMPLE = '{"PauseBatchExport": "/api/projects/{project_id}/batch_exports/
 # Parsers of settings. The message of their ValueError says what is expected.
 
 
-def _boolean(value: Any) -> bool:
+def _boolean(value: object) -> bool:
     """Parse a boolean; forms and environment variables deliver text."""
     if isinstance(value, str):
         value = {"true": True, "false": False}.get(value.strip().lower(), value)
@@ -46,14 +46,14 @@ def _boolean(value: Any) -> bool:
     return value
 
 
-def _url(value: Any) -> str:
+def _url(value: object) -> str:
     """Parse a URL and drop its trailing slashes."""
     if not isinstance(value, str) or not is_url(value):
         raise ValueError("a URL that begins with http:// or https://")
     return value.rstrip("/")
 
 
-def _verify(value: Any) -> bool | str:
+def _verify(value: object) -> bool | str:
     """Parse whether to verify TLS certificates, or the path of CA certificates."""
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         return value.strip().lower() == "true"
@@ -71,7 +71,7 @@ def operation_key(cls: "type[Operation[Any]]") -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _paths(value: Any, info: ValidationInfo) -> dict[str, str]:
+def _paths(value: object, info: ValidationInfo) -> dict[str, str]:
     """Parse the paths of operations; forms and URIs deliver JSON text."""
     if isinstance(value, str):
         try:
@@ -413,18 +413,22 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
         )
     if parts.path.rstrip("/").endswith("/api"):
         raise WorkspaceConfigError(f"Leave /api out of the host of {source}: every request adds it.")
-    hostname = str(parts.hostname)
-    hostname = f"[{hostname}]" if ":" in hostname else hostname
-    named = port if parts.port is None else parts.port
-    usual = (None, {"http": 80, "https": 443}[parts.scheme])
     # Normalized, because leases and dashboards of different connections compare it.
-    return f"{parts.scheme}://{hostname}{'' if named in usual else f':{named}'}{parts.path}"
+    host_and_port = str(parts.hostname)
+    if ":" in host_and_port:
+        host_and_port = f"[{host_and_port}]"
+    used_port = port if parts.port is None else parts.port
+    default_port = {"http": 80, "https": 443}[parts.scheme]
+    if used_port not in (None, default_port):
+        host_and_port += f":{used_port}"
+    return f"{parts.scheme}://{host_and_port}{parts.path}"
 
 
 def _with_scheme(url: str, schema: str, source: str) -> str:
     """Add a scheme to a host; connection URIs and some secrets backends have it in the schema."""
-    named = url.partition("://")[0].lower() if "://" in url else schema
-    if schema not in ("", "http", "https") or named not in ("", schema or named):
+    scheme_of_url = url.partition("://")[0].lower() if "://" in url else ""
+    contradicts = schema != "" and scheme_of_url not in ("", schema)
+    if schema not in ("", "http", "https") or contradicts:
         raise WorkspaceConfigError(
             f"The schema of {source} must be https or http, as the host has it, or be left out. As a URI: "
             "workspace://:<key>@workspace.example.com:443/https?organization_id=<id>"
@@ -436,6 +440,10 @@ def _with_scheme(url: str, schema: str, source: str) -> str:
             url = f"[{url.rstrip('/')}]"
     except ValueError:
         pass  # not an IP address
-    hostname = url.partition("/")[0].rpartition("@")[2]
-    hostname = hostname[1:].partition("]")[0] if hostname.startswith("[") else hostname.partition(":")[0]
-    return f"{schema or ('http' if is_loopback(hostname) else 'https')}://{url}"
+    if schema:
+        return f"{schema}://{url}"
+    host_and_port = url.partition("/")[0].rpartition("@")[2]
+    hostname = host_and_port.partition(":")[0]
+    if host_and_port.startswith("["):
+        hostname = host_and_port[1:].partition("]")[0]
+    return f"http://{url}" if is_loopback(hostname) else f"https://{url}"

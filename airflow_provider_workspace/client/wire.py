@@ -175,8 +175,10 @@ class ThreadBackend:
         return ThreadPoolExecutor(self._settings.max_concurrency, thread_name_prefix="workspace")
 
     def _send(self, exchange: Exchange, method: str, url: str, body: bytes | None) -> Response:
-        request, verify = _prepare(method, url, self._headers, body), self._settings.verify is not False
-        received, token = io.BytesIO(), _exchange.set(exchange)
+        request = _prepare(method, url, self._headers, body)
+        verify = self._settings.verify is not False
+        received = io.BytesIO()
+        token = _exchange.set(exchange)
         try:
             with self._adapter.send(request, stream=True, verify=verify, proxies=self._proxies) as response:
                 for chunk in response.raw.stream(READ_SIZE, decode_content=False):

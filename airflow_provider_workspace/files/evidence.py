@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from airflow_provider_workspace.api.timestamps import to_second
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
 from airflow_provider_workspace.files.reports import csv_text
 from airflow_provider_workspace.files.review_digests import ReviewDigests
 from airflow_provider_workspace.files.storage import MAX_MEGABYTES, StoredFile, file_below, folder_at
@@ -115,6 +115,26 @@ class OpenReview:
 
 
 @dataclass(frozen=True)
+class ReviewBeside:
+    """
+    A closed review beside this one.
+
+    :param path: its folder
+    :param digest: that of its ``review.json`` in the second place; empty if that has none
+    """
+
+    path: Any
+    review: EarlierReview
+    digest: str
+
+    def is_complete_of(self, organization_id: str, service: str) -> bool:
+        """Return whether it is complete, and of an organization."""
+        review = self.review
+        is_ours = (review.organization_id, review.service) == (organization_id, service)
+        return is_ours and review.state == COMPLETE
+
+
+@dataclass(frozen=True)
 class Answer:
     """
     The answer to a question, or the error if there is none.
@@ -134,9 +154,55 @@ class Answer:
 
     @property
     def fields(self) -> dict[str, Any] | None:
-        """What was filled in."""
-        filled: dict[str, Any] | None = self.event.get("params_input")
-        return filled
+        """What was filled in; ``None`` if that is no form."""
+        filled = self.event.get("params_input")
+        return dict(filled) if isinstance(filled, Mapping) else None
+
+
+class Memory(Protocol):
+    """What a task remembers; see :class:`~airflow_provider_workspace.notes.task_state.TaskState`."""
+
+    @property
+    def survives_tries(self) -> bool:
+        """Whether a retry reads what this try writes."""
+        ...
+
+    def read(self) -> Any:
+        """Return the value of this try or an earlier one; ``None`` if there is none."""
+        ...
+
+    def write(self, value: object) -> None:
+        """Store plain JSON."""
+
+
+class WrittenFiles:
+    """
+    The digests of the files that a task wrote, by name, as Airflow keeps them.
+
+    :param state: what the task remembers; ``None`` for nothing
+    """
+
+    def __init__(self, state: Memory | None) -> None:
+        self._state = state
+        self.survives_tries = state is not None and state.survives_tries
+        self._digests: dict[str, str] = {}
+        kept = state.read() if state else None
+        if isinstance(kept, Mapping):  # an earlier release kept one digest, without a name
+            self._digests.update(kept)
+
+    def digest(self, name: str) -> str:
+        """Return the digest of a file; empty if the task did not write it."""
+        return self._digests.get(name, "")
+
+    def add(self, name: str, digest: str) -> None:
+        """Keep the digest of a file that is about to be written."""
+        self._digests[name] = digest
+        if self._state is not None:
+            self._state.write(self.all())
+
+    def all(self) -> dict[str, str]:
+        """Return all digests."""
+        return dict(self._digests)
 
 
 class Evidence:
@@ -147,10 +213,12 @@ class Evidence:
     :param run_id: Dag run of the review
     :param names: what else tells reviews of one run apart: Dag, map index, task group
     :param digests: the second place, which also has the digest of each ``review.json``; ``None`` for no such place
+    :param state: what the task remembers; ``None`` for nothing
     :raises WorkspaceInputError: if a folder is neither, or the second place is below the first
     """
 
-    def __init__(self, parent: Any, run_id: str, *names: str, digests: Any = None) -> None:
+    def __init__(self, parent: Any, run_id: str, *names: str, digests: Any = None, state: Memory | None = None) -> None:
+        self.written = WrittenFiles(state)
         self.parent = folder_at(parent, "evidence")
         self.digests = None if digests is None else ReviewDigests(digests, self.parent)
         readable = re.sub(r"[^\w.-]+", "_", run_id, flags=re.ASCII)[:100]
@@ -178,7 +246,29 @@ class Evidence:
         if len(encoded) > MAX_MEGABYTES * 1_000_000:
             msg = f"Review fewer people at once: {name} would be larger than {MAX_MEGABYTES} MB, which nothing reads"
             raise WorkspaceInputError(msg)
+        self.written.add(name, sha256(encoded).hexdigest())
         StoredFile(self.path / name).write_once(encoded)
+
+    def own_digest(self, name: str) -> str:
+        """Return the digest of a file that this task wrote, perhaps in an earlier try; empty if it is not there."""
+        return self.written.digest(name) if self.digest(name) else ""
+
+    def own_files(self) -> dict[str, str]:
+        """Return the digests of the files that this task wrote and that are there, by name."""
+        digests = self.written.all()
+        there = digests.keys() & set(self.names())
+        return {name: digests[name] for name in there}
+
+    def raise_if_of_others(self, *names: str) -> None:
+        """
+        Refuse files that only this task writes, and did not.
+
+        :raises WorkspaceInputError: if one is there; before Airflow 3.3 a task does not know what an earlier try wrote
+        """
+        for name in names:
+            is_known = self.written.digest(name) or not self.written.survives_tries
+            if not is_known and self.digest(name):
+                raise _changed(self.path / name, "no task of this review wrote it")
 
     def names(self) -> list[str]:
         """Return the names of our files, those with a higher number later."""
@@ -213,6 +303,8 @@ class Evidence:
             raise self._ended("is of another organization")
         if needed and self.digest(REVIEW):
             raise self._ended("is closed")
+        if needed and (self.digest(LAST_LOOK) or self.digest(PAGE)):
+            raise self._ended("is being closed")
         if decisions and decisions.population_sha256 != population_sha256:
             raise self._ended("has another population now")
         if needed >= 1 and not population:
@@ -247,29 +339,45 @@ class Evidence:
         :raises WorkspaceInputError: if a review beside this one cannot be read, or is not what it says it is, or not
             what the second place says
         """
-        latest: tuple[Any, EarlierReview] | None = None
-        latest_digest = ""
+        beside = list(self._reviews_beside())
+        ours = [one for one in beside if one.is_complete_of(organization_id, service)]
+        if not ours:
+            return None
+        latest = max(ours, key=lambda one: one.review.read_at or "")
+        if self.digests and not latest.digest:
+            self._check_unchecked(latest, beside)
+        files = latest.review.files
+        population = _read_listed(latest.path, POPULATION, latest.review)
+        last_look = _read_listed(latest.path, LAST_LOOK, latest.review)
+        place = PreviousReview(folder=latest.path.name, read_at=population.read_at, sha256=files[POPULATION])
+        return LastReview(review=place, population=reviewed(population, last_look))
+
+    def _reviews_beside(self) -> Iterator[ReviewBeside]:
+        """Return the closed reviews beside this one."""
+        missing = set(self.digests.reviews()) if self.digests else set()
         for path in self.parent.entries():
             if not FOLDER.fullmatch(path.name):
                 continue
-            known = self.digests.find(path.name) if self.digests else ""
-            review, _ = _read(path / REVIEW, EarlierReview, known)
-            if review is None or review.state != COMPLETE:
-                continue
-            if (review.organization_id, review.service) != (organization_id, service):
-                continue
-            if latest is None or (review.read_at or "") > (latest[1].read_at or ""):
-                latest = path, review
-                latest_digest = known
-        if latest is None:
-            return None
-        path, review = latest
-        if self.digests and not latest_digest:
-            log.warning("The last review is not checked: %s has no SHA-256 of %s", self.digests, path.name)
-        population = _read_listed(path, POPULATION, review)
-        last_look = _read_listed(path, LAST_LOOK, review)
-        place = PreviousReview(folder=path.name, read_at=population.read_at, sha256=review.files[POPULATION])
-        return LastReview(review=place, population=reviewed(population, last_look))
+            missing.discard(path.name)
+            digest = self.digests.find(path.name) if self.digests else ""
+            review, _ = _read(path / REVIEW, EarlierReview, digest)
+            if review is not None:
+                yield ReviewBeside(path, review, digest)
+        if missing:
+            names = name_first(sorted(missing), "the second place", ", ")
+            log.warning("%s has the SHA-256 of reviews that are not in %s: %s", self.digests, self.parent, names)
+
+    def _check_unchecked(self, latest: ReviewBeside, beside: Iterable[ReviewBeside]) -> None:
+        """
+        Warn of a last review that was closed before there was a second place.
+
+        :raises WorkspaceInputError: if there was one already
+        """
+        read_at = latest.review.read_at or ""
+        checked = [one.review.read_at or "" for one in beside if one.digest]
+        if checked and min(checked) < read_at:
+            raise _changed(latest.path / REVIEW, f"{self.digests} has earlier reviews, and not this one")
+        log.warning("The last review is not checked: %s has no SHA-256 of %s", self.digests, latest.path.name)
 
     # The decision
 
@@ -279,13 +387,11 @@ class Evidence:
         answer: Answer,
         answer_rules: AnswerRules,
         rules: Rules,
-        keep: Callable[[str], None],
     ) -> Decisions:
         """
         Write and return what an answer decides.
 
         :param answer_rules: who may answer
-        :param keep: keeps the digest of the decisions in Airflow, before they are written
         :raises WorkspaceInputError: if it does not decide everybody, or is of somebody who may not answer; a file has
             the answer then, and why. If another answer was written before this one
         """
@@ -321,7 +427,6 @@ class Evidence:
             reviewer_is_reviewed=_is_reviewed(answerer, population),
             population_sha256=answer.asked,
         )
-        keep(digest_of(decisions))
         self.write(DECISIONS, decisions)
         return decisions
 
@@ -359,9 +464,20 @@ class Evidence:
     # What is sent
 
     def begin_try(self, number: int, planned: PlannedReview, rules: Rules, *, dry_run: bool) -> None:
-        """Write whom a try is about to change, before it sends anything: a try that is killed leaves that."""
+        """
+        Write whom a try is about to change, before it sends anything: a try that is killed leaves that.
+
+        :raises WorkspaceInputError: if another worker has begun a try with this number
+        """
         people = people_changed(planned)
-        self.write(f"{INTENTS}{number}.json", Intent(at=_now(), dry_run=dry_run, people=people, rules=rules))
+        name = f"{INTENTS}{number}.json"
+        content = encode(Intent(at=_now(), dry_run=dry_run, people=people, rules=rules))
+        try:
+            StoredFile(self.path / name).create(content)
+        except FileExistsError:
+            msg = f"See the log of the other try: it wrote {name} in {self}, and does what was decided"
+            raise WorkspaceInputError(msg, problem="file-exists") from None
+        self.written.add(name, sha256(content).hexdigest())
 
     def interrupted(self) -> dict[str, int]:
         """Return whom an earlier try was about to change when it ended, by the number of that try."""
@@ -416,16 +532,17 @@ class Evidence:
         return self._read(REVIEW, ClosedReview, expected)
 
     def close(
-        self, opened: OpenReview, look: Callable[[], Population], facts: Mapping[str, Any], keep: Callable[[str], None]
+        self, opened: OpenReview, look: Callable[[], Population], facts: Mapping[str, Any], carried: Mapping[str, str]
     ) -> tuple[ClosedReview, str]:
         """
         Write the last look, the page and, last, what the review is; go on with what an earlier try wrote.
 
         :param look: reads who has access
         :param facts: the fields of :class:`ClosedReview` that the task knows
-        :param keep: keeps the digest in Airflow, before the file is written
+        :param carried: the digests of other files that earlier tasks wrote, as Airflow kept them
         :return: what the review is, and the digest of that file
         """
+        self.raise_if_of_others(LAST_LOOK, PAGE)
         population = opened.population
         decisions = opened.decisions
         last_look: Population | None = None
@@ -433,7 +550,7 @@ class Evidence:
         if population and decisions:
             last_look = self._look_last(look)
             outcomes = judge(population, decisions, last_look, AFTER)
-        missing = self._missing(decisions, outcomes)
+        missing = self._missing(decisions, outcomes) + self._edited(carried)
         state: State = NOT_REVIEWED
         if decisions:
             state = INCOMPLETE if missing else COMPLETE
@@ -450,15 +567,16 @@ class Evidence:
             other_files=tuple(self.other_names()),
             outcomes=tuple(outcomes),
         )
+        page_sha256 = self.own_digest(PAGE)
+        if page_sha256 and page_sha256 != self.digest(PAGE):
+            raise _changed(self.path / PAGE, "it is not the file that was written")
         if not self.digest(PAGE):  # a try may end between both
             sent = tuple(self._sent())
             page = ReviewPage(review, population, decisions, sent, last_look, self._last_refused())
             self.write(PAGE, page.text())
         review = review.model_copy(update={"files": {**review.files, PAGE: self.digest(PAGE)}})
-        digest = digest_of(review)
-        keep(digest)
         self.write(REVIEW, review)
-        return review, digest
+        return review, self.written.digest(REVIEW)
 
     def keep_digest(self, digest: str) -> None:
         """Write the digest of ``review.json`` to the second place, or find it there, if there is such a place."""
@@ -467,7 +585,7 @@ class Evidence:
 
     def _look_last(self, look: Callable[[], Population]) -> Population:
         """Return the last look of an earlier try, or look now."""
-        last_look, _ = self._read(LAST_LOOK, Population)
+        last_look, _ = self._read(LAST_LOOK, Population, self.own_digest(LAST_LOOK))
         if last_look is None:
             last_look = look()
             self.write(LAST_LOOK, last_look)
@@ -490,6 +608,10 @@ class Evidence:
         if not begun:
             missing.append(NEVER_BEGUN)
         return missing
+
+    def _edited(self, carried: Mapping[str, str]) -> list[str]:
+        """Return which files are not as an earlier task wrote them."""
+        return [f"{name} is not the file that was written" for name in carried if self.digest(name) != carried[name]]
 
     def _last_error(self) -> list[str]:
         """Return why the latest try failed; nothing if it did not."""
@@ -536,11 +658,6 @@ def encode(content: str | BaseModel) -> bytes:
         return text.encode(errors="replace") + b"\n"
 
 
-def digest_of(content: BaseModel) -> str:
-    """Return the SHA-256 of the file of a record."""
-    return sha256(encode(content)).hexdigest()
-
-
 def _is_ours(name: str) -> bool:
     return name in FIXED_NAMES or NUMBERED.fullmatch(name) is not None
 
@@ -568,7 +685,7 @@ def _now() -> str:
     return str(to_second(datetime.now(timezone.utc)))
 
 
-def _changed(path: Any, why: str) -> WorkspaceInputError:
+def _changed(path: object, why: str) -> WorkspaceInputError:
     """Return the error for a file that is not as it was written."""
     name = str(path).removeprefix("file://")
     msg = f"Restore {name!r}, or move its folder elsewhere: {why}"
@@ -583,7 +700,7 @@ def _read_listed(folder: Any, name: str, review: EarlierReview) -> Population:
     return population
 
 
-def _read(path: Any, record_class: type[Record], expected: str = "") -> tuple[Record | None, str]:
+def _read(path: object, record_class: type[Record], expected: str = "") -> tuple[Record | None, str]:
     """
     Return a record and its digest; nothing if it does not exist.
 
@@ -606,7 +723,7 @@ def _read(path: Any, record_class: type[Record], expected: str = "") -> tuple[Re
         raise _changed(path, f"it was changed, or not written to its end ({place}: {first['msg']})") from None
 
 
-def _content(path: Any) -> bytes | None:
+def _content(path: object) -> bytes | None:
     """Return the content of a file; ``None`` if it does not exist."""
     try:
         return StoredFile(path).read_content()

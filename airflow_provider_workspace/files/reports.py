@@ -17,7 +17,7 @@ MAX_ROWS_IN_XCOM = 1000
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def open_report(path: Any, *how: Any) -> ReportFile | None:
+def open_report(path: object, *how: Any) -> ReportFile | None:
     """Return the report file; ``None`` if ``path`` is ``None``. The arguments are those of :class:`ReportFile`."""
     return None if path is None else ReportFile(path, *how)
 
@@ -90,7 +90,7 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     """Return a cell that spreadsheets do not treat as a formula; what is no single value as JSON."""
     if isinstance(value, dict | list):
         return json.dumps(value) if value else ""

@@ -47,6 +47,11 @@ class ReviewDigests:
                 msg = f"Compare {_name(file)} with the review.json of this review, and ask who changed one of them: "
                 raise WorkspaceInputError(f"{msg}it has another SHA-256", problem="file-exists") from None
 
+    def reviews(self) -> list[str]:
+        """Return the names of the folders of the reviews that have a digest here."""
+        names = [path.name for path in self.folder.entries()]
+        return [name.removesuffix(".sha256") for name in names if name.endswith(".sha256")]
+
     def find(self, review: str) -> str:
         """
         Return the digest that was kept; an empty text if there is none.

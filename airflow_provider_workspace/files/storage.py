@@ -30,7 +30,7 @@ WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, err
 SHARED = "the URL of an object store, such as s3://conn_id@bucket/report.csv, or an absolute path"
 
 
-def file_at(path: Any) -> Any:
+def file_at(path: object) -> Any:
     """
     Return the file of a path; ``None`` for ``None``.
 
@@ -46,7 +46,7 @@ def file_at(path: Any) -> Any:
     return LocalFile(path, "path")
 
 
-def folder_at(folder: Any, argument: str) -> StoredFile:
+def folder_at(folder: object, argument: str) -> StoredFile:
     """
     Return a folder that all workers share.
 
@@ -60,7 +60,7 @@ def folder_at(folder: Any, argument: str) -> StoredFile:
     return StoredFile(f"file://{folder}" if is_path else folder)
 
 
-def is_stored(path: Any) -> bool:
+def is_stored(path: object) -> bool:
     """Return whether a path is a URL or an object of a store."""
     if isinstance(path, str):
         return "://" in path

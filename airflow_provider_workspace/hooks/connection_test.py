@@ -9,7 +9,7 @@ from airflow_provider_workspace.api.operations.domains import ListDomains
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.api.operations.members import ListMembers
 from airflow_provider_workspace.api.operations.projects import GetProject, ListProjects
-from airflow_provider_workspace.errors import WorkspacePermissionError, WorkspaceRequestError
+from airflow_provider_workspace.errors import WorkspacePermissionError, WorkspaceRequestError, WorkspaceStatusError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -58,25 +58,29 @@ def check_connection(send: Callable[[Operation[Any]], Any], client: WorkspaceCli
                 refused.setdefault(error.detail, str(error).rstrip("."))
             continue
         except WorkspaceRequestError as error:
-            status = getattr(error, "status", 0) if getattr(error, "from_service", False) else 0
-            return False, [BEGINNINGS.get(status, "") + str(error)]
-        if strange := _strange(operation, result):
-            return False, [f"Check the host: another service responds there. {strange}."]
+            beginning = ""
+            if isinstance(error, WorkspaceStatusError) and error.from_service:
+                beginning = BEGINNINGS.get(error.status, "")
+            return False, [f"{beginning}{error}"]
+        oddity = _oddity(operation, result)
+        if oddity:
+            return False, [f"Check the host: another service responds there. {oddity}."]
         confirmed.append(scope)
         if isinstance(operation, GetProject):
             notes.append(f"Project {settings.project_id} is '{result.name}'")
-    lines = [
-        f"The service at {settings.base_url} accepts the API key",
-        f"Organization {settings.organization_id} can be read"
-        if confirmed
-        else "Nothing of its organization can be read",
-        *notes,
-        f"Scopes confirmed by reading: {', '.join(dict.fromkeys(confirmed)) or 'none'}",
-        *([f"Scopes that are missing: {', '.join(dict.fromkeys(missing))}"] if missing else []),
-        *refused.values(),
-        f"Scopes that reading cannot confirm: {NOT_CONFIRMABLE}",
-    ]
-    return bool(confirmed), [*(f"{line}." for line in lines), *moves(client)]
+    lines = [f"The service at {settings.base_url} accepts the API key"]
+    if confirmed:
+        lines.append(f"Organization {settings.organization_id} can be read")
+    else:
+        lines.append("Nothing of its organization can be read")
+    lines += notes
+    lines.append(f"Scopes confirmed by reading: {', '.join(dict.fromkeys(confirmed)) or 'none'}")
+    if missing:
+        lines.append(f"Scopes that are missing: {', '.join(dict.fromkeys(missing))}")
+    lines += refused.values()
+    lines.append(f"Scopes that reading cannot confirm: {NOT_CONFIRMABLE}")
+    sentences = [f"{line}." for line in lines]
+    return bool(confirmed), sentences + moves(client)
 
 
 def moves(client: WorkspaceClient) -> list[str]:
@@ -87,13 +91,16 @@ def moves(client: WorkspaceClient) -> list[str]:
     return [*moved, *ending]
 
 
-def _strange(operation: Operation[Any], result: Any) -> str | None:
+def _oddity(operation: Operation[Any], result: Any) -> str | None:
     """Return what no workspace returns: a row with nothing but an id, or an organization without members."""
     rows = result.results if isinstance(result, Page) else [result]
     for row in rows:
-        if not row.model_fields_set & type(row).model_fields.keys() - {"id"}:
+        known_fields = type(row).model_fields.keys() - {"id"}
+        if not row.model_fields_set & known_fields:
             return f"{type(operation).__name__} returned a row with {sorted(row.model_fields_set)}"
-    return None if rows or not isinstance(operation, ListMembers) else "ListMembers returned nobody"
+    if not rows and isinstance(operation, ListMembers):
+        return "ListMembers returned nobody"
+    return None
 
 
 def _probes(organization_id: str, project_id: str | None) -> Iterator[Operation[Any]]:

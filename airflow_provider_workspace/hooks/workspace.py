@@ -81,9 +81,13 @@ def with_default_ids(hook: WorkspaceHook, cls: type[Operation[Any]], given: Mapp
     """Return the fields of an operation, with the organization and project that its path needs."""
     from airflow_provider_workspace.api.endpoint import path_fields
 
-    defaults = {"organization_id": hook.organization_or_default, "project_id": hook.project_or_default}
+    fields = dict(given)
     in_path = path_fields(cls.endpoint.path)
-    return {**given, **{name: read(given.get(name)) for name, read in defaults.items() if name in in_path}}
+    if "organization_id" in in_path:
+        fields["organization_id"] = hook.organization_or_default(given.get("organization_id"))
+    if "project_id" in in_path:
+        fields["project_id"] = hook.project_or_default(given.get("project_id"))
+    return fields
 
 
 class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailException):
@@ -222,7 +226,7 @@ class WorkspaceHook(WorkspaceConnectionHook):
         """Return the given project, else that of the hook, else that of the connection."""
         return self._id_or_default("project_id", project_id)
 
-    def _id_or_default(self, name: str, given: Any) -> str:
+    def _id_or_default(self, name: str, given: object) -> str:
         given = getattr(self, name) if given is None else given
         if given is not None:
             if is_no_value(given):
@@ -280,11 +284,8 @@ class WorkspaceHook(WorkspaceConnectionHook):
         self, *, dashboard_id: int | str, project_id: str | int | None = None
     ) -> Iterator[DashboardCollaborator]:
         """Yield the collaborators of a dashboard. Scope ``dashboard:read``."""
-        return self._rows(
-            ops.dashboards.ListDashboardCollaborators(
-                project_id=self.project_or_default(project_id), dashboard_id=dashboard_id
-            )
-        )
+        project_id = self.project_or_default(project_id)
+        return self._rows(ops.dashboards.ListDashboardCollaborators(project_id=project_id, dashboard_id=dashboard_id))
 
     def add_dashboard_collaborator(
         self,

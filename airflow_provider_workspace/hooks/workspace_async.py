@@ -33,7 +33,8 @@ class _LoopHook(WorkspaceHook):
 
     def __init__(self, client: WorkspaceClient, workspace_conn_id: str, **defaults: Any) -> None:
         super().__init__(workspace_conn_id, **defaults)
-        self._client, self._process = client, os.getpid()
+        self._client = client
+        self._process = os.getpid()
         self._set_default_ids(client)
 
     def _rows(self, operation: Operation[Page[T]]) -> Iterator[T]:
@@ -99,7 +100,9 @@ class WorkspaceAsyncHook(WorkspaceConnectionHook):
         """Return the hook whose methods to run; the connection is read once in each event loop."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:  # such as in the second of two calls of asyncio.run
-            self._loop, self._hook, self._opening = loop, None, asyncio.Lock()
+            self._loop = loop
+            self._hook = None
+            self._opening = asyncio.Lock()
         if self._hook is None:
             async with self._opening:
                 if self._hook is None:

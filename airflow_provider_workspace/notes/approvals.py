@@ -40,7 +40,7 @@ class Approval:
     max_tries: int | None
 
     @classmethod
-    def read(cls, value: Any) -> Approval | None:
+    def read(cls, value: object) -> Approval | None:
         """Read what the task state holds; ``None`` if that is no approval, or one of a release that judged nobody."""
         names = {field.name for field in fields(cls)}
         if not isinstance(value, Mapping) or value.keys() != names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow.models.dagrun import DagRun
 from airflow.models.taskinstance import TaskInstance
@@ -50,13 +50,19 @@ class LeaseDatabase(DatabaseStore):
     def run(self, window: Window, task_ids: Iterable[str]) -> Run:
         with create_session() as session:
             run = select(DagRun.state).where(DagRun.dag_id == window.dag_id, DagRun.run_id == window.run_id)
-            state = session.scalar(run)
-            if state not in ACTIVE_RUN_STATES:
-                return Run("gone" if state is None else "over")
+            run_state = session.scalar(run)
+            if run_state is None:
+                return Run("gone")
+            if run_state not in ACTIVE_RUN_STATES:
+                return Run("over")
             tasks = select(TaskInstance.task_id, TaskInstance.map_index, TaskInstance.state).where(
                 TaskInstance.dag_id == window.dag_id,
                 TaskInstance.run_id == window.run_id,
                 TaskInstance.task_id.in_([window.close_task_id, *task_ids]),
             )
             rows = session.execute(tasks).all()
-        return Run(tasks={row[0] if row[1] < 0 else f"{row[0]}_{row[1]}": row[2] for row in rows})
+        states: dict[str, Any] = {}
+        for task_id, map_index, state in rows:
+            is_mapped = map_index >= 0
+            states[f"{task_id}_{map_index}" if is_mapped else task_id] = state
+        return Run(tasks=states)

@@ -135,9 +135,9 @@ class ReviewNote(EndingNote):
         return [self._decision(person) for person in self.people]
 
     def _decision(self, decided: DecidedPerson) -> ReviewDecision:
-        invite_ids = frozenset({decided.invite_id} if decided.invite_id else ())
+        invite_ids = [decided.invite_id] if decided.invite_id else []
         return ReviewDecision(
-            person=Person(decided.email, self.decided_at, decided.user_uuid, invite_ids),
+            person=Person(decided.email, self.decided_at, decided.user_uuid, frozenset(invite_ids)),
             level=decided.level,
             decided_at=self.decided_at,
             until=self.until,

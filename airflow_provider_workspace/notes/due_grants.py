@@ -41,9 +41,11 @@ class OverdueGrants:
         result = end_grants(
             self.registry, self.reviews, self.protected, dry_run=dry_run, writer=self.writer, evidence=evidence
         )
-        verb = "Would end" if dry_run else "Ended"
-        lines = [f"{verb}: {end.line}" for end in result.ended]
-        if dry_run:
-            lines += [f"Would not end: {end.line}" for end in result.left]
-        error = None if dry_run else result.error
-        return Ended(self.kind, result.to_dict(), lines, error=error, is_left=bool(result.left))
+        is_left = bool(result.left)
+        report = result.to_dict()
+        if not dry_run:
+            lines = [f"Ended: {end.line}" for end in result.ended]
+            return Ended(self.kind, report, lines, error=result.error, is_left=is_left)
+        lines = [f"Would end: {end.line}" for end in result.ended]
+        lines += [f"Would not end: {end.line}" for end in result.left]
+        return Ended(self.kind, report, lines, is_left=is_left)

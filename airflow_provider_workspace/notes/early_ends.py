@@ -61,14 +61,17 @@ class EarlyEnd:
         named = [grant for grant in here if self.names(grant)]
         places = {(grant.service, grant.organization_id) for grant in named}
         if len(places) > 1:
-            organizations = ", ".join(sorted(grant.organization_id for grant in named))
-            msg = f"Name the organization: {self.user_email} has temporary access in {len(places)}: {organizations}"
-            raise WorkspaceInputError(msg)
+            ids = sorted(grant.organization_id for grant in named)
+            raise WorkspaceInputError(
+                f"Name the organization: {self.user_email} has temporary access in {len(places)}: {', '.join(ids)}"
+            )
         users = {grant.user_uuid for grant in named if grant.user_uuid}
         if len(users) > 1:
-            variables = ", ".join(f"'{grant.key}' (user {grant.user_uuid})" for grant in named)
-            cure = "Set until of the right Variables to a time that is over"
-            raise WorkspaceInputError(f"{cure}: {len(users)} users had the address {self.user_email}: {variables}")
+            variables = [f"'{grant.key}' (user {grant.user_uuid})" for grant in named]
+            raise WorkspaceInputError(
+                f"Set until of the right Variables to a time that is over: {len(users)} users had the address "
+                f"{self.user_email}: {', '.join(variables)}"
+            )
         return [grant for grant in here if self.names(grant) or grant.user_uuid in users]
 
 

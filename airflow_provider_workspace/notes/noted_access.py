@@ -122,11 +122,12 @@ def _user_of(change: Change) -> str:
 
 def temporary_access_of(grant: Grant) -> TemporaryAccess:
     """Return a grant, as entitlements know it."""
+    invite_ids = [grant.invite_id] if grant.invite_id else []
     person = Person(
         email=grant.user_email,
         since=grant.since,
         user_uuid=grant.user_uuid,
-        invite_ids=frozenset({grant.invite_id} if grant.invite_id else ()),
+        invite_ids=frozenset(invite_ids),
     )
     return TemporaryAccess(
         person=person,

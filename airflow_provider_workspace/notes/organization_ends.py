@@ -156,8 +156,8 @@ class PersonEnd:
     @property
     def description(self) -> str:
         """What is done, for people."""
-        changes = [*self.sent, *self.taken]
-        return "; ".join(f"{change.name}: {change.notes}" for change in changes) or "they did not have it any more"
+        changes = [f"{change.name}: {change.notes}" for change in (*self.sent, *self.taken)]
+        return "; ".join(changes) if changes else "they did not have it any more"
 
     def take_over(self, other: PersonEnd) -> None:
         """End the grants of another too, who is the same user."""
@@ -375,9 +375,12 @@ class OrganizationEnds:
     def _still_over(self, person: PersonEnd) -> list[Grant]:
         """Return the grants of a person that are over, as their notes are now; what changed waits for the next run."""
         noted = {grant.key: grant for grant in self.registry.of_person(*person.over)}
-        over = [noted[grant.key] for grant in person.over if grant.key in noted]
-        terms = {grant.key: grant.terms for grant in person.over}
-        return [grant for grant in over if grant.terms == terms[grant.key]]
+        still_over: list[Grant] = []
+        for grant in person.over:
+            as_noted = noted.get(grant.key)
+            if as_noted is not None and as_noted.terms == grant.terms:
+                still_over.append(as_noted)
+        return still_over
 
     def _take(self, grant: Grant, person: PersonEnd) -> Grant:
         """Note that this run ends a grant, and who its user is."""

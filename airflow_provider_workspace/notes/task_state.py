@@ -49,11 +49,16 @@ class TaskState:
         if self._store is None and not dry_run and try_number > 1:
             self._carried.setdefault(RETRY_BEGAN, clock())
 
+    @property
+    def survives_tries(self) -> bool:
+        """Whether a retry reads what this try writes: since Airflow 3.3."""
+        return self._store is not None
+
     def read(self) -> Any:
         """Return the value of this try or an earlier one; ``None`` if there is none."""
         return self._carried.get(self._key) if self._store is None else self._store.get(self._key)
 
-    def write(self, value: Any) -> None:
+    def write(self, value: object) -> None:
         """Store plain JSON."""
         if self._store is None:
             self._carried[self._key] = value

@@ -60,10 +60,10 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     :param reason: why, for those who approve it and read the list of grants; at most 4,000 characters
     """
 
-    resource_kind = "members"
+    resource_kind = "grants"
     has_own_dry_run = True
     user_email: Arg[str] = arg(kinds.NAME)
-    level: Arg[int] = arg(kinds.SOME_LEVEL)
+    level: Arg[int] = arg(kinds.REQUIRED_LEVEL)
     length: Arg[timedelta | float | None] = arg(kinds.SECONDS_FROM_ONE, default=None)
     until: Arg[datetime | str | None] = arg(kinds.UNTIL, default=None)
     reason: Arg[str] = arg(kinds.NAME)
@@ -343,7 +343,7 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
         :class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator`
     """
 
-    resource_kind = "members"
+    resource_kind = "grants"
     has_own_dry_run = True
     user_email: Arg[str] = arg(kinds.NAME)
     evidence: Arg[ObjectStoragePath | str | None] = arg(kinds.NEEDED, default=None)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 NOT_ABOUT_THEMSELVES = "The answer of a reviewer who is among these people is refused: nobody decides about themselves."
 # The key of the digest of what a task wrote, in its result and in its memory.
 POPULATION_SHA256, DECISIONS_SHA256, REVIEW_SHA256 = "population_sha256", "decisions_sha256", "sha256"
+# The key of the digests of other files, by name, in the result of a task.
+FILES = "files"
 
 
 class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
@@ -68,7 +70,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     :param decide_task_id: the same of the task that asks
     """
 
-    resource_kind = "members"
+    resource_kind = "reviews"
     evidence: Arg[ObjectStoragePath | str] = arg(kinds.NEEDED)
     reviewers: Arg[Sequence[str]] = arg(kinds.NAMES)
     allow_self_approval: bool = fixed(kinds.FLAG, default=False)
@@ -90,7 +92,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
 
         run_id, *names = (str(getattr(self._context.get("ti"), name, "")) for name in ("run_id", "dag_id", "map_index"))
         group_id = self.task_id.rpartition(".")[0]
-        return Evidence(self.evidence, run_id, *names, group_id, digests=self.digests)
+        return Evidence(self.evidence, run_id, *names, group_id, digests=self.digests, state=self._written)
 
     def open(self, hook: WorkspaceHook, needed: int = 0, *, population: str = "", decisions: str = "") -> OpenReview:
         """
@@ -110,17 +112,19 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
 
     def _digest_from(self, task_id: str | None, key: str) -> str:
         """Return the digest that the result of an earlier task has; empty if there is none."""
+        return str(self._result_of(task_id).get(key) or "")
+
+    def _result_of(self, task_id: str | None) -> Mapping[str, Any]:
+        """Return the result of an earlier task; empty if there is none."""
         ti: Any = self._context.get("ti")
         if task_id is None or task_id == self.task_id or ti is None:
-            return ""
+            return {}
         result = ti.xcom_pull(task_ids=task_id, map_indexes=ti.map_index)
-        if not isinstance(result, Mapping):
-            return ""
-        return str(result.get(key) or "")
+        return result if isinstance(result, Mapping) else {}
 
     @property
-    def written(self) -> TaskState:
-        """The digest of what this task wrote, which survives its tries."""
+    def _written(self) -> TaskState:
+        """The digests of what this task wrote, which survive its tries."""
         from airflow_provider_workspace.notes.task_state import KEY, TaskState
 
         return TaskState(self._context, key=f"{KEY}.written")
@@ -205,16 +209,16 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
     """
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.evidence import POPULATION, digest_of
+        from airflow_provider_workspace.files.evidence import POPULATION, TABLE
 
         evidence = self.evidence_of_run
-        review = self.open(hook, population=self._population_of_earlier_try(evidence))
+        evidence.raise_if_of_others(POPULATION)
+        review = self.open(hook, population=evidence.own_digest(POPULATION))
         population = review.population
         if population:
             self.log.info("The population was read at %s, by an earlier try.", population.read_at)
         else:
             population = self.read_now(hook, evidence.last_review(**self.where(hook)))
-            self.written.write(digest_of(population))
         evidence.write_population(population)
         people = len(population.people)
         first = sum(bool(person.look) for person in population.people)
@@ -225,13 +229,8 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
             "people": people,
             "to_look_at": first,
             POPULATION_SHA256: evidence.digest(POPULATION),
+            FILES: {TABLE: evidence.digest(TABLE)},
         }
-
-    def _population_of_earlier_try(self, evidence: Evidence) -> str:
-        """Return the digest of the population of an earlier try; empty if it ended before it had written one."""
-        from airflow_provider_workspace.files.evidence import POPULATION
-
-        return (self.written.read() or "") if evidence.digest(POPULATION) else ""
 
 
 class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
@@ -276,14 +275,15 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         from airflow_provider_workspace.files.evidence import DECISIONS
 
         evidence = self.evidence_of_run
-        known = (self.written.read() or "") if evidence.digest(DECISIONS) else ""
-        review = self.open(hook, 1, decisions=known)
+        if self._answer is None:
+            evidence.raise_if_of_others(DECISIONS)
+        review = self.open(hook, 1, decisions=evidence.own_digest(DECISIONS))
         decided = review.decisions
         assert review.population is not None  # noqa: S101 - open() refuses a review without one
         if self._answer is not None:
             # Also if somebody has decided already: then this answer is another one, and is refused.
             answer_rules = self._answer_rules(review.population)
-            decided = evidence.decide(review.population, self._answer, answer_rules, self.rules(), self.written.write)
+            decided = evidence.decide(review.population, self._answer, answer_rules, self.rules())
         elif decided is None:
             self._ask(hook, evidence, review)
         else:
@@ -376,7 +376,6 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
 
         evidence = self.evidence_of_run
         review = self.open(hook, 2)
-        number = evidence.next_number()
         rules = self.rules()
         planned: PlannedReview | None = None
         failed: WorkspaceError | None = None
@@ -387,7 +386,13 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
             plan = planned.plan
             self.log.info("%s", plan.table())
             plan.check_losses(self.max_removals)
-            evidence.begin_try(number, planned, rules, dry_run=self.is_dry_run)
+        except WorkspaceError as error:
+            evidence.end_try(evidence.next_number(), planned, error, rules, dry_run=self.is_dry_run)
+            raise
+        # Outside of both: where another worker has begun, its files say what is done.
+        number = evidence.next_number()
+        evidence.begin_try(number, planned, rules, dry_run=self.is_dry_run)
+        try:
             if self.is_dry_run:
                 return plan.to_dict()
             note = self.note(hook, review)
@@ -399,7 +404,7 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
         except WorkspaceError as error:
             failed = error
         outcomes = evidence.end_try(number, planned, failed, rules, dry_run=self.is_dry_run)
-        return {"folder": str(evidence), "counts": counts_of(outcomes)}
+        return {"folder": str(evidence), "counts": counts_of(outcomes), FILES: evidence.own_files()}
 
     def _plan(self, hook: WorkspaceHook, review: OpenReview) -> PlannedReview:
         """Return what the decisions change, as things are now."""
@@ -421,7 +426,12 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
     was decided, and all of it is done. What earlier reviews decided about the same people does not count any more after
     a complete review. The task is skipped if the review was not due: a branch or a short circuit skipped
     ``read_task_id``, and nothing was read.
+
+    :param apply_task_id: the task that does what was decided; its result has the digests of what it wrote. ``None`` to
+        take these files as they are there
     """
+
+    apply_task_id: str | None = fixed(kinds.TASK_ID, default=None)
 
     def execute(self, context: Context) -> Any:
         """Close the review, unless it was not due."""
@@ -452,10 +462,10 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
 
         evidence = self.evidence_of_run
         opened = self.open(hook)
-        known = (self.written.read() or "") if evidence.digest(REVIEW) else ""
-        review, digest = evidence.closed(known)
+        review, digest = evidence.closed(evidence.own_digest(REVIEW))
         if review is None:
-            review, digest = evidence.close(opened, partial(self.read_now, hook), self._facts(hook), self.written.write)
+            look = partial(self.read_now, hook)
+            review, digest = evidence.close(opened, look, self._facts(hook), self._files_of_earlier_tasks())
         evidence.keep_digest(digest)
         note = self.note(hook, opened)
         if review.state == COMPLETE and note is not None and opened.population is not None:
@@ -467,6 +477,13 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
             evidence.check(review.state, list(review.missing))
         return {"folder": str(evidence), "state": review.state, REVIEW_SHA256: digest}
 
+    def _files_of_earlier_tasks(self) -> dict[str, str]:
+        """Return the digests of files that no other digest is checked by, as the results of earlier tasks have them."""
+        files: dict[str, str] = {}
+        for task_id in (self.read_task_id, self.apply_task_id):
+            files |= self._result_of(task_id).get(FILES) or {}
+        return files
+
     def _facts(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Return what the evidence says of this run."""
         ti = self._context.get("ti")
@@ -474,7 +491,7 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
             "dag_id": str(getattr(ti, "dag_id", "")),
             "run_id": str(getattr(ti, "run_id", "")),
             "package": f"airflow-provider-workspace {__version__}",
-            "airflow": conf.get("api", "base_url", fallback="not set"),
+            "airflow": conf.get("api", "base_url", fallback="") or "not set ([api] base_url)",
             "rules": self.rules(),
             **self.where(hook),
         }

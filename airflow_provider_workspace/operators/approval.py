@@ -17,6 +17,7 @@ from airflow_provider_workspace.operators.arguments import (
     Arg,
     arg,
     fixed,
+    read_arguments,
 )
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
@@ -129,8 +130,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return self.execute(context)
 
     def _reject(self, why: str) -> NoReturn:
-        from airflow_provider_workspace.operators.reading import read_arguments
-
         read_arguments(self)  # execute has not run since the answer
         self.log.warning("%s", why)  # Airflow does not log why a task is skipped
         if self.fail_on_reject:

@@ -12,59 +12,134 @@ Dag files import this module, so it imports nothing that is expensive.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVar, cast
 
 from typing_extensions import dataclass_transform
+
+from airflow_provider_workspace.api.templates import NO_VALUES, is_no_value, no_value_error
 
 if TYPE_CHECKING:
     from airflow.sdk import XComArg
 
+    NoValue = Literal["fails", "fails in part", "fails unless written", "as if not given"]
+
 T = TypeVar("T")
 SELF = Parameter("self", Parameter.POSITIONAL_ONLY)
 OTHERS = Parameter("kwargs", Parameter.VAR_KEYWORD, annotation="Any")
+
+# What follows if an argument was given, but its template or XCom has no value.
+# The task fails.
+FAILS: Final = "fails"
+# It also fails if a part of the argument has no value.
+FAILS_IN_PART: Final = "fails in part"
+# It fails, but None that is written in the Dag file is a value.
+FAILS_UNLESS_WRITTEN: Final = "fails unless written"
+# The argument becomes None, as if it was not given.
+AS_IF_NOT_GIVEN: Final = "as if not given"
 
 
 class Kind:
     """
     The kind of an argument.
 
-    :param reader: function of :mod:`airflow_provider_workspace.operators.reading` that checks a value and returns it
-        parsed, without ``read_``; empty if something else does
-    :param needed: whether an argument that was given must have a value. Otherwise it is as if it was not given
-    :param words: texts that are no value; ``None`` for the usual ones
-    :param none: whether ``None`` in the Dag file has a meaning of its own
-    :param whole: whether a part of it without a value makes all of it invalid
+    :param reader: key of the function in ``operators.reading.READERS`` that checks a value and returns it parsed
+    :param no_value: what follows if there is no value
+    :param may_be_empty: whether an empty text is a value
     :param is_path: whether it may be the path of a file, relative to the Dag file
-    :param options: for the function
+    :param choices: the only values of ``choice`` and ``choices``
     """
 
     # No dataclass, nor the class below: building one costs as much as importing a module of operators.
     def __init__(
         self,
-        reader: str = "",
+        reader: str,
+        no_value: NoValue = FAILS,
         *,
-        needed: bool = True,
-        words: tuple[str, ...] | None = None,
-        none: bool = False,
-        whole: bool = False,
+        may_be_empty: bool = False,
         is_path: bool = False,
-        **options: Any,
+        choices: tuple[str, ...] = (),
     ) -> None:
-        self.reader, self.options = reader, options
-        self.needed, self.words, self.none, self.whole, self.is_path = needed, words, none, whole, is_path
+        self.reader = reader
+        self.no_value = no_value
+        self.may_be_empty = may_be_empty
+        self.is_path = is_path
+        self.choices = choices
 
-    def read(self, name: str, value: Any) -> Any:
+    def is_missing(self, value: object) -> bool:
+        """Return whether a template or XCom found no value."""
+        return is_no_value(value) if self.may_be_empty else is_no_value(value, NO_VALUES)
+
+    def read(self, name: str, value: object) -> Any:
         """
-        Read a value.
+        Check a value, and return it parsed.
 
         :param name: the argument, for messages
         :raises WorkspaceInputError: if it is invalid
         """
         from airflow_provider_workspace.operators.reading import read
 
-        return read(self, name, value)
+        return read(self.reader, name, value, self.choices)
+
+
+# What something else reads.
+NEEDED = Kind("unchecked")
+FIELD = Kind("unchecked", AS_IF_NOT_GIVEN)
+# An id; optional where one of two arguments is needed.
+ID = Kind("id")
+OPTIONAL_ID = Kind("id", AS_IF_NOT_GIVEN)
+# A text of one line, such as a name or an address.
+NAME = Kind("line")
+OPTIONAL_NAME = Kind("line", AS_IF_NOT_GIVEN)
+# A text of a request, such as a description, which may be empty.
+TEXT = Kind("text", AS_IF_NOT_GIVEN, may_be_empty=True)
+# True or false, templated or as :func:`fixed`.
+SWITCH = Kind("switch")
+FLAG = Kind("flag")
+# Numbers and times. Without a value, their defaults would be another order.
+INTEGER = Kind("integer")
+SECONDS = Kind("seconds")
+SECONDS_FROM_ONE = Kind("seconds_from_one")
+YEARS = Kind("years")
+TIME = Kind("time")
+UNTIL = Kind("until")
+# A limit of removals; None is no limit.
+MAXIMUM = Kind("maximum", FAILS_UNLESS_WRITTEN)
+# An access level; None in the Dag file is no level.
+LEVEL = Kind("level", FAILS_UNLESS_WRITTEN)
+REQUIRED_LEVEL = Kind("level")
+# Lists of names, ids, dashboards with their projects, and rows of people.
+NAMES = Kind("names")
+EXPORTS = Kind("exports")
+EXPORTS_OR_NONE = Kind("exports_or_none")
+DASHBOARDS = Kind("dashboards")
+ROWS = Kind("rows")
+# Names of the columns of rows, by position or by name; and which rows to read.
+COLUMNS = Kind("columns")
+FILTER = Kind("filter", FAILS_IN_PART)
+# Lists and mappings of a request, in which entries without a value are left out.
+ITEMS = Kind("items", AS_IF_NOT_GIVEN)
+FIELDS = Kind("fields", AS_IF_NOT_GIVEN)
+# All fields of a request. Without its id, it would be sent to the default organization or project.
+ENDPOINT_FIELDS = Kind("endpoint_fields", AS_IF_NOT_GIVEN)
+# The path of a file, or that of an organization file, or the content of one.
+REQUIRED_PATH = Kind("unchecked", is_path=True)
+PATH = Kind("unchecked", AS_IF_NOT_GIVEN, is_path=True)
+CONTENT = Kind("content", FAILS_IN_PART, is_path=True)
+# As :func:`fixed`: a class or function, or its name; the id of a task.
+TARGET = Kind("target")
+TASK_ID = Kind("task_id")
+
+
+def choice(*choices: str) -> Kind:
+    """Return the kind of an argument with a fixed set of values."""
+    return Kind("choice", choices=choices)
+
+
+def choices(*choices: str) -> Kind:
+    """Return the kind of an argument with at least one of a fixed set of values."""
+    return Kind("choices", choices=choices)
 
 
 class Argument:
@@ -80,7 +155,10 @@ class Argument:
     parameter: Parameter
 
     def __init__(self, kind: Kind, default: Any, *, templated: bool = True, attribute: str = "") -> None:
-        self.kind, self.default, self.templated, self.attribute = kind, default, templated, attribute
+        self.kind = kind
+        self.default = default
+        self.templated = templated
+        self.attribute = attribute
 
     def with_default(self, default: Any) -> Argument:
         """
@@ -114,6 +192,65 @@ def fixed(kind: Kind, *, default: Any = Parameter.empty) -> Any:
     return Argument(kind, default, templated=False)
 
 
+def read_arguments(task: Any, folder: str = "") -> None:
+    """
+    Read the templated arguments of an operator or sensor, before anything else does.
+
+    :param task: template fields that are not declared, such as those of a subclass, are left as they are
+    :param folder: the folder of the Dag file, for relative paths of files
+    :raises WorkspaceInputError: naming the argument that is invalid, or has no value and needs one
+    """
+    declared: dict[str, Argument] = task.declared
+    mapped_to_none = _mapped_to_none(task)
+    left_out: list[str] = []
+    for name, argument in declared.items():
+        if not argument.templated:
+            continue
+        kind = argument.kind
+        value = getattr(task, argument.attribute)
+        rendered_to_none = argument.attribute in task.rendered_to_none
+        if value is None and not rendered_to_none and name not in mapped_to_none:  # as written in the Dag file
+            if argument.default is None or kind.no_value == FAILS_UNLESS_WRITTEN:
+                continue
+            if argument.default == ():
+                value = []
+                setattr(task, argument.attribute, value)
+        if rendered_to_none and kind.no_value == FAILS_IN_PART:
+            raise no_value_error(name)
+        if not kind.is_missing(value):
+            parsed = _read_rendered(kind, name, value, folder)
+            if parsed is not value:  # Airflow looks into each row of an argument that is set
+                setattr(task, argument.attribute, parsed)
+        elif kind.no_value == AS_IF_NOT_GIVEN:
+            left_out.append(name)
+            setattr(task, argument.attribute, None)
+        else:
+            raise no_value_error(name, value)
+    if left_out:
+        task.log.info("As if not given, because there is no value: %s.", ", ".join(left_out))
+
+
+def _mapped_to_none(task: Any) -> list[str]:
+    """Return the arguments for which the XCom over which a task is mapped has no value."""
+    origin = task.dag.get_task(task.task_id) if task.has_dag() else task
+    if not hasattr(origin, "partial_kwargs") or not any(origin.iter_mapped_dependencies()):
+        return []
+    written = {**task.dag.default_args, **origin.partial_kwargs}
+    return [name for name in task.given_as_none if name not in written]
+
+
+def _read_rendered(kind: Kind, name: str, value: object, folder: str) -> Any:
+    """Check the value of a template or XCom, and return it parsed."""
+    from airflow_provider_workspace.errors import WorkspaceInputError
+    from airflow_provider_workspace.operators.reading import resolve_path
+
+    try:
+        parsed = kind.read(name, value)
+    except RecursionError:
+        raise WorkspaceInputError(f"{name} is nested too deeply") from None
+    return resolve_path(folder, parsed) if kind.is_path else parsed
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(arg, fixed))
 class DeclaredArguments:
     """
@@ -132,49 +269,76 @@ class DeclaredArguments:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Collect the arguments. Airflow's metaclass then wraps the ``__init__`` that is built here."""
         super().__init_subclass__(**kwargs)
-        types = vars(cls).get("__annotations__", {})
-        own = {name: each for name, each in vars(cls).items() if isinstance(each, Argument)}
-        for name, each in own.items():
-            type_ = types.get(name, "Any")
-            if not isinstance(type_, str):
-                type_ = "Any"
-            elif type_.startswith("Arg["):
-                type_ = type_[len("Arg[") : -1]
-            each.parameter = Parameter(name, Parameter.KEYWORD_ONLY, default=each.default, annotation=type_)
-            each.attribute = each.attribute or name
-            delattr(cls, name)
         inherited: dict[str, Argument] = {}
         for base in reversed(cls.__bases__):
             inherited |= getattr(base, "declared", {})
-        cls.declared = {**own, **{name: each for name, each in inherited.items() if name not in own}}
-        above = cls.__mro__[1 : cls.__mro__.index(DeclaredArguments)]
-        for base in (*reversed([base for base in above if not hasattr(base, "declared")]), cls):
-            for name in vars(base).keys() & inherited.keys():
-                if not hasattr(vars(base)[name], "__get__"):  # neither a method nor a property is a default
-                    cls.declared[name] = inherited[name].with_default(vars(base)[name])
-        templated = [each.attribute for each in cls.declared.values() if each.templated]
+        declared = _own_arguments(cls)
+        for name, argument in inherited.items():
+            declared.setdefault(name, argument)
+        declared |= _with_defaults_of_classes(cls, inherited)
+        cls.declared = declared
+        templated = [argument.attribute for argument in declared.values() if argument.templated]
         cls.template_fields = tuple(dict.fromkeys([*templated, *cls.template_fields]))
         if "__init__" not in vars(cls):
             cls.__init__ = _make_init(cls)  # type: ignore[method-assign]
 
     def __init__(self, **kwargs: Any) -> None:
         """Set all arguments, except for what an author's ``__init__`` has set; hand the others to Airflow's class."""
-        self.given_as_none = tuple(name for name in self.declared if kwargs.get(name, self) is None)
-        arguments, already_set = self.declared.items(), vars(self)
-        given = {name: kwargs.pop(name, already_set.get(each.attribute, each.default)) for name, each in arguments}
+        given: dict[str, Any] = {}
+        given_as_none: list[str] = []
+        for name, argument in self.declared.items():
+            if name in kwargs:
+                given[name] = kwargs.pop(name)
+                if given[name] is None:
+                    given_as_none.append(name)
+            else:
+                given[name] = vars(self).get(argument.attribute, argument.default)
+        self.given_as_none = tuple(given_as_none)
         super().__init__(**kwargs)
-        for name, each in arguments:
+        for name, argument in self.declared.items():
             value = given[name]
-            if not each.templated and value is not each.default:
-                value = each.kind.read(name, value)
-            setattr(self, each.attribute, value)
-        bases = type(self).__mro__
-        for base in reversed(bases[: bases.index(DeclaredArguments)]):
-            if "__post_init__" in vars(base):
-                vars(base)["__post_init__"](self)
+            if not argument.templated and value is not argument.default:
+                value = argument.kind.read(name, value)
+            setattr(self, argument.attribute, value)
+        for cls in reversed(_classes_with_arguments(type(self))):
+            if "__post_init__" in vars(cls):
+                vars(cls)["__post_init__"](self)
 
 
-def _make_init(cls: type[DeclaredArguments]) -> Any:
+def _classes_with_arguments(cls: type) -> tuple[type, ...]:
+    """Return a class and its bases as far as :class:`DeclaredArguments`, mixins of authors among them."""
+    return cls.__mro__[: cls.__mro__.index(DeclaredArguments)]
+
+
+def _own_arguments(cls: type) -> dict[str, Argument]:
+    """Take the declared arguments out of the body of a class, and complete them with their names and types."""
+    types = vars(cls).get("__annotations__", {})
+    own = {name: value for name, value in vars(cls).items() if isinstance(value, Argument)}
+    for name, argument in own.items():
+        annotation = types.get(name)
+        if not isinstance(annotation, str):
+            annotation = "Any"
+        elif annotation.startswith("Arg["):
+            annotation = annotation[len("Arg[") : -1]
+        argument.parameter = Parameter(name, Parameter.KEYWORD_ONLY, default=argument.default, annotation=annotation)
+        argument.attribute = argument.attribute or name
+        delattr(cls, name)
+    return own
+
+
+def _with_defaults_of_classes(cls: type, inherited: dict[str, Argument]) -> dict[str, Argument]:
+    """Return the inherited arguments to which the class, or a mixin of an author, gives a default."""
+    mixins = [base for base in _classes_with_arguments(cls)[1:] if not hasattr(base, "declared")]
+    changed: dict[str, Argument] = {}
+    for giver in (*reversed(mixins), cls):
+        for name in vars(giver).keys() & inherited.keys():
+            default = vars(giver)[name]
+            if not hasattr(default, "__get__"):  # neither a method nor a property is a default
+                changed[name] = inherited[name].with_default(default)
+    return changed
+
+
+def _make_init(cls: type[DeclaredArguments]) -> Callable[..., None]:
     """
     Return an ``__init__`` that calls the next one that somebody wrote: an author, or that of DeclaredArguments.
 
@@ -182,22 +346,28 @@ def _make_init(cls: type[DeclaredArguments]) -> Any:
     ``__init__`` of an author, these are its parameters and what the classes below it declare or give a default: which
     arguments it supplies itself, only it knows.
     """
-    writers = (base for base in cls.__mro__[1:] if "__init__" in vars(base))
-    writer = next(base for base in writers if not hasattr(vars(base)["__init__"], "is_built"))
-    init, own, others, supplied = vars(writer)["__init__"], cls.declared, list[Parameter](), dict[str, Any]()
+    writer = _writer_of_init(cls)
+    init = vars(writer)["__init__"]
+    arguments = cls.declared
+    authors_parameters: list[Parameter] = []
+    # Given to the author's __init__, above which they are required.
+    supplied: dict[str, Any] = {}
     if writer is not DeclaredArguments:
-        bases = cls.__mro__[cls.__mro__.index(writer) :]
-        above = [each for base in bases for each in getattr(base, "declared", {}).values()]
-        own = {name: each for name, each in own.items() if each not in above}
-        required = {each.parameter.name for each in above if each.default is Parameter.empty}
-        supplied = {name: each.default for name, each in own.items() if name in required}
-        theirs = [each for each in signature(init).parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
-        others = [each for each in theirs if each.name not in {*own, "self"}]
+        above = _arguments_above(cls, writer)
+        required = {argument.parameter.name for argument in above if argument.default is Parameter.empty}
+        arguments = {name: argument for name, argument in cls.declared.items() if argument not in above}
+        supplied = {name: argument.default for name, argument in arguments.items() if name in required}
+        authors_parameters = [
+            parameter
+            for parameter in signature(init).parameters.values()
+            if parameter.kind is not Parameter.VAR_KEYWORD and parameter.name not in {*arguments, "self"}
+        ]
 
-    def __init__(self: Any, **kwargs: Any) -> None:  # noqa: N807 - it becomes the method of this name
+    def __init__(self: DeclaredArguments, **kwargs: Any) -> None:  # noqa: N807 - it becomes the method of this name
         init(self, **{**supplied, **kwargs})
 
-    parameters = [SELF, *(each.parameter for each in own.values()), *others, OTHERS]
+    declared_parameters = [argument.parameter for argument in arguments.values()]
+    parameters = [SELF, *declared_parameters, *authors_parameters, OTHERS]
     __init__.__signature__ = Signature(parameters, __validate_parameters__=False)  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     __init__.__module__ = cls.__module__
@@ -205,51 +375,15 @@ def _make_init(cls: type[DeclaredArguments]) -> Any:
     return __init__
 
 
-# An id, or a text of one line, such as a name or an address.
-ID, NAME = Kind("id"), Kind("text")
-# The same where one of two arguments is needed.
-OPTIONAL_ID, OPTIONAL_NAME = Kind("id", needed=False), Kind("text", needed=False)
-# True or false, templated or as :func:`fixed`.
-SWITCH, FLAG = Kind("switch"), Kind("flag")
-# A text of a request; an empty one is a value, such as that of a description.
-TEXT = Kind("string", needed=False, words=("None",))
-# What something else reads, such as another field of a request.
-FIELD = Kind(needed=False)
-# Lists, mappings, and what they hold.
-ITEMS = Kind("nested", needed=False, leave_out=True)
-FIELDS = Kind("fields", needed=False)
-# All fields of a request. Without its id, it would be sent to the default organization or project.
-ENDPOINT_FIELDS = Kind("fields", needed=False, ids=("organization_id", "project_id"))
-ROWS = Kind("rows")
-FILTER = Kind("filter", whole=True)
-# A file, and an organization file: a path, or its content.
-PATH = Kind(needed=False, is_path=True)
-CONTENT = Kind("nested", whole=True, is_path=True, leave_out=False)
-# Limits, times and lists of names: without a value, their defaults would be another order.
-NAMES = Kind("names")
-# Dashboards, with their projects.
-DASHBOARDS = Kind("dashboards")
-# Names of columns, by position or by name.
-COLUMNS = Kind("columns")
-EXPORTS, SOME_EXPORTS = Kind("exports", at_least=1), Kind("exports", at_least=0)
-INTEGER, MAXIMUM, LEVEL = Kind("integer"), Kind("maximum", none=True), Kind("level", none=True)
-SOME_LEVEL, UNTIL = Kind("level"), Kind("until")
-SECONDS, TIME = Kind("seconds"), Kind("time")
-SECONDS_FROM_ONE = Kind("seconds", least=1.0)
-YEARS = Kind("seconds", least=1.0, years=10)
-# What something else reads.
-NEEDED = Kind()
-# A class or function, or its name, as :func:`fixed`.
-TARGET = Kind("target")
-# The id of a task, as :func:`fixed`.
-TASK_ID = Kind("task_id")
+def _writer_of_init(cls: type) -> type:
+    """Return the nearest base with an ``__init__`` that was not built."""
+    written = [base for base in cls.__mro__[1:] if "__init__" in vars(base)]
+    return next(base for base in written if not hasattr(vars(base)["__init__"], "is_built"))
 
 
-def choice(*choices: str) -> Kind:
-    """Return the kind of an argument with a fixed set of values."""
-    return Kind("choice", choices=choices)
-
-
-def choices(*choices: str) -> Kind:
-    """Return the kind of an argument with at least one of a fixed set of values."""
-    return Kind("choices", choices=choices)
+def _arguments_above(cls: type, author: type) -> list[Argument]:
+    """Return what the classes declare that the ``__init__`` of an author calls."""
+    above: list[Argument] = []
+    for base in cls.__mro__[cls.__mro__.index(author) :]:
+        above += getattr(base, "declared", {}).values()
+    return above

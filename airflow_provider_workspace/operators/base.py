@@ -14,7 +14,7 @@ from jinja2 import Undefined
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.links import WorkspaceLink, url_for
 from airflow_provider_workspace.operators import arguments as kinds
-from airflow_provider_workspace.operators.arguments import Arg, DeclaredArguments, arg, fixed
+from airflow_provider_workspace.operators.arguments import Arg, DeclaredArguments, arg, fixed, read_arguments
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
     default_retry_policy,
@@ -194,7 +194,6 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
         from airflow_provider_workspace.errors import WorkspaceError, with_class
-        from airflow_provider_workspace.operators.reading import read_arguments
 
         self._context = context or {}  # tests pass None
         try:
@@ -224,9 +223,9 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
         """Push what the service announced about the end of operations, so that a Dag can alert before it."""
         from dataclasses import asdict
 
-        found = [{"operation": name, **asdict(about)} for name, about in hook.deprecations.items()]
-        if found and self.do_xcom_push and "ti" in self._context:
-            self._context["ti"].xcom_push(key="deprecations", value=found)
+        announced = [{"operation": name, **asdict(deprecation)} for name, deprecation in hook.deprecations.items()]
+        if announced and self.do_xcom_push and "ti" in self._context:
+            self._context["ti"].xcom_push(key="deprecations", value=announced)
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
         """Run again after a deferral, with the state that the task kept."""
@@ -240,10 +239,13 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     def link_to(self, hook: WorkspaceHook, result: Any = None) -> None:
         """Set the URL of the task's link from the ids of the operator, or from the id of its result."""
         ids = {name: value for name, value in vars(self).items() if name.endswith("_id")}
-        its_id = f"{self.resource_kind}_id"
-        if its_id not in ids and isinstance(result, dict) and "id" in result:
-            ids[its_id] = result["id"]
-        if its_id in ids or self.resource_kind.endswith("s"):
+        ids["dag_id"] = self.dag_id
+        ids["group_id"] = self.task_id.rpartition(".")[0] or self.task_id
+        id_field = f"{self.resource_kind}_id"
+        if id_field not in ids and isinstance(result, dict) and "id" in result:
+            ids[id_field] = result["id"]
+        is_list = self.resource_kind.endswith("s")
+        if is_list or id_field in ids:
             self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
 
     def operation_from_arguments(self, hook: WorkspaceHook, operation: str, *mappings: str, **fields: Any) -> Any:
@@ -312,7 +314,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             return self.plan_write(hook)
         client = hook.client
         self.check_latest_try = self.task_state.take_over()
-        client.before_write, client.before_pause = self.check_latest_try or client.before_write, self.before_pause
+        if self.check_latest_try is not None:
+            client.before_write = self.check_latest_try
+        client.before_pause = self.before_pause
         result = self.write(hook)
         self._carried = {}
         return result
@@ -326,10 +330,10 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
         hook.client.before_write = stop
         try:
-            found = self.write(hook)
+            result = self.write(hook)
         except PlannedWrite as planned:
-            found = planned
-        return plan_of(found, return_secrets=self.return_secrets)
+            result = planned
+        return plan_of(result, return_secrets=self.return_secrets)
 
     def before_pause(self, seconds: float) -> None:
         """Defer instead of a long pause, with the state that the task keeps."""

@@ -58,7 +58,7 @@ class CampaignProgress:
 
     def value(self, now: float, again_at: float | None) -> dict[str, Any]:
         """
-        Return plain JSON: ``counts``, rows that are ``left``, the wait, and rows that need a person.
+        Return plain JSON: ``counts``, rows that are ``left``, the wait, and the first rows that need a person.
 
         :param now: seconds since 1970
         :param again_at: end of a wait in seconds since 1970; ``None`` if it does not wait
@@ -78,6 +78,7 @@ class CampaignProgress:
             "again_at": None,
             "why": "",
             "needs_person": needs_person,
+            "needs_person_rows": len(named),
         }
         if again_at is not None:
             value["again_at"] = iso(again_at)

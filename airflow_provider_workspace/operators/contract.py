@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.operators.arguments import NAMES, Arg, Kind, arg
+from airflow_provider_workspace.operators.arguments import NAMES, REQUIRED_PATH, Arg, arg
 from airflow_provider_workspace.operators.base import WorkspaceOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -31,10 +31,10 @@ class WorkspaceCheckContractOperator(WorkspaceOperator):
     :raises WorkspaceInputError: if the document cannot be read, is not OpenAPI 3 or is of another service
     """
 
-    schema: Arg[str] = arg(Kind(is_path=True))
+    schema: Arg[str] = arg(REQUIRED_PATH)
     operations: Arg[Sequence[str]] = arg(NAMES, default=())
 
-    def link_to(self, hook: WorkspaceHook, result: Any = None) -> None:
+    def link_to(self, hook: WorkspaceHook, result: object = None) -> None:
         """Set no link: the workspace has no page about it."""
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:

@@ -87,11 +87,11 @@ class WorkspaceDeleteOperator(WorkspaceWriteOperator):
 
         delete = self.operation_from_arguments(hook, self.operation)
         listed = self.operation_from_arguments(hook, self.list_operation)
-        name = path_fields(delete.endpoint.path)[-1]
-        its_id = getattr(delete, name)
-        what = f"{name.removesuffix('_id')} {its_id}"
-        deleted = self.remove(hook, what, delete, find=lambda: find_by_id(hook.client, listed, its_id))
-        return {name: its_id, "deleted": deleted}
+        id_field = path_fields(delete.endpoint.path)[-1]
+        record_id = getattr(delete, id_field)
+        what = f"{id_field.removesuffix('_id')} {record_id}"
+        deleted = self.remove(hook, what, delete, find=lambda: find_by_id(hook.client, listed, record_id))
+        return {id_field: record_id, "deleted": deleted}
 
     def remove(self, hook: WorkspaceHook, what: str, operation: Operation[Any], **options: Any) -> bool:
         """Remove a record; the keyword arguments are those of ``ensure.remove``."""
@@ -126,15 +126,12 @@ class SelectsRows(WorkspaceOperator):
         from airflow_provider_workspace.operators.row_filter import check_fields, check_where, filter_rows
 
         (model,) = get_args(listed.endpoint.result.model_fields["results"].annotation)
-        kept = filter_rows(
-            map(self.plain, hook.client.rows(listed)),
-            where=check_where(self.where or {}, model, return_secrets=self.return_secrets),
-            fields=check_fields(self.fields or [], model, return_secrets=self.return_secrets),
-            count_only=self.count_only,
-            max_rows=self.max_rows,
-        )
-        self.log.info("%d rows", kept if isinstance(kept, int) else len(kept))
-        return kept
+        where = check_where(self.where or {}, model, return_secrets=self.return_secrets)
+        fields = check_fields(self.fields or [], model, return_secrets=self.return_secrets)
+        rows = map(self.plain, hook.client.rows(listed))
+        selected = filter_rows(rows, where=where, fields=fields, count_only=self.count_only, max_rows=self.max_rows)
+        self.log.info("%d rows", selected if isinstance(selected, int) else len(selected))
+        return selected
 
 
 class WorkspaceListOperator(SelectsRows):

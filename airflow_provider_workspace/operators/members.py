@@ -168,7 +168,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         ``needs_attention``. Do not set it in a dry run whose result is passed as ``approved``
     """
 
-    resource_kind = "members"
+    resource_kind = "syncs"
     has_own_dry_run = True
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     columns: Arg[Sequence[str | None] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)

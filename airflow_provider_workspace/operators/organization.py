@@ -146,7 +146,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         return json.dumps(rendered, default=str)
 
 
-def _check_value(value: Any) -> Any:
+def _check_value(value: object) -> Any:
     """Refuse a template without a value, which would become the word "None" in the file."""
     from jinja2 import UndefinedError
 

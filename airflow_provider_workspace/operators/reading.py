@@ -1,4 +1,4 @@
-"""How rendered values of arguments are read; the kind of each names one of these functions."""
+"""How values of arguments are read; the kind of an argument names its function in :data:`READERS`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 from uuid import UUID
 
 from airflow_provider_workspace.api.ids import MAX_NUMBER, canonical_uuid, check_id
 from airflow_provider_workspace.api.templates import NO_VALUES, is_no_value, no_value_error
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
+
+T = TypeVar("T")
 
 # What a switch may render to.
 SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
@@ -23,85 +26,52 @@ MAX_SECONDS = 366 * 86_400.0
 MAX_TIME = 1e11
 
 
-def read_arguments(task: Any, folder: str = "") -> None:
+def read(reader: str, name: str, value: object, choices: tuple[str, ...] = ()) -> Any:
     """
-    Read the templated arguments of an operator or sensor, before anything else does.
+    Check a value, and return it parsed.
 
-    :param task: template fields that are not declared, such as those of a subclass, are left as they are
-    :param folder: the folder of the Dag file, for relative paths of files
-    :raises WorkspaceInputError: naming the argument that is invalid, or has no value and needs one
+    :param reader: key of :data:`READERS`, ``choice`` or ``choices``
+    :param name: the argument, for messages
+    :raises WorkspaceInputError: if the value is invalid
     """
-    left_out, mapped = [], _mapped_to_none(task)
-    for name, each in task.declared.items():
-        if not each.templated:
-            continue
-        attribute, kind = each.attribute, each.kind
-        value = getattr(task, attribute)
-        # Then None is what the Dag file says.
-        if value is None and attribute not in task.rendered_to_none and name not in mapped:
-            if kind.none or each.default is None:
-                continue
-            if each.default == ():
-                value = []
-                setattr(task, attribute, value)
-        if kind.whole and attribute in task.rendered_to_none:
-            raise no_value_error(name)
-        if not is_no_value(value, kind.words or NO_VALUES):
-            try:
-                parsed = read(kind, name, value)
-            except RecursionError:
-                raise WorkspaceInputError(f"{name} is nested too deeply") from None
-            if kind.is_path:
-                parsed = _read_path(folder, parsed)
-            if parsed is not value:
-                setattr(task, attribute, parsed)
-        elif kind.needed:
-            raise no_value_error(name, value)
-        else:
-            left_out.append(name)
-            setattr(task, attribute, None)
-    if left_out:
-        task.log.info("As if not given, because there is no value: %s.", ", ".join(left_out))
+    if reader == "choice":
+        return read_choice(name, value, choices=choices)
+    if reader == "choices":
+        return read_choices(name, value, choices=choices)
+    return READERS[reader](name, value)
 
 
-def read(kind: Any, name: str, value: Any) -> Any:
-    """Read a value; see :meth:`Kind.read`."""
-    return globals()[f"read_{kind.reader}"](name, value, **kind.options) if kind.reader else value
-
-
-def _mapped_to_none(task: Any) -> list[str]:
-    """Return the arguments for which the XCom over which a task is mapped has no value."""
-    origin = task.dag.get_task(task.task_id) if task.has_dag() else task
-    if not hasattr(origin, "partial_kwargs") or not any(origin.iter_mapped_dependencies()):
-        return []
-    return [name for name in task.given_as_none if name not in {**task.dag.default_args, **origin.partial_kwargs}]
-
-
-def _read_path(folder: str, value: Any) -> Any:
+def resolve_path(folder: str, value: object) -> object:
     """Resolve a relative path; absolute ones, URLs and other values stay the same."""
     from airflow_provider_workspace.files.storage import is_stored
 
-    stays = not isinstance(value, str | os.PathLike) or is_stored(value)
-    return value if stays else os.path.join(folder, value)  # noqa: PTH118 - keeps a trailing slash
+    if not isinstance(value, str | os.PathLike) or is_stored(value):
+        return value
+    return os.path.join(folder, value)  # noqa: PTH118 - keeps a trailing slash
 
 
-def read_text(name: str, value: Any) -> str:
+def read_unchecked(_name: str, value: T) -> T:
+    """Return what something else reads."""
+    return value
+
+
+def read_line(name: str, value: object) -> str:
     """Read a text of one line."""
-    text = read_string(name, value)
+    text = read_text(name, value)
     # Not in names, where the service decides: some replace a tab with a blank.
     if name != "name" and not text.strip().isprintable():
         raise WorkspaceInputError(f"{name} contains characters that cannot be printed: {text[:40]!a}")
     return text
 
 
-def read_string(name: str, value: Any) -> str:
+def read_text(name: str, value: object) -> str:
     """Refuse what is no text."""
     if not isinstance(value, str):
         raise WorkspaceInputError(f"{name} must be a string, not {type_name(value)}{_cure(name, value)}")
     return value
 
 
-def _cure(name: str, value: Any) -> str:
+def _cure(name: str, value: object) -> str:
     """Return what to do about a text that native rendering has made a number or a boolean of; else nothing."""
     if not isinstance(value, int | float):
         return ""
@@ -111,34 +81,33 @@ def _cure(name: str, value: Any) -> str:
     )
 
 
-read_id = check_id
-
-
-def read_switch(name: str, value: Any) -> bool:
+def read_switch(name: str, value: object) -> bool:
     """Read a switch as people write it."""
-    word = str(value).strip().lower() if isinstance(value, bool | str) or value in (0, 1) else None
-    if word not in SWITCHES:
-        raise WorkspaceInputError(f"{name} must be true or false, not {shown(value)}")
-    return SWITCHES[word]
+    if isinstance(value, bool | str) or value in (0, 1):
+        word = str(value).strip().lower()
+        if word in SWITCHES:
+            return SWITCHES[word]
+    raise WorkspaceInputError(f"{name} must be true or false, not {shown(value)}")
 
 
-def read_flag(name: str, value: Any) -> bool:
+def read_flag(name: str, value: object) -> bool:
     """Refuse what is no boolean."""
     if not isinstance(value, bool):
         raise WorkspaceInputError(f"Set {name} to True or False in the Dag file: it is not templated")
     return value
 
 
-def read_task_id(name: str, value: Any) -> str:
+def read_task_id(name: str, value: object) -> str:
     """Refuse what is no id of a task."""
     if isinstance(value, str) and value and value.isprintable():
         return value
     raise WorkspaceInputError(f"{name} must be the id of a task or a task group, not {shown(value)}")
 
 
-def read_target(name: str, value: Any) -> str:
+def read_target(name: str, value: object) -> str:
     """Read a class or function, or its name, and return the name; it is imported when it is needed."""
-    text = f"{value.__module__}.{value.__qualname__}" if hasattr(value, "__qualname__") else value
+    qualified_name = getattr(value, "__qualname__", None)
+    text = value if qualified_name is None else f"{value.__module__}.{qualified_name}"
     if isinstance(text, str) and re.fullmatch(r"\w+(\.\w+)+", text):
         return text
     raise WorkspaceInputError(
@@ -147,7 +116,7 @@ def read_target(name: str, value: Any) -> str:
     )
 
 
-def read_choice(name: str, value: Any, *, choices: Collection[str]) -> str:
+def read_choice(name: str, value: object, *, choices: Collection[str]) -> str:
     """Refuse what is none of the choices."""
     if isinstance(value, str) and value in choices:
         return value
@@ -155,7 +124,7 @@ def read_choice(name: str, value: Any, *, choices: Collection[str]) -> str:
     raise WorkspaceInputError(f"{name} is {shown(value)}; expected {expected}{_cure(name, value)}")
 
 
-def read_choices(name: str, value: Any, *, choices: Collection[str]) -> list[str]:
+def read_choices(name: str, value: object, *, choices: Collection[str]) -> list[str]:
     """Read a list of choices, and refuse an empty one."""
     names = read_names(name, value)
     if not names:
@@ -163,21 +132,23 @@ def read_choices(name: str, value: Any, *, choices: Collection[str]) -> list[str
     return [read_choice(name, each, choices=choices) for each in names]
 
 
-def read_fields(name: str, value: Any, *, ids: Collection[str] = ()) -> dict[str, Any]:
+def read_fields(name: str, value: object, *, ids: Collection[str] = ()) -> dict[str, Any]:
     """Read a mapping of fields by name; leave out the fields that have no value, at any depth, except for ``ids``."""
     fields = _read_mapping(name, value, leave_out=True)
     given = _read_json(value)
-    for each in [each for each in ids if each in given and each not in fields]:
-        raise no_value_error(f"{name}['{each}']", given[each])
+    for field in ids:
+        if field in given and field not in fields:
+            raise no_value_error(f"{name}['{field}']", given[field])
     return fields
 
 
-def read_filter(name: str, value: Any) -> dict[str, Any]:
+def read_filter(name: str, value: object) -> dict[str, Any]:
     """Refuse a filter that has no value, since it would select other rows; ``None`` is a value of a row."""
     return _read_mapping(name, value, leave_out=False)
 
 
-def _read_mapping(name: str, value: Any, *, leave_out: bool) -> dict[str, Any]:
+def _read_mapping(name: str, value: object, *, leave_out: bool) -> dict[str, Any]:
+    """Read a mapping of fields by name, or its JSON text; for ``leave_out`` see :func:`read_nested`."""
     fields = read_nested(name, _read_json(value), leave_out=leave_out)
     if not isinstance(fields, Mapping) or not all(isinstance(key, str) for key in fields):
         raise WorkspaceInputError(
@@ -189,18 +160,20 @@ def _read_mapping(name: str, value: Any, *, leave_out: bool) -> dict[str, Any]:
     return dict(fields)
 
 
-def read_rows(name: str, value: Any) -> Any:
+def read_rows(name: str, value: object) -> Any:
     """Read the templates in the cells of rows; an address that has no value is an invalid row."""
     from airflow_provider_workspace.procedures.roster_files import rows_of_value
 
     rows = rows_of_value(value, name)
-    read = [_read_row(name, row) for row in rows]
-    return value if rows is value and read == value else read  # Airflow looks into each row of an argument that is set
+    read_rows = [_read_row(name, row) for row in rows]
+    is_unchanged = rows is value and read_rows == value
+    return value if is_unchanged else read_rows  # Airflow looks into each row of an argument that is set
 
 
-def _read_row(name: str, row: Any) -> Any:
+def _read_row(name: str, row: object) -> object:
     if isinstance(row, Mapping):
-        return {**dict.fromkeys(row), **read_nested(name, row, leave_out=True)}
+        empty_row = dict.fromkeys(row)
+        return {**empty_row, **read_nested(name, row, leave_out=True)}
     if not isinstance(row, list | tuple):
         return row
     cells = [None if is_no_value(cell) else cell for cell in row]
@@ -208,7 +181,7 @@ def _read_row(name: str, row: Any) -> Any:
     return cells if with_names is None else with_names(cells)
 
 
-def read_nested(name: str, value: Any, *, leave_out: bool, key: Any = None) -> Any:
+def read_nested(name: str, value: object, *, leave_out: bool, key: object = None) -> Any:
     """
     Read the templates in mappings and lists.
 
@@ -217,34 +190,41 @@ def read_nested(name: str, value: Any, *, leave_out: bool, key: Any = None) -> A
     :param key: the key of the innermost mapping that holds the value
     """
     if isinstance(value, Mapping):
-        return {
-            key: read_nested(name, below, leave_out=leave_out, key=key)
-            for key, below in value.items()
-            if not (leave_out and is_no_value(below))
-        }
+        entries: dict[Any, Any] = {}
+        for entry_key, entry in value.items():
+            if leave_out and is_no_value(entry):
+                continue
+            entries[entry_key] = read_nested(name, entry, leave_out=leave_out, key=entry_key)
+        return entries
     if isinstance(value, list | tuple | set):
         return [read_nested(name, item, leave_out=leave_out, key=key) for item in value]
     if is_no_value(value) and (leave_out or value is not None):
-        raise no_value_error(name if key is None else f"{name}[{shown(key)}]", value)
+        place = name if key is None else f"{name}[{shown(key)}]"
+        raise no_value_error(place, value)
     return value
 
 
-def read_names(name: str, value: Any) -> list[str]:
+def read_names(name: str, value: object) -> list[str]:
     """Read a list of texts, the same as JSON text, or a single text."""
-    names = _read_json(value)
-    several = isinstance(names, Iterable) and not isinstance(names, Mapping | bytes)
-    items = names if several and not isinstance(names, str) else [names]
-    listed: list[Any] = [str(item) if isinstance(item, UUID) else item for item in items]
-    number = next((item for item in listed if isinstance(item, int | float)), None)
-    if not all(isinstance(item, str) for item in listed):
+    parsed = _read_json(value)
+    is_list = isinstance(parsed, Iterable) and not isinstance(parsed, Mapping | bytes | str)
+    names: list[str] = []
+    others: list[object] = []
+    for item in parsed if is_list else [parsed]:
+        if isinstance(item, str | UUID):
+            names.append(str(item))
+        else:
+            others.append(item)
+    if others:
+        number = next((item for item in others if isinstance(item, int | float)), None)
         raise WorkspaceInputError(f"{name} must be a list of texts{_cure(name, number)}")
-    for item in listed:
-        if is_no_value(item, NO_VALUES):
-            raise no_value_error(name, item)
-    return listed
+    for text in names:
+        if is_no_value(text, NO_VALUES):
+            raise no_value_error(name, text)
+    return names
 
 
-def read_columns(name: str, value: Any) -> Any:
+def read_columns(name: str, value: object) -> Any:
     """Read names of columns: a list, or a mapping; ``None`` leaves a column out."""
     columns = _read_json(value)
     if isinstance(columns, Mapping):
@@ -254,57 +234,59 @@ def read_columns(name: str, value: Any) -> Any:
     return [None if column is None else read_names(name, [column])[0] for column in columns]
 
 
-def read_exports(name: str, value: Any, *, at_least: int) -> list[str]:
+def read_exports(name: str, value: object, *, at_least: int) -> list[str]:
     """Read the ids of batch exports, and return each once."""
-    given = read_names(name, value)
+    names = read_names(name, value)
     try:
-        found = list(dict.fromkeys(map(canonical_uuid, given)))
+        ids = list(dict.fromkeys(map(canonical_uuid, names)))
     except ValueError:
-        found = []
-    if not found and (at_least or given):
-        msg = f"{name} must be a list of batch exports (UUID)"
-        if any(text.strip()[:1] == "[" for text in given):
-            msg += ". Pass task.output of the other task, or set render_template_as_native_obj=True on the Dag"
-        raise WorkspaceInputError(msg)
-    return found
+        ids = []
+    if ids or not (names or at_least):
+        return ids
+    msg = f"{name} must be a list of batch exports (UUID)"
+    if any(text.strip()[:1] == "[" for text in names):
+        msg += ". Pass task.output of the other task, or set render_template_as_native_obj=True on the Dag"
+    raise WorkspaceInputError(msg)
 
 
-def read_dashboards(name: str, value: Any) -> list[dict[str, Any]]:
+def read_dashboards(name: str, value: object) -> list[dict[str, Any]]:
     """Read dashboards: ids, or mappings with ``dashboard_id`` and perhaps ``project_id``."""
-    given = _read_json(value)
-    several = given if isinstance(given, list | tuple) else [given]
-    rows = [dict(one) if isinstance(one, Mapping) else {"dashboard_id": one} for one in several]
-    for row in rows:
-        if "dashboard_id" not in row or not row.keys() <= {"dashboard_id", "project_id"}:
+    parsed = _read_json(value)
+    dashboards: list[dict[str, Any]] = []
+    for item in parsed if isinstance(parsed, list | tuple) else [parsed]:
+        fields = item if isinstance(item, Mapping) else {"dashboard_id": item}
+        if "dashboard_id" not in fields or not fields.keys() <= {"dashboard_id", "project_id"}:
             raise WorkspaceInputError(f"{name} must be ids, or mappings with dashboard_id and project_id")
-    return [{key: check_id(f"{name}: {key}", one) for key, one in row.items()} for row in rows]
+        dashboards.append({field: check_id(f"{name}: {field}", id_) for field, id_ in fields.items()})
+    return dashboards
 
 
-def read_integer(name: str, value: Any) -> int:
+def read_integer(name: str, value: object) -> int:
     """Read a whole number."""
-    text = value.strip() if isinstance(value, str) else value
-    if isinstance(text, str) and text.isdecimal() and len(text) < 20:
-        return int(text)
-    if isinstance(text, int) and not isinstance(text, bool) and abs(text) < MAX_NUMBER:
-        return text
+    if isinstance(value, str):
+        text = value.strip()
+        if text.isdecimal() and len(text) < 20:
+            return int(text)
+    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER:
+        return value
     raise WorkspaceInputError(f"{name} must be a whole number, not {type_name(value)}")
 
 
-def read_maximum(name: str, value: Any) -> Any:
+def read_maximum(name: str, value: object) -> Any:
     """Refuse what is no limit of removals."""
     from airflow_provider_workspace.procedures.plan import checked_limit
 
     return _read_by(checked_limit, name, value)
 
 
-def read_level(name: str, value: Any) -> Any:
+def read_level(name: str, value: object) -> int:
     """Read an access level, a number or a name."""
     from airflow_provider_workspace.api.levels import parse_level
 
     return _read_by(parse_level, name, value)
 
 
-def read_until(name: str, value: Any) -> Any:
+def read_until(name: str, value: object) -> str:
     """Read an end of access."""
     from airflow_provider_workspace.procedures.ends import parse_until
 
@@ -314,14 +296,14 @@ def read_until(name: str, value: Any) -> Any:
         raise WorkspaceInputError(f"{name}: {error}") from None
 
 
-def _read_by(parse: Callable[[Any], Any], name: str, value: Any) -> Any:
+def _read_by(parse: Callable[[object], T], name: str, value: object) -> T:
     try:
         return parse(value)
     except ValueError as error:
         raise WorkspaceInputError(f"{name}: {error}; found {shown(value)}") from None
 
 
-def read_seconds(name: str, value: Any, *, least: float = 0.0, years: int = 1) -> float:
+def read_seconds(name: str, value: object, *, least: float = 0.0, years: int = 1) -> float:
     """
     Read a length of time.
 
@@ -340,7 +322,7 @@ def read_seconds(name: str, value: Any, *, least: float = 0.0, years: int = 1) -
     )
 
 
-def read_time(name: str, value: Any) -> float:
+def read_time(name: str, value: object) -> float:
     """Read a time in seconds since 1970."""
     seconds = _read_number(value)
     if 0 <= seconds <= MAX_TIME:
@@ -348,7 +330,7 @@ def read_time(name: str, value: Any) -> float:
     raise WorkspaceInputError(f"{name} must be a number of seconds since 1970, not {type_name(value)}")
 
 
-def _read_number(value: Any) -> float:
+def _read_number(value: object) -> float:
     """Read a number or its text; NaN if it is neither."""
     if not isinstance(value, int | float | str) or isinstance(value, bool):
         return math.nan
@@ -358,7 +340,7 @@ def _read_number(value: Any) -> float:
         return math.nan
 
 
-def _read_json(value: Any) -> Any:
+def _read_json(value: object) -> Any:
     """Parse the JSON text of a mapping or list, to which a template may render; return any other value as it is."""
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         try:
@@ -366,3 +348,35 @@ def _read_json(value: Any) -> Any:
         except (ValueError, RecursionError):
             return value
     return value
+
+
+READERS: Mapping[str, Callable[[str, object], Any]] = {
+    "unchecked": read_unchecked,
+    "id": check_id,
+    "line": read_line,
+    "text": read_text,
+    "switch": read_switch,
+    "flag": read_flag,
+    "integer": read_integer,
+    "seconds": read_seconds,
+    "seconds_from_one": partial(read_seconds, least=1.0),
+    "years": partial(read_seconds, least=1.0, years=10),
+    "time": read_time,
+    "until": read_until,
+    "maximum": read_maximum,
+    "level": read_level,
+    "names": read_names,
+    "exports": partial(read_exports, at_least=1),
+    "exports_or_none": partial(read_exports, at_least=0),
+    "dashboards": read_dashboards,
+    "rows": read_rows,
+    "columns": read_columns,
+    "filter": read_filter,
+    "items": partial(read_nested, leave_out=True),
+    "fields": read_fields,
+    "endpoint_fields": partial(read_fields, ids=("organization_id", "project_id")),
+    "content": partial(read_nested, leave_out=False),
+    "target": read_target,
+    "task_id": read_task_id,
+}
+"""How the kinds of ``operators.arguments`` check a value and return it parsed: functions of its name and the value."""

@@ -73,7 +73,7 @@ def _field_at(argument: str, path: str, model: type[BaseModel], *, return_secret
     return field
 
 
-def _record_in(annotation: Any) -> type[BaseModel] | None:
+def _record_in(annotation: object) -> type[BaseModel] | None:
     """Return the class of a nested record; ``None`` if the field is not a record."""
     classes = (item for item in (annotation, *get_args(annotation)) if isinstance(item, type))
     return next((item for item in classes if issubclass(item, BaseModel)), None)

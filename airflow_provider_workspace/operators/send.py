@@ -33,7 +33,7 @@ class WorkspaceSendOperator(SelectsRows, WorkspaceWriteOperator):
     arguments: Arg[Any] = arg(ENDPOINT_FIELDS, default=None)
     set_null: Arg[Sequence[str]] = arg(NAMES, default=())
 
-    def link_to(self, hook: WorkspaceHook, result: Any = None) -> None:
+    def link_to(self, hook: WorkspaceHook, result: object = None) -> None:
         """Set no link: the pages of other resources are not known."""
 
     def own_operation(self, hook: WorkspaceHook) -> Operation[Any]:

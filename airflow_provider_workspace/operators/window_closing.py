@@ -74,7 +74,7 @@ def _result_of_open(ti: Any, window: Window, open_task_id: str) -> Mapping[str, 
     return opened if isinstance(opened, Mapping) else None
 
 
-def _latest_end(ti: Any, window: Window, leases: Collection[Lease], open_task_id: str | None) -> float | None:
+def _latest_end(ti: object, window: Window, leases: Collection[Lease], open_task_id: str | None) -> float | None:
     """Return when a window is overdue: by its leases, or else by the result of the task that opened it."""
     if leases:
         return min(lease.until for lease in leases)
@@ -184,7 +184,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         # Airflow keeps the state of a cleared task, whose max_tries is higher: then the window was opened again.
         return remembered if remembered.get("max_tries") == max_tries else {}
 
-    def _describe_overdue(self, ti: Any) -> str:
+    def _describe_overdue(self, ti: object) -> str:
         """Return that the window is overdue as this task begins; an empty string if it is not."""
         from airflow_provider_workspace.api.timestamps import iso
 
@@ -224,7 +224,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         )
         raise AirflowFailException(with_problem(msg, "resume-fields-refused"))
 
-    def _raise_if_outcome_skipped(self, ti: Any, total: Closed) -> None:
+    def _raise_if_outcome_skipped(self, ti: object, total: Closed) -> None:
         """
         Raise an error if the task that would fail the run was skipped, and something of the window has failed.
 

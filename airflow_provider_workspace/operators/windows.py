@@ -122,7 +122,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     hold: Arg[timedelta | float | None] = arg(kinds.SECONDS, default=None)
     drain: Arg[timedelta | float | None] = arg(kinds.SECONDS, default=None)
     max_length: Arg[timedelta | float | None] = arg(kinds.SECONDS_FROM_ONE, default=None)
-    leave_paused: Arg[Sequence[str]] = arg(kinds.SOME_EXPORTS, default=())
+    leave_paused: Arg[Sequence[str]] = arg(kinds.EXPORTS_OR_NONE, default=())
     resume_fields: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
     state_of: Any = fixed(kinds.TARGET, default=None)
     # The last tasks of the work; the task group knows them when its work is complete.
@@ -376,7 +376,7 @@ class RequireOpenWindow:
         raise error(with_problem(msg, "window-not-open"))
 
 
-def _is_resumption(ti: Any) -> bool:
+def _is_resumption(ti: object) -> bool:
     """Return whether a task resumes after a deferral. Airflow has no public way to ask."""
     from_server = getattr(ti, "_ti_context_from_server", None)
     return bool(getattr(from_server, "next_method", None))

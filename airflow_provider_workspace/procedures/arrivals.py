@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 # Rows that are remembered one by one, at 24 bytes each: the newest ones of a longer list.
 MAX_KEPT = 2000
@@ -46,16 +46,24 @@ class SeenRows:
 
         :param waiting: rows whose event is still to come; rows that are as old are remembered by id
         """
-        times = {row_id: row.since for row_id, row in rows.items() if row_id not in waiting}
-        known = sorted(since for since in times.values() if since is not None)
-        excess = min(len(times) - MAX_KEPT, len(known))
-        earlier = [since - 1 for row_id in waiting if (since := rows[row_id].since) is not None]
-        before = min([known[excess - 1], *earlier]) if excess > 0 else 0
-        kept = (row_id for row_id, since in times.items() if since is None or since > before)
-        return cls(before, {_digest(row_id): times[row_id] for row_id in kept})
+        seen = {row_id: row.since for row_id, row in rows.items() if row_id not in waiting}
+        known = sorted(since for since in seen.values() if since is not None)
+        excess = min(len(seen) - MAX_KEPT, len(known))
+        before = 0
+        if excess > 0:
+            before = known[excess - 1]
+            for row_id in waiting:
+                since = rows[row_id].since
+                if since is not None:
+                    before = min(before, since - 1)
+        ids: dict[str, int | None] = {}
+        for row_id, since in seen.items():
+            if since is None or since > before:
+                ids[_digest(row_id)] = since
+        return cls(before, ids)
 
     @classmethod
-    def from_json(cls, value: Any) -> SeenRows | None:
+    def from_json(cls, value: object) -> SeenRows | None:
         """Read what was remembered; ``None`` if nothing was."""
         if not isinstance(value, dict) or not isinstance(value.get("ids"), dict):
             return None
@@ -70,11 +78,25 @@ class SeenRows:
         return [row_id for row_id, row in rows.items() if self._is_new(row_id, row.since)]
 
     def _is_new(self, row_id: str, since: int | None) -> bool:
-        # None for a row that had no time, and for one that is too old to be remembered by its id.
-        last = None
-        if since is None or since > self.before:
-            last = self.ids.get(_digest(row_id), -1)
-        return last is not None and (since or 0) > last
+        if since is not None and since <= self.before:  # too old to be remembered by its id
+            return False
+        last = self.ids.get(_digest(row_id), -1)
+        if last is None:  # it had no time
+            return False
+        return (since or 0) > last
+
+
+def unseen_rows(rows: Mapping[str, ListedRow], remembered: Iterable[SeenRows | None]) -> dict[str, None]:
+    """
+    Return the ids of the rows that are new to an asset, as the keys of a mapping, which keep their order.
+
+    :param remembered: what is remembered for each asset; ``None`` for nothing, then all rows are known
+    """
+    unseen: dict[str, None] = {}
+    for seen in remembered:
+        if seen:
+            unseen |= dict.fromkeys(seen.new(rows))
+    return unseen
 
 
 def _digest(row_id: str) -> str:

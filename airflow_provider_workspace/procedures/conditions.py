@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 # Maximum number of addresses in a message.
 MAX_NAMED = 20
+# Why somebody has not joined, by the state of their invite.
+WHY_MISSING = {"open": "invited", "expired": "invite expired", "gone": "no invite"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,36 +109,34 @@ class MembersJoined(PeopleCondition):
     share: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     def evaluate(self, seen: Snapshot) -> Result:
-        whys = {"open": "invited", "expired": "invite expired", "gone": "no invite"}
-        states = self.states(seen)
-        joined = [email for email, state in states if state == "accepted"]
-        missing = {email: whys[state] for email, state in states if state in whys}
+        joined: list[str] = []
+        missing: dict[str, str] = {}
+        for email, state in self.states(seen):
+            if state == "accepted":
+                joined.append(email)
+            else:
+                missing[email] = WHY_MISSING[state]
+        total = len(self.emails)
         # Rounded first: 0.07 of 100 people is 7.000000000000001, which must be 7 and not 8.
-        needed = max(1, ceil(round(len(self.emails) * self.share, 6)))
-        hidden = _hidden(seen, missing)
-        return Result(
-            done=len(joined) >= needed,
-            message=f"{len(joined)} of {len(self.emails)} joined, {needed} needed{_named(missing)}{hidden}",
-            result={"joined": joined, "missing": missing},
-        )
+        needed = max(1, ceil(round(total * self.share, 6)))
+        message = f"{len(joined)} of {total} joined, {needed} needed{_named(missing)}{_hidden(seen, missing)}"
+        return Result(len(joined) >= needed, message, {"joined": joined, "missing": missing})
 
 
 class InvitesSettled(PeopleCondition):
     """No invite is open: each was accepted, has expired or is gone."""
 
     def evaluate(self, seen: Snapshot) -> Result:
-        ends: dict[str, list[str]] = {"accepted": [], "expired": [], "gone": [], "open": []}
+        by_state: dict[str, list[str]] = {"accepted": [], "expired": [], "gone": [], "open": []}
         for email, state in self.states(seen):
-            ends[state].append(email)
-        pending = dict.fromkeys(ends.pop("open"), "open")
-        counts = ", ".join(f"{len(emails)} {end}" for end, emails in ends.items())
-        hidden = _hidden(seen, ends["gone"])
-        return Result(
-            done=not pending,
-            message=f"of {len(self.emails)} invites {counts}, {len(pending)} open{_named(pending)}{hidden}",
-            result={**ends, "open": list(pending)},
-            absent=[*ends["expired"], *ends["gone"]],
-        )
+            by_state[state].append(email)
+        pending = dict.fromkeys(by_state["open"], "open")
+        by_state["open"] = list(pending)
+        counts = [f"{len(emails)} {state}" for state, emails in by_state.items()]
+        message = f"of {len(self.emails)} invites {', '.join(counts)}{_named(pending)}"
+        message += _hidden(seen, by_state["gone"])
+        absent = by_state["expired"] + by_state["gone"]
+        return Result(not pending, message, dict(by_state), absent=absent)
 
 
 class ProjectCondition(Condition):
@@ -162,8 +162,9 @@ class ProjectReceivingEvents(ProjectCondition):
     """A project has received its first event."""
 
     def state(self, project: ProjectItem) -> tuple[bool, str, dict[str, Any]]:
-        done = bool(project.ingested_event)
-        return done, "has received events" if done else "has received no event yet", {}
+        if project.ingested_event:
+            return True, "has received events", {}
+        return False, "has received no event yet", {}
 
 
 class ProjectOnboarded(ProjectCondition):
@@ -178,11 +179,17 @@ class ProjectOnboarded(ProjectCondition):
 
     def state(self, project: ProjectItem) -> tuple[bool, str, dict[str, Any]]:
         products = project.has_completed_onboarding_for
-        completed = sorted(key for key, value in products.items() if value) if isinstance(products, dict) else []
-        any_of_them = bool(completed or project.completed_snippet_onboarding)
-        done = any_of_them if self.product is None else self.product in completed
-        what = f" for {self.product}" if self.product else ""
-        return done, f"is {'' if done else 'not yet '}onboarded{what}", {"completed": completed}
+        completed: list[str] = []
+        if isinstance(products, dict):
+            completed = sorted(name for name, is_done in products.items() if is_done)
+        if self.product is None:
+            done = bool(completed or project.completed_snippet_onboarding)
+        else:
+            done = self.product in completed
+        says = "is onboarded" if done else "is not yet onboarded"
+        if self.product:
+            says += f" for {self.product}"
+        return done, says, {"completed": completed}
 
 
 CONDITIONS: dict[str, type[Condition]] = {
@@ -194,7 +201,7 @@ CONDITIONS: dict[str, type[Condition]] = {
 }
 
 
-def build_condition(name: Any, arguments: Any) -> Condition:
+def build_condition(name: object, arguments: object) -> Condition:
     """
     Build a condition from plain JSON.
 
@@ -209,7 +216,7 @@ def build_condition(name: Any, arguments: Any) -> Condition:
         raise WorkspaceInputError(f"Correct the arguments of the condition {name}: {explain(kind, error)}") from None
 
 
-def condition_class(name: Any) -> type[Condition]:
+def condition_class(name: object) -> type[Condition]:
     """
     Return the class of a condition.
 
@@ -233,19 +240,27 @@ def evaluate(condition: Condition, seen: Snapshot, waited: float) -> Result:
     result = condition.evaluate(seen)
     if result.done and seen.reuses:
         seen.must_read_all = True
-        return replace(result, done=False, message=f"{result.message}. Polling again: not all members were read")
+        return _not_yet(result, "Polling again: not all members were read")
     if result.done and not result.absent:
         return result
     if seen.incomplete:
-        return replace(result, done=False, message=f"{result.message}. A list is short: {seen.incomplete}")
-    if result.done and min(waited, _missing_for(result.absent, seen)) < seen.consistency_time:
-        seen.must_read_all = True
-        why = f"new invites and members may not be listed for {seen.consistency_time:g} s"
-        return replace(result, done=False, message=f"{result.message}. Polling again: {why}")
-    return result
+        return _not_yet(result, f"A list is short: {seen.incomplete}")
+    if not result.done:
+        return result
+    absent_for = min(waited, _missing_for(result.absent, seen))
+    if absent_for >= seen.consistency_time:
+        return result
+    seen.must_read_all = True
+    seconds = f"{seen.consistency_time:g} s"
+    return _not_yet(result, f"Polling again: new invites and members may not be listed for {seconds}")
 
 
-def check_share(join: Any) -> float:
+def _not_yet(result: Result, why: str) -> Result:
+    """Return a result that proves nothing yet, and why."""
+    return replace(result, done=False, message=f"{result.message}. {why}")
+
+
+def check_share(join: object) -> float:
     """
     Parse ``all``, ``any`` or a share.
 
@@ -266,7 +281,8 @@ def check_share(join: Any) -> float:
 
 def _missing_for(emails: Collection[str], seen: Snapshot) -> float:
     """Return for how many seconds none of these addresses has had an open invite, as far as the polls have shown."""
-    closed_at = [seen.closed_at[key] for key in map(address_key, emails) if key in seen.closed_at]
+    keys = [address_key(email) for email in emails]
+    closed_at = [seen.closed_at[key] for key in keys if key in seen.closed_at]
     return seen.read_at - max(closed_at) if closed_at else inf
 
 
@@ -280,8 +296,9 @@ def _hidden(seen: Snapshot, missing: Collection[str]) -> str:
 def _named(missing: Mapping[str, str]) -> str:
     if not missing:
         return ""
-    named = ", ".join(f"{email} ({why})" for email, why in list(missing.items())[:MAX_NAMED])
-    more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
+    people = [f"{email} ({why})" for email, why in missing.items()]
+    named = ", ".join(people[:MAX_NAMED])
+    more = f" and {len(people) - MAX_NAMED} more" if len(people) > MAX_NAMED else ""
     return f"; missing: {named}{more}"
 
 

@@ -38,12 +38,14 @@ class PlannedWrite(Exception):  # noqa: N818 - not an error
         method = self.operation.endpoint.method
         path = self.operation.path(shown=not return_secrets)
         fields = {} if method == "DELETE" else self.operation.payload()
+        if not return_secrets:
+            fields = without_secrets(fields)
         return {
             "action": self.action,
             "why": self.why,
             "operation": type(self.operation).__name__,
             "request": f"{method} {path}",
-            "fields": fields if return_secrets else without_secrets(fields),
+            "fields": fields,
         }
 
 

@@ -26,7 +26,7 @@ MAX_NUMBER = 10**15
 EXPECTED = "expected a date such as 2026-12-31, or a time with its zone such as 2026-12-31T18:00:00Z"
 
 
-def parse_until(value: Any) -> str:
+def parse_until(value: object) -> str:
     """
     Parse an end; return a date as ``2026-12-31``, and a time in UTC as ``2026-12-31T18:00:00Z``.
 
@@ -50,8 +50,13 @@ def parse_until(value: Any) -> str:
 
 def _with_minutes(zone: str) -> str:
     """Return a zone as ISO 8601 has it beside a time with colons; PostgreSQL writes ``+00``."""
+    sign = zone[0]
     digits = zone[1:].replace(":", "")
-    return zone if not digits.isdecimal() else f"{zone[0]}{digits[:2]}:{digits[2:] or '00'}"
+    if not digits.isdecimal():
+        return zone
+    hours = digits[:2]
+    minutes = digits[2:] or "00"
+    return f"{sign}{hours}:{minutes}"
 
 
 def _shown(value: object) -> str:
@@ -69,7 +74,7 @@ def _text_of(value: object) -> str:
     return ""
 
 
-def _parse_then(value: Any) -> int | str:
+def _parse_then(value: object) -> int | str:
     if isinstance(value, str) and value.strip().lower() == REMOVED:
         return REMOVED
     try:

@@ -83,7 +83,9 @@ def create(client: WorkspaceClient, operation: Operation[R], *, if_exists: str, 
     :raises WorkspaceOutcomeUnknownError: if every response was lost and the record cannot be found
     """
     finder: Finder[R] = finder_of(client, operation)
-    what, found, age = finder.what, finder.find(), memory.age(finder.what)
+    what = finder.what
+    found = finder.find()
+    age = memory.age(what)
     consistency_time = client.settings.consistency_time
     if found is None and age is not None and age < consistency_time:
         log.info("An earlier request may have created the %s: looking it up before sending again.", what)
@@ -106,7 +108,8 @@ def create(client: WorkspaceClient, operation: Operation[R], *, if_exists: str, 
 def _send_create(
     client: WorkspaceClient, operation: Operation[R], finder: Finder[R], if_exists: str, memory: Memory
 ) -> tuple[R, bool]:
-    what, consistency_time = finder.what, client.settings.consistency_time
+    what = finder.what
+    consistency_time = client.settings.consistency_time
     why = f"there is no {what}"
     lost: errors.WorkspaceOutcomeUnknownError | None = None
     while (sends := memory.count_send()) <= MAX_SENDS:

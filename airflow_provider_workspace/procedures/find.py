@@ -55,12 +55,13 @@ def pages_of(
     :param identity: returns what identifies a row, by default its label
     :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
     """
-    count, identified = 0, False
+    count = 0
+    is_identified = False
     for rows in client.pages(first, page):
         count += len(rows)
-        identified = identified or any(map(identity, rows))
+        is_identified = is_identified or any(map(identity, rows))
         yield rows
-    if count and not identified:
+    if count and not is_identified:
         cure = "Check that the owner of the API key may see names and addresses:"
         what = f"gave {count} rows, none of which shows its name, address or id"
         raise incomplete_list_error(first, what, cure, retryable=False)
@@ -90,8 +91,11 @@ def find_row(
     identity: Callable[[R], object] = _label,
 ) -> R | None:
     """Return the first row of a list that is wanted; ``None`` if the whole list has none. See :func:`pages_of`."""
-    pages = pages_of(client, first, identity=identity)
-    return next((row for rows in pages for row in rows if wanted(row)), None)
+    for rows in pages_of(client, first, identity=identity):
+        for row in rows:
+            if wanted(row):
+                return row
+    return None
 
 
 def find_by_id(client: WorkspaceClient, first: Operation[Page[R]], wanted: object) -> R | None:
@@ -172,7 +176,8 @@ def project_key(name: str | None) -> str:
 
 
 def _project(client: WorkspaceClient, create: ops.projects.CreateProject) -> Finder[Project]:
-    organization_id, what = create.organization_id, f"project '{create.name}'"
+    organization_id = create.organization_id
+    what = f"project '{create.name}'"
     projects = ops.projects.ListProjects(organization_id=organization_id)
 
     def find() -> Project | None:

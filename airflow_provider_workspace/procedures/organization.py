@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from airflow_provider_workspace.api import operations as ops
@@ -14,26 +13,21 @@ from airflow_provider_workspace.api.comparison import address_key, differences, 
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
+from airflow_provider_workspace.procedures.collaborators import Board, plan_collaborators
 from airflow_provider_workspace.procedures.conditions import ask_verification
 from airflow_provider_workspace.procedures.ends import remark_on_midnight
 from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
-from airflow_provider_workspace.procedures.holders import (
-    Holder,
-    Holders,
-    collaborator_identity,
-    users_by_address,
-)
 from airflow_provider_workspace.procedures.members import HIDDEN, NOT_ON_ROSTER, plan_members
 from airflow_provider_workspace.procedures.plan import Action, Change, Plan
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, Domain, Member, ProjectItem
+    from airflow_provider_workspace.api.models import Dashboard, Domain, Member, ProjectItem
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.entitlements import NotedAccess
+    from airflow_provider_workspace.procedures.holders import Holders
     from airflow_provider_workspace.procedures.organization_file import (
-        Collaborator,
         DashboardEntry,
         DomainEntry,
         Organization,
@@ -163,7 +157,8 @@ def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Cha
     for entry in wanted.projects:
         fields = entry.model_dump(mode="json", exclude_unset=True, exclude={"dashboards"})
         create = ops.projects.CreateProject(organization_id=reader.organization_id, **fields)
-        name, project_id = f"project {entry.name}", _project_id(reader, entry)
+        name = f"project {entry.name}"
+        project_id = _project_id(reader, entry)
         if project_id is None:
             del fields["name"]
             changes.append(Change("create", "projects", name, fields, operation=create))
@@ -184,43 +179,64 @@ def _plan_domains(wanted: Organization, reader: OrganizationReader) -> list[Chan
             create = ops.domains.CreateDomain(**ids, domain=domain_name(entry.domain))
             changes.append(Change("create", "domains", f"domain {create.domain}", operation=create))
         changes += _domain_changes(entry, row, ids)
-    if "domains" in wanted.complete:
-        for key, row in rows.items():
-            delete = ops.domains.DeleteDomain(**ids, domain_id=str(row.id))
-            changes.append(Change("remove", "domains", f"domain {key}", why="not in the file", operation=delete))
+    if "domains" not in wanted.complete:
+        return changes
+    for key, row in rows.items():
+        delete = ops.domains.DeleteDomain(**ids, domain_id=str(row.id))
+        changes.append(Change("remove", "domains", f"domain {key}", why="not in the file", operation=delete))
     return changes
 
 
 def _domain_changes(entry: DomainEntry, row: Domain | None, ids: dict[str, Any]) -> list[Change]:
     """Compare one domain with its entry; ``None`` if it does not exist yet."""
-    name, key = f"domain {domain_name(entry.domain)}", {"domain": domain_key(entry.domain)}
+    name = f"domain {domain_name(entry.domain)}"
+    key = {"domain": domain_key(entry.domain)}
     settings = entry.model_dump(mode="json", exclude_unset=True, exclude={"domain", "verified"})
+    is_as_new = _is_as_new(row, settings)
     changes: list[Change] = []
-    # Somebody else may have claimed it since a plan for a new one was approved.
-    as_new = all(getattr(row, one, None) in (None, False, "", settings.get(one)) for one in DomainFields.model_fields)
-
     if entry.verified and not (row and row.is_verified):
-        verify = ops.domains.VerifyDomain(**ids, domain_id=str(row.id)) if row else None
-        after, before = {"is_verified": True}, {"is_verified": False} if row else {}
-        changes.append(
-            Change(
-                "change",
-                "verification",
-                name,
-                after,
-                before,
-                operation=verify,
-                intended={**key, **after} if as_new else None,
-                apply=lambda client, _: _verify(client, verify),
-            )
-        )
-    intended = {**key, **settings} if as_new else None
-    if row and settings:
+        changes.append(_verification(name, row, ids, {**key, "is_verified": True} if is_as_new else None))
+    if not settings:
+        return changes
+    intended = {**key, **settings} if is_as_new else None
+    if row is None:
+        changes.append(Change("change", "verification", name, settings, intended=intended))
+    else:
         update = ops.domains.UpdateDomain(**ids, domain_id=str(row.id), **settings)
         changes += _compare("change", "verification", name, update, row, intended)
-    elif settings:
-        changes.append(Change("change", "verification", name, settings, intended=intended))
     return changes
+
+
+def _is_as_new(row: Domain | None, settings: Mapping[str, Any]) -> bool:
+    """
+    Return whether a domain has no other settings than those of its entry.
+
+    Somebody else may have claimed it since a plan for a new one was approved.
+    """
+    for field in DomainFields.model_fields:
+        value = getattr(row, field, None)
+        if value and value != settings.get(field):
+            return False
+    return True
+
+
+def _verification(name: str, row: Domain | None, ids: Mapping[str, Any], intended: Mapping[str, Any] | None) -> Change:
+    """Return the verification of a domain; ``None`` if it does not exist yet."""
+    verify: ops.domains.VerifyDomain | None = None
+    before: dict[str, Any] = {}
+    if row:
+        verify = ops.domains.VerifyDomain(**ids, domain_id=str(row.id))
+        before = {"is_verified": False}
+    return Change(
+        "change",
+        "verification",
+        name,
+        {"is_verified": True},
+        before,
+        operation=verify,
+        intended=intended,
+        apply=lambda client, _: _verify(client, verify),
+    )
 
 
 def _verify(client: WorkspaceClient, verify: Any) -> str:
@@ -240,21 +256,20 @@ def _plan_members(wanted: Organization, reader: OrganizationReader, *, overrules
         return Plan()
     if members.roster is None and members.rows is None:
         return Plan(changes=[Change("skip", "members", "people", why="a task passes them as roster=…")])
-    defaults = members.defaults.model_dump(exclude_unset=True) if members.defaults else None
-    file = reader.file_at(members.roster) if members.roster else None
+    rows = read_roster(
+        members.rows,
+        reader.file_at(members.roster) if members.roster else None,
+        members.defaults.model_dump(exclude_unset=True) if members.defaults else None,
+        argument="roster",
+        columns=members.columns,
+        where=members.where,
+        now=reader.now,
+        levels_are_named=members.people is not None,
+    )
     plan = plan_members(
         reader.client,
         reader.organization_id,
-        read_roster(
-            members.rows,
-            file,
-            defaults,
-            argument="roster",
-            columns=members.columns,
-            where=members.where,
-            now=reader.now,
-            levels_are_named=members.people is not None,
-        ),
+        rows,
         members.guards,
         now=reader.now,
         complete="members" in wanted.complete,
@@ -262,7 +277,8 @@ def _plan_members(wanted: Organization, reader: OrganizationReader, *, overrules
         noted=reader.noted,
         overrules=overrules,
     )
-    going = {change.person for change in plan.changes if change.action == "remove" and NOT_ON_ROSTER in change.why}
+    removals = [change for change in plan.changes if change.action == "remove"]
+    going = {change.person for change in removals if NOT_ON_ROSTER in change.why}
     _refuse_collaborators_who_go(wanted, going, reader.now)
     return plan
 
@@ -296,166 +312,65 @@ def _plan_dashboard(
     fields = entry.model_dump(mode="json", exclude_unset=True, exclude=ENTRY_ONLY_FIELDS)
     project_id = _project_id(reader, project)
     dashboard: Dashboard | None = None
+    if project_id:
+        try:
+            dashboard = reader.find_dashboard(project.name, project_id, entry)
+        except (WorkspaceInputError, WorkspaceOutcomeUnknownError) as error:
+            why = str(error)
+
+            def refuse(*_: object) -> NoReturn:
+                raise WorkspaceInputError(why)
+
+            return [Change("differs", "dashboards", name, why=why, apply=refuse)]
     changes: list[Change] = []
-    try:
-        dashboard = reader.find_dashboard(project.name, project_id, entry) if project_id else None
-    except (WorkspaceInputError, WorkspaceOutcomeUnknownError) as error:
-        why = str(error)
-
-        def refuse(*_: object) -> NoReturn:
-            raise WorkspaceInputError(why)
-
-        return [Change("differs", "dashboards", name, why=why, apply=refuse)]
     if dashboard is None:
         create = ops.dashboards.CreateDashboard(project_id=project_id, **fields) if project_id else None
-        changes.append(
-            Change(
-                "create",
-                "dashboards",
-                name,
-                {key: value for key, value in fields.items() if key != "name"},
-                why="Airflow remembers none; the interface cannot show whether one exists",
-                operation=create,
-                intended={"project": project.name, **fields},
-                apply=lambda _, memory: create and reader.create_dashboard(project.name, create, entry, memory),
-            )
-        )
+        changes.append(_creation(name, create, fields, project, entry, reader))
     else:
         compared = {key: value for key, value in fields.items() if key not in CREATE_ONLY_FIELDS}
         update = ops.dashboards.UpdateDashboard(project_id=str(project_id), dashboard_id=dashboard.id or 0, **compared)
         changes += _compare("change", "dashboards", name, update, dashboard)
     if entry.collaborators is not None:
         ids = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else None
-        board = _Board(project.name, entry.name, ids)
-        changes += _plan_collaborators(wanted, board, entry, reader, holders)
+        changes += plan_collaborators(
+            reader.client,
+            Board(project.name, entry.name, ids),
+            entry.collaborators,
+            reader.members,
+            reader.now,
+            holders,
+            is_complete="collaborators" in wanted.complete,
+        )
     return changes
 
 
-@dataclass(frozen=True, slots=True)
-class _Board:
+def _creation(
+    name: str,
+    create: ops.dashboards.CreateDashboard | None,
+    fields: Mapping[str, Any],
+    project: ProjectEntry,
+    entry: DashboardEntry,
+    reader: OrganizationReader,
+) -> Change:
     """
-    A dashboard whose collaborators are planned.
+    Return the creation of a dashboard that Airflow does not remember.
 
-    :param ids: ids of its project and its own; ``None`` if it does not exist yet
+    :param create: the operation; ``None`` if its project does not exist yet
     """
 
-    project: str
-    name: str
-    ids: Mapping[str, Any] | None
+    def apply(_: WorkspaceClient, memory: Any) -> object:
+        return create and reader.create_dashboard(project.name, create, entry, memory)
 
-    def change(self, action: Action, who: str, **fields: Any) -> Change:
-        """Return a change of a collaborator."""
-        return Change(action, "collaborators", f"collaborator {who} of {self.project} / {self.name}", **fields)
-
-    def removal(self, who: str, row: DashboardCollaborator, why: str) -> Change:
-        """Return the removal of a collaborator; ``who`` is empty if they have no address."""
-        before = {"level": row.level}
-        if not (who and row.label and self.ids):
-            why = "no member, and the service does not show who it is: remove them by hand if they should go"
-            return self.change("unknown", who or row.label or "-", before=before, why=why, should_lose=True)
-        user_uuid = row.user_uuid or row.label
-        operation = ops.dashboards.RemoveDashboardCollaborator(**self.ids, user_uuid=user_uuid)
-        return self.change("remove", who, before=before, why=why, operation=operation)
-
-    def comparison(self, who: str, row: DashboardCollaborator, person: Collaborator, now: datetime) -> Change | None:
-        """Compare a collaborator with the entry of the file; ``None`` if nothing differs."""
-        is_over = person.is_over(now)
-        if person.level is not None and row.level != person.level:
-            why = "remove the collaborator by hand and run this again: the interface cannot change a level"
-            if is_over:
-                why = f"{person.over}, but it was changed since: it was {person.level}"
-            after = {} if is_over else {"level": person.level}
-            return self.change("differs", who, after=after, before={"level": row.level}, why=why)
-        if is_over:
-            return self.removal(who, row, person.over)
-        if str(person):
-            return self.change("wait", who, why=str(person))
-        return None
-
-    def addition(self, person: Collaborator, users: Sequence[str], nameless: int, now: datetime) -> Change | None:
-        """
-        Add somebody who is no collaborator, as far as their addresses show; ``None`` if that is as wanted.
-
-        :param users: the users who have the address
-        :param nameless: how many collaborators have no address
-        """
-        is_over = person.is_over(now)
-        until = "" if is_over else str(person)
-        level: dict[str, Any] = {} if person.level is None else {"level": person.level}
-        after = {} if is_over else level | person.fields
-        key = address_key(person.email)
-        intended = {"project": self.project, "dashboard": self.name, "email": key, **after}
-        if not users and (nameless or not is_over):
-            why = person.over if is_over else "not a member yet; added after joining"
-            if nameless:
-                why += f", unless one of {nameless} collaborators without an e-mail address is this person"
-            why = ", ".join(filter(None, [why, until]))
-            action: Action = "unknown" if nameless else "wait"
-            return self.change(action, person.email, after=after, why=why, intended=intended, should_lose=is_over)
-        if is_over:
-            return None
-        if len(users) > 1:
-            why = f"{len(users)} users have this address ({', '.join(users)}): add the right one by hand"
-            return self.change("differs", person.email, after=after, why=why)
-        operation: Operation[Any] | None = None
-        if self.ids:
-            operation = ops.dashboards.AddDashboardCollaborator(**self.ids, user_uuid=users[0], **level)
-        return self.change("create", person.email, after=after, why=until, operation=operation, intended=intended)
-
-
-def _plan_collaborators(
-    wanted: Organization, board: _Board, entry: DashboardEntry, reader: OrganizationReader, holders: Holders
-) -> list[Change]:
-    """Compare the collaborators of a dashboard."""
-    users = users_by_address(reader.members)
-    listed: list[DashboardCollaborator] = []
-    if board.ids:
-        listed = read_rows(reader.client, ops.dashboards.ListDashboardCollaborators(**board.ids))
-        for row in listed:
-            identity = collaborator_identity(board.ids["dashboard_id"], row.user_uuid or row.label)
-            name = f"collaborator {row.label or '-'} of {board.project} / {board.name}"
-            holders.add(identity, Holder(name, row.level))
-    rows, nameless = _by_address(listed, users)
-    # Of the rows of one person, the one without an end, or with the last.
-    people = {address_key(one.email): one for one in sorted(entry.collaborators or (), key=attrgetter("moment"))}
-    changes: list[Change | None] = []
-    for key, person in people.items():
-        of_address = rows.pop(key, [])
-        for row in of_address:
-            who = _who(key, row, of_address)
-            changes.append(board.comparison(who, row, person, reader.now))
-        if not of_address:
-            changes.append(board.addition(person, users.get(key, []), len(nameless), reader.now))
-    if "collaborators" in wanted.complete:
-        for key, of_address in rows.items():
-            changes += [board.removal(_who(key, row, of_address), row, "not in the file") for row in of_address]
-        changes += [board.removal("", row, "not in the file") for row in nameless]
-    return [change for change in changes if change is not None]
-
-
-def _by_address(
-    listed: Iterable[DashboardCollaborator], users: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, list[DashboardCollaborator]], list[DashboardCollaborator]]:
-    """Return collaborators by the key of their address, and those without one."""
-    addresses: dict[str, str] = {}
-    for key, of_address in users.items():
-        for user_uuid in of_address:
-            addresses[user_uuid] = key
-    rows: dict[str, list[DashboardCollaborator]] = {}
-    nameless: list[DashboardCollaborator] = []
-    for row in listed:
-        email = row.user.email if row.user else None
-        key = addresses.get(row.label or "") or address_key(email or "")
-        if key:
-            rows.setdefault(key, []).append(row)
-        else:
-            nameless.append(row)
-    return rows, nameless
-
-
-def _who(address: str, row: DashboardCollaborator, of_address: Sequence[DashboardCollaborator]) -> str:
-    """Return an address, with the user if several have it."""
-    return f"{address} (user {row.label or '-'})" if len(of_address) > 1 else address
+    return Change(
+        "create",
+        "dashboards",
+        name,
+        {field: value for field, value in fields.items() if field != "name"},
+        why="Airflow remembers none; the interface cannot show whether one exists",
+        operation=create,
+        intended={"project": project.name, **fields},
+        apply=apply,
+    )
 
 
 def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Change]:
@@ -463,7 +378,9 @@ def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Chan
     changes: list[Change] = []
     for entry in wanted.exports:
         export_id = entry.batch_export_id
-        name, after, window = f"export {export_id}", {"paused": entry.paused}, reader.window_of(export_id)
+        name = f"export {export_id}"
+        after = {"paused": entry.paused}
+        window = reader.window_of(export_id)
         if window:
             why = f"left alone: the maintenance window {window} holds it"
             changes.append(Change("wait", "exports", name, after, why=why))
@@ -488,13 +405,31 @@ def _compare(
 
     :param action: ``change``, or ``differs`` if the operation cannot change the record
     """
-    rows, hidden = differences(operation, record), unshown(operation, record)
+    rows = differences(operation, record)
+    hidden = unshown(operation, record)
     if not rows and not hidden:
         return []
-    after = {row["field"]: row["asked"] for row in rows} | {field: operation.payload()[field] for field in hidden}
+    after = {row["field"]: row["asked"] for row in rows}
     before = {row["field"]: row["got"] for row in rows}
+    if hidden:
+        payload = operation.payload()
+        after |= {field: payload[field] for field in hidden}
     by_hand = action == "differs"
-    notes = ["change it by hand: the interface cannot"] if by_hand and rows else []
-    notes += [("" if by_hand else "sent each time: ") + HIDDEN + ", ".join(hidden)] if hidden else []
-    values = (without_secrets(after), before, ", ".join(notes), None if by_hand else operation, intended)
-    return [Change(action if rows else "unknown", part, name, *values, not_shown=hidden)]
+    reasons: list[str] = []
+    if by_hand and rows:
+        reasons.append("change it by hand: the interface cannot")
+    if hidden:
+        reason = HIDDEN + ", ".join(hidden)
+        reasons.append(reason if by_hand else f"sent each time: {reason}")
+    change = Change(
+        action if rows else "unknown",
+        part,
+        name,
+        without_secrets(after),
+        before,
+        ", ".join(reasons),
+        operation=None if by_hand else operation,
+        intended=intended,
+        not_shown=hidden,
+    )
+    return [change]

@@ -54,7 +54,7 @@ def _checked_address(value: str) -> str:
 Address = Annotated[str, AfterValidator(_checked_address)]
 
 
-def _person(value: Any) -> Any:
+def _person(value: object) -> Any:
     return {"email": value} if isinstance(value, str) else value
 
 
@@ -191,12 +191,12 @@ class Organization(_Entry):
 
     _source: tuple[str, Any, tuple[str, ...]] = ("the organization", None, ())
 
-    def located(self, name: str, root: Any, above: tuple[str, ...]) -> Self:
+    def located(self, name: str, root: object, above: tuple[str, ...]) -> Self:
         """Note the file, its YAML, and the keys above the organization, for the lines of mistakes."""
         self._source = (name, root, above)
         return self
 
-    def with_rows(self, rows: Any, columns: Any = None, where: Mapping[str, Any] | None = None) -> Self:
+    def with_rows(self, rows: object, columns: object = None, where: Mapping[str, Any] | None = None) -> Self:
         """
         Return it with the rows that a task passes for its people.
 
@@ -218,8 +218,11 @@ class Organization(_Entry):
     def refusal(self, mistakes: Mapping[tuple[str | int, ...], str]) -> WorkspaceInputError:
         """Return the error for mistakes that the service shows, by their paths in the file."""
         name, root, above = self._source
-        lines = {path: _line(_find(root, (*above, *path))) for path in mistakes}
-        named = [(lines[path], f"{'.'.join(map(str, path))}: {message}") for path, message in mistakes.items()]
+        named: list[tuple[int, str]] = []
+        for path, message in mistakes.items():
+            field = ".".join(str(part) for part in path)
+            line = _line(_find(root, (*above, *path)))
+            named.append((line, f"{field}: {message}"))
         return _wrong(name, named)
 
     @model_validator(mode="after")
@@ -228,8 +231,20 @@ class Organization(_Entry):
         _refuse_repeated("projects", [project_key(entry.name) for entry in self.projects], "projects")
         _refuse_repeated("domains", [domain_key(entry.domain) for entry in self.domains], "domains")
         _refuse_repeated("exports", [entry.batch_export_id for entry in self.exports], "exports")
-        keys = [entry.variable_key for project in self.projects for entry in project.dashboards if entry.variable_key]
-        _refuse_repeated("variable_key", keys)
+        self._refuse_repeated_dashboards()
+        if "members" in self.complete and self.members and self.members.on_invalid == "skip":
+            why = "members.on_invalid: leave it out: 'complete: [members]' would remove the people of the rows it skips"
+            _refuse(why, "members", "on_invalid")
+        sections = {"members": self.members, "domains": self.domains}
+        for name in self.complete:
+            if name in sections and not sections[name]:
+                raise ValueError(f"complete names {name}, but the file has none: this would remove all of them")
+        return self
+
+    def _refuse_repeated_dashboards(self) -> None:
+        """Refuse repeated dashboards of a project, Variables of dashboards, and collaborators of a dashboard."""
+        dashboards = [dashboard for project in self.projects for dashboard in project.dashboards]
+        _refuse_repeated("variable_key", [entry.variable_key for entry in dashboards if entry.variable_key])
         for number, project in enumerate(self.projects):
             path = ("projects", number, "dashboards")
             names = [project_key(entry.name) for entry in project.dashboards]
@@ -237,14 +252,6 @@ class Organization(_Entry):
             for position, dashboard in enumerate(project.dashboards):
                 people = [_period(entry) for entry in dashboard.collaborators or ()]
                 _refuse_repeated(f"collaborators of {dashboard.name}", people, *path, position, "collaborators")
-        if "members" in self.complete and self.members and self.members.on_invalid == "skip":
-            why = "members.on_invalid: leave it out: 'complete: [members]' would remove the people of the rows it skips"
-            _refuse(why, "members", "on_invalid")
-        there = {"members": self.members, "domains": self.domains}
-        for name in self.complete:
-            if name in there and not there[name]:
-                raise ValueError(f"complete names {name}, but the file has none: this would remove all of them")
-        return self
 
 
 def _refuse_repeated(what: str, names: list[str], *path: str | int) -> None:
@@ -252,7 +259,8 @@ def _refuse_repeated(what: str, names: list[str], *path: str | int) -> None:
     seen: set[str] = set()
     for number, name in enumerate(names):
         if name in seen:
-            _refuse(f"{what}: {name} is repeated", *path, *([number] if path else []))
+            place = (*path, number) if path else ()
+            _refuse(f"{what}: {name} is repeated", *place)
         seen.add(name)
 
 
@@ -316,6 +324,41 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
     :return: organizations by name; the name of a single one is ``""``
     :raises WorkspaceInputError: naming the line of each mistake
     """
+    node, data = _parse(source, name)
+    several = data.get("organizations")
+    if "organizations" in data and not (len(data) == 1 and several and isinstance(several, dict)):
+        mistake = "organizations must map names to organizations, and must be the only key"
+        raise _wrong(name, [(_line(node), mistake)])
+    mistakes: list[tuple[int, str]] = []
+    found: dict[str, Organization] = {}
+    for key, fields in several.items() if several else [("", data)]:
+        if len(mistakes) >= MAX_FINDINGS:
+            break
+        path = ("organizations", str(key)) if several else ()
+        if not isinstance(key, str):
+            mistakes.append((_line(node), f"organizations: put the name {key} in quotes"))
+            continue
+        try:
+            found[key] = Organization.model_validate(fields).located(name, node, path)
+        except ValidationError as error:
+            # Explaining one searches the file.
+            findings = error.errors(include_url=False)[: MAX_FINDINGS - len(mistakes)]
+            mistakes += [_explain(node, path, finding) for finding in findings]
+    ids = Counter(one.organization_id for one in found.values() if one.organization_id)
+    for organization_id, count in ids.items():
+        if count > 1:
+            mistakes.append((_line(node), f"organization_id: {organization_id} is repeated"))
+    if mistakes:
+        raise _wrong(name, mistakes)
+    return found
+
+
+def _parse(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[Any, Any]]:
+    """
+    Return the node of a file and its data.
+
+    :raises WorkspaceInputError: for what is no YAML, or has a mistake that YAML permits
+    """
     if len(source) > MAX_CHARACTERS:
         raise _wrong(name, [(1, f"more than {MAX_CHARACTERS:,} characters: put the people into a roster")])
     try:
@@ -332,29 +375,7 @@ def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, 
         raise _wrong(name, [(1, why)]) from None
     if mistakes:
         raise _wrong(name, mistakes)
-    several = data.get("organizations")
-    if "organizations" in data and not (len(data) == 1 and several and isinstance(several, dict)):
-        mistake = "organizations must map names to organizations, and must be the only key"
-        raise _wrong(name, [(_line(node), mistake)])
-    found: dict[str, Organization] = {}
-    for key, fields in several.items() if several else [("", data)]:
-        if len(mistakes) >= MAX_FINDINGS:
-            break
-        path = ("organizations", str(key)) if several else ()
-        if not isinstance(key, str):
-            mistakes.append((_line(node), f"organizations: put the name {key} in quotes"))
-            continue
-        try:
-            found[key] = Organization.model_validate(fields).located(name, node, path)
-        except ValidationError as error:
-            # Explaining one searches the file.
-            findings = error.errors(include_url=False)[: MAX_FINDINGS - len(mistakes)]
-            mistakes += [_explain(node, path, finding) for finding in findings]
-    ids = Counter(one.organization_id for one in found.values() if one.organization_id)
-    mistakes += [(_line(node), f"organization_id: {key} is repeated") for key, count in ids.items() if count > 1]
-    if mistakes:
-        raise _wrong(name, mistakes)
-    return found
+    return node, data
 
 
 def choose_organization(found: Mapping[str, Organization], organization: str | None, name: str) -> Organization:
@@ -405,7 +426,7 @@ def load_organizations(
     return found
 
 
-def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
+def _mistakes_of_yaml(root: object) -> Iterator[tuple[int, str]]:
     """Yield mistakes that YAML permits: repeated keys, and secrets; refuse aliases that make the file too large."""
     if not isinstance(root, yaml.MappingNode):
         yield (1, "expected a mapping such as 'projects: …'")
@@ -445,15 +466,17 @@ def _mistakes_of_yaml(root: Any) -> Iterator[tuple[int, str]]:
 def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
     """Return line and message for an error of pydantic, without the value."""
     path = [*above, *finding["loc"]]
-    where = _find(root, (*path, *finding.get("ctx", {}).get("path", ())))
+    below = finding.get("ctx", {}).get("path", ())
+    where = _find(root, (*path, *below))
     section = next((part for part in reversed(path[:-1]) if part in SECTIONS), None)
-    known = sorted((SECTIONS[section] if section else Organization).model_fields)
     name = ".".join(str(part) for part in path)
-    kind, message = finding["type"], finding["msg"].removeprefix("Value error, ")
+    kind = finding["type"]
+    message = finding["msg"].removeprefix("Value error, ")
     if kind == "extra_forbidden" and section and path[-1] in Organization.model_fields:
         message = f"unknown field (move it to the top, beside '{finding['loc'][0]}', not below it)"
     elif kind == "extra_forbidden":
-        message = f"unknown field ({did_you_mean(str(path[-1]), known)})"
+        model = SECTIONS[section] if section else Organization
+        message = f"unknown field ({did_you_mean(str(path[-1]), sorted(model.model_fields))})"
     elif kind == "missing":
         message = "this field is required"
     elif kind == "string_type":
@@ -461,7 +484,7 @@ def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
     return _line(where), f"{name}: {message}" if name else message
 
 
-def _find(root: Any, path: Iterable[str | int]) -> Any:
+def _find(root: object, path: Iterable[str | int]) -> Any:
     """Return the node of the deepest part of a path that is there."""
     node, where = root, root
     for part in path:
@@ -470,7 +493,7 @@ def _find(root: Any, path: Iterable[str | int]) -> Any:
     return where
 
 
-def _step(node: Any, part: str | int) -> tuple[Any, Any]:
+def _step(node: object, part: str | int) -> tuple[Any, Any]:
     """Return the node that a part of a path names, and the node below it; ``None`` if there is none."""
     if isinstance(node, yaml.SequenceNode) and isinstance(part, int):
         return node.value[part], node.value[part]

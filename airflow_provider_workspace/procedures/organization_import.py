@@ -41,32 +41,59 @@ def import_organization(
 
     :param dashboards: keys of Variables by dashboard id, by project id
     """
-    projects: list[dict[str, Any]] = []
+    projects = _projects(client, organization_id, dashboards)
+    domains = _domains(client, organization_id)
+    people = _people(client, organization_id)
+    sections: dict[str, Any] = {"organization_id": organization_id}
+    if projects:
+        sections["projects"] = projects
+    if domains:
+        sections["domains"] = domains
+    if people:
+        sections["members"] = {"people": people}
+    return HEAD + _dump(sections)
+
+
+def _projects(
+    client: WorkspaceClient, organization_id: str, dashboards: Mapping[str, Mapping[str, str]]
+) -> list[dict[str, Any]]:
+    """Return the entries of the projects."""
+    entries: list[dict[str, Any]] = []
     for item in read_rows(client, ops.projects.ListProjects(organization_id=organization_id)):
         project_id = str(item.id)
         get = ops.projects.GetProject(organization_id=organization_id, project_id=project_id)
         entry = _fields(client.send(get), ProjectFields.model_fields)
-        entry["dashboards"] = _dashboards(client, project_id, dashboards.get(project_id, {}))
-        if "name" in entry:  # not if it holds a secret
-            projects.append({key: value for key, value in entry.items() if value})
-    domains = [
-        {"domain": row.domain, **_fields(row, DomainFields.model_fields)}
-        | ({} if row.is_verified else {"verified": False})
-        for row in read_rows(client, ops.domains.ListDomains(organization_id=organization_id))
-    ]
+        of_project = _dashboards(client, project_id, dashboards.get(project_id, {}))
+        if "name" not in entry:  # it holds a secret
+            continue
+        if of_project:
+            entry["dashboards"] = of_project
+        entries.append(entry)
+    return entries
+
+
+def _domains(client: WorkspaceClient, organization_id: str) -> list[dict[str, Any]]:
+    """Return the entries of the domains."""
+    entries: list[dict[str, Any]] = []
+    for row in read_rows(client, ops.domains.ListDomains(organization_id=organization_id)):
+        entry = {"domain": row.domain, **_fields(row, DomainFields.model_fields)}
+        if not row.is_verified:
+            entry["verified"] = False
+        entries.append(entry)
+    return entries
+
+
+def _people(client: WorkspaceClient, organization_id: str) -> list[Any]:
+    """Return the entries of the people: members, and who has an open invite."""
     present = read_people(client, organization_id)
-    levels = {invite.target_email: invite.level for invite in present.invites}
-    people = {address_key(email): _person(email, level) for email, level in levels.items() if email}
+    people: dict[str, Any] = {}
+    for invite in present.invites:
+        if invite.target_email:
+            people[address_key(invite.target_email)] = _person(invite.target_email, invite.level)
     for member in present.members:
         if member.user and member.user.email:
             people[address_key(member.user.email)] = _person(member.user.email, member.level)
-    found = {
-        "organization_id": organization_id,
-        "projects": projects,
-        "domains": domains,
-        "members": {"people": [*people.values()]} if people else None,
-    }
-    return HEAD + _dump({key: value for key, value in found.items() if value})
+    return list(people.values())
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
@@ -81,7 +108,7 @@ def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _represent)
 
 
-def _dump(value: Any) -> str:
+def _dump(value: object) -> str:
     """
     Return YAML that holds each text with the same characters.
 
@@ -90,7 +117,14 @@ def _dump(value: Any) -> str:
     """
     text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
     text = re.sub(TEMPLATE, r"\\u007B", text)
-    return "".join(char if char.isprintable() or char == "\n" else f"\\u{ord(char):04X}" for char in text)
+    return "".join(_escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    """Return a character as it is written between double quotes; the end of a line as it is."""
+    if char == "\n" or char.isprintable():
+        return char
+    return f"\\u{ord(char):04X}"
 
 
 def _dashboards(client: WorkspaceClient, project_id: str, remembered: Mapping[str, str]) -> list[dict[str, Any]]:
@@ -102,20 +136,36 @@ def _dashboards(client: WorkspaceClient, project_id: str, remembered: Mapping[st
         entry = _fields(dashboard, DashboardEntry.model_fields) if dashboard else {}
         if "name" not in entry:
             continue
-        people = [
-            {"email": row.user.email, **({} if row.level is None else {"level": row.level})}
-            for row in read_rows(client, ops.dashboards.ListDashboardCollaborators(**where))
-            if row.user and row.user.email
-        ]
-        entries.append({**entry, "variable_key": key, **({"collaborators": people} if people else {})})
+        entry["variable_key"] = key
+        collaborators = _collaborators(client, where)
+        if collaborators:
+            entry["collaborators"] = collaborators
+        entries.append(entry)
+    return entries
+
+
+def _collaborators(client: WorkspaceClient, dashboard: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the entries of the collaborators of a dashboard."""
+    entries: list[dict[str, Any]] = []
+    for row in read_rows(client, ops.dashboards.ListDashboardCollaborators(**dashboard)):
+        if not (row.user and row.user.email):
+            continue
+        entry: dict[str, Any] = {"email": row.user.email}
+        if row.level is not None:
+            entry["level"] = row.level
+        entries.append(entry)
     return entries
 
 
 def _fields(record: BaseModel, names: Iterable[str]) -> dict[str, Any]:
     """Return the fields of a record that are set, without secrets."""
     shown = BaseModel.model_dump(record, mode="json", include=set(names))  # not masked
-    fields = {name: shown[name] for name in names if shown.get(name)}
-    return {name: value for name, value in fields.items() if without_secrets({name: value}) == {name: value}}
+    fields: dict[str, Any] = {}
+    for name in names:
+        field = {name: shown.get(name)}
+        if field[name] and without_secrets(field) == field:
+            fields |= field
+    return fields
 
 
 def _person(email: str, level: int | None) -> Any:

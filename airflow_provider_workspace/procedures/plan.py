@@ -343,6 +343,7 @@ class Plan:
     :param holders: who had access when it was made
     :param joined: who joined while invites were withdrawn, and may have accepted one under another address
     :param last_taken: the change that took access from a member, if no request was accepted after it; else ``None``
+    :param failures: the errors of changes that were not made, or may not have been made
     """
 
     planned_for: str = ""
@@ -354,6 +355,7 @@ class Plan:
     holders: Holders = field(default_factory=Holders)
     joined: list[str] = field(default_factory=list[str])
     last_taken: Change | None = None
+    failures: dict[Change, errors.WorkspaceRequestError] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[Action, int]:
@@ -646,10 +648,12 @@ def _send_changes(
             record = change.send(client, memory_of(change))
         except errors.WorkspaceNotFoundError as error:
             if not isinstance(change.operation, UpdateMember):
+                plan.failures[change] = error
                 raise
             ensure.check_gone(error)
             log.warning("%s has left since the members were read. The next run invites them.", change.name)
         except errors.WorkspaceRequestError as error:
+            plan.failures[change] = error
             if not (is_refused(error, one_of_many=True) or isinstance(error, errors.WorkspaceNotAppliedError)):
                 raise
             log.error("Refused: %s", error)  # noqa: TRY400 - one error for all of them follows

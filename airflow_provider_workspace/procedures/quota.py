@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping, Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -17,6 +18,31 @@ PASSING = 60.0
 DEFAULT_PAUSE = 5.0
 # Seconds by which the clocks may differ.
 CLOCK_MARGIN = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """
+    A limit that is known.
+
+    :param most: how many invites it permits
+    :param span: within how many seconds
+    :param times: when what counts against it was sent, oldest first
+    """
+
+    most: int
+    span: float
+    times: list[float]
+
+    @property
+    def room(self) -> int:
+        """How many invites may be sent now."""
+        return max(0, self.most - len(self.times))
+
+    def has_room_at(self, batch: int, times: list[float]) -> float:
+        """Return when so many invites are possible after those of ``times``; 0 if they are now."""
+        must_leave = len(times) + batch - self.most
+        return times[must_leave - 1] + self.span if must_leave > 0 else 0.0
 
 
 class Quota:
@@ -54,8 +80,11 @@ class Quota:
     def most(self, span: float) -> int | None:
         """Return the limit within a span of seconds; ``None`` if it is not known."""
         name = LIMITS[span]
-        known = [most for most in (self.configured[name], self._learned.get(name)) if most is not None]
-        return min(known, default=None)
+        configured = self.configured[name]
+        learned = self._learned.get(name)
+        if configured is None:
+            return learned
+        return configured if learned is None else min(configured, learned)
 
     @property
     def refusals(self) -> int:
@@ -85,26 +114,31 @@ class Quota:
         :param now: current time in seconds since 1970
         :return: how many may be sent, and when to continue with the others; ``None`` if there are no others
         """
-        limits = [
-            (most, span, self._within(listed, span, now)) for span in LIMITS if (most := self.most(span)) is not None
-        ]
-        granted = min([wanted, *(max(0, most - len(sent)) for most, _, sent in limits)])
+        limits: list[_Limit] = []
+        for span in LIMITS:
+            most = self.most(span)
+            if most is not None:
+                limits.append(_Limit(most, span, self._within(listed, span, now)))
+        granted = min([wanted, *[limit.room for limit in limits]])
         if granted == wanted:
             return granted, None
         resume_at = now
-        for most, span, sent in limits:
-            times = [*sent, *[now] * granted]
-            batch = min(MIN_BATCH, wanted - granted, most)
-            leave = len(times) + batch - most
-            if leave > 0 and times[leave - 1] + span > resume_at:
-                resume_at = times[leave - 1] + span
-                name = LIMITS[span]
-                source = "learned from a refusal" if most != self.configured[name] else "as configured"
-                self.reason = (
-                    f"the limit of {most} invites {name.replace('_', ' ')} ({source}) is reached, and leaves room for "
-                    f"{batch} more then"
-                )
+        for limit in limits:
+            batch = min(MIN_BATCH, wanted - granted, limit.most)
+            has_room_at = limit.has_room_at(batch, [*limit.times, *[now] * granted])
+            if has_room_at > resume_at:
+                resume_at = has_room_at
+                self.reason = self._reached(limit, batch)
         return granted, resume_at + CLOCK_MARGIN
+
+    def _reached(self, limit: _Limit, batch: int) -> str:
+        """Return that a limit is reached, and for how many it leaves room later, for people."""
+        name = LIMITS[limit.span]
+        source = "as configured" if limit.most == self.configured[name] else "learned from a refusal"
+        return (
+            f"the limit of {limit.most} invites {name.replace('_', ' ')} ({source}) is reached, and leaves room for "
+            f"{batch} more then"
+        )
 
     def refuse(self, listed: Sequence[float], rows: int, retry_after: float | None, now: float) -> float:
         """
@@ -116,30 +150,39 @@ class Quota:
         :param now: current time in seconds since 1970
         :return: when to continue, in seconds since 1970
         """
-        hour, day = self._within(listed, HOUR, now), self._within(listed, DAY, now)
+        hour = self._within(listed, HOUR, now)
+        day = self._within(listed, DAY, now)
         self._charged.append([now, rows, False])
         self.kept["refusals"] += 1
+        is_first = self.refusals == 1
         asked = DEFAULT_PAUSE if retry_after is None else retry_after
-        self.reason = f"{REFUSED} {'without a time' if retry_after is None else f'and asked for {asked:g} s'}"
-        if asked <= PASSING and self.refusals == 1:
-            return now + asked + CLOCK_MARGIN
-        most = self.most(HOUR)
-        if self._invited(listed, DAY, now) and (asked > HOUR or (not hour and self.refusals > 1)):
+        asked_until = now + asked
+        self.reason = f"{REFUSED} without a time" if retry_after is None else f"{REFUSED} and asked for {asked:g} s"
+        if asked <= PASSING and is_first:
+            return asked_until + CLOCK_MARGIN
+        hour_is_no_cause = asked > HOUR or (not hour and not is_first)
+        per_hour = self.most(HOUR)
+        hour_may_be_full = bool(hour) and (per_hour is None or len(hour) + rows > per_hour)
+        if hour_is_no_cause and self._invited(listed, DAY, now):
             self._learned[LIMITS[DAY]] = len(day)
-        elif hour and asked <= HOUR and (most is None or len(hour) + rows > most):
+        elif hour_may_be_full and asked <= HOUR:
             self._learned[LIMITS[HOUR]] = len(hour)
-        elif self.configured["per_hour"] is not None and self.refusals == 1:  # below the configured limit: another one
-            return now + asked + CLOCK_MARGIN
+        elif self.configured["per_hour"] is not None and is_first:  # below the configured limit: another one
+            return asked_until + CLOCK_MARGIN
         else:  # the counted invites do not explain it: wait until the last of them is an hour old
             self.reason = f"{REFUSED}, which no known limit explains; then the invites that count are an hour old"
-            return max(now + asked, (hour or [now])[-1] + HOUR) + CLOCK_MARGIN
-        resume_at = self.grants(listed, MIN_BATCH, now)[1]
-        return max(now + asked + CLOCK_MARGIN, resume_at or now)
+            last = hour[-1] if hour else now
+            return max(asked_until, last + HOUR) + CLOCK_MARGIN
+        _, resume_at = self.grants(listed, MIN_BATCH, now)
+        return max(asked_until + CLOCK_MARGIN, resume_at or now)
 
     def _within(self, listed: Sequence[float], span: float, now: float) -> list[float]:
         """Return the times of invites and refused rows within the last ``span`` seconds, oldest first."""
-        charged = [time for time, rows, by_hour in self._charged if by_hour or span == DAY for _ in range(rows)]
-        return sorted([*self._invited(listed, span, now), *(time for time in charged if time > now - span)])
+        times = self._invited(listed, span, now)
+        for time, rows, is_charged_by_hour in self._charged:
+            if time > now - span and (is_charged_by_hour or span == DAY):
+                times += [time] * rows
+        return sorted(times)
 
     def _invited(self, listed: Sequence[float], span: float, now: float) -> list[float]:
         """
@@ -149,7 +192,10 @@ class Quota:
         are paired from the newest on, and the later time of each pair counts. Times in the future come from a wrong
         clock and are ignored.
         """
-        sent = [time for time, keys in self._sent for _ in keys]
-        listed = [time for time in listed if time <= now + PASSING]
-        pairs = zip_longest(sorted(listed, reverse=True), sorted(sent, reverse=True), fillvalue=0.0)
-        return [time for time in map(max, pairs) if time > now - span]
+        sent: list[float] = []
+        for time, keys in self._sent:
+            sent += [time] * len(keys)
+        credible = [time for time in listed if time <= now + PASSING]
+        pairs = zip_longest(sorted(credible, reverse=True), sorted(sent, reverse=True), fillvalue=0.0)
+        later = [max(pair) for pair in pairs]
+        return [time for time in later if time > now - span]

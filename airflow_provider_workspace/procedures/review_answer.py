@@ -316,6 +316,8 @@ def _read_exceptions(words: _Words, answer: Mapping[str, Any]) -> dict[str, str]
         if who not in words.people or not reason.strip():
             expected = "expected somebody in the population, ':' and the reason"
             words.problems.append(f"exceptions, {name[:MAX_SHOWN]!r}: {expected}")
+        elif who in exceptions:
+            words.problems.append(f"exceptions, {who[:MAX_SHOWN]!r}: expected one line for each person")
         exceptions[who] = reason.strip()
     return exceptions
 

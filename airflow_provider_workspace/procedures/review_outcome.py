@@ -10,6 +10,12 @@ from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.api.models import Member, User
+from airflow_provider_workspace.api.outcome import is_in_doubt
+from airflow_provider_workspace.errors import (
+    WorkspaceConnectionError,
+    WorkspaceStatusError,
+    WorkspaceTransportError,
+)
 from airflow_provider_workspace.procedures.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.procedures.members import HIDDEN, ORDER, check_owner_stays
 from airflow_provider_workspace.procedures.plan import Change, Plan
@@ -28,6 +34,7 @@ from airflow_provider_workspace.procedures.review_records import (
     NOT_SENT,
     REFUSED,
     REMOVE,
+    UNKNOWN,
     Decision,
     Decisions,
     Outcome,
@@ -212,21 +219,41 @@ def outcomes_of(planned: PlannedReview, intended: Mapping[str, int] | None = Non
 
     :param intended: whom an earlier try was about to change when it ended, by the number of that try
     """
-    plan = planned.plan
-    results = {change.name: plan.outcomes.get(change) for change in plan.changes}
+    changes = {change.name: change for change in planned.plan.changes}
     outcomes: list[Outcome] = []
     for outcome in planned.outcomes:
         name = _change_name(outcome.kind, outcome.who)
         number = (intended or {}).get(outcome.who)
-        if name in results:
-            status, reason = results[name] or (NOT_SENT, "the task ended before it, or the person is gone")
-            outcomes.append(outcome.model_copy(update={"outcome": status, "detail": reason or "sent"}))
+        if name in changes:
+            status, detail = _result_of(planned.plan, changes[name])
+            outcomes.append(outcome.model_copy(update={"outcome": status, "detail": detail}))
         elif number is not None and outcome.outcome == DONE:
             detail = f"{outcome.detail}; try {number} was about to send it, and ended"
             outcomes.append(outcome.model_copy(update={"detail": detail}))
         else:
             outcomes.append(outcome)
     return outcomes
+
+
+def _result_of(plan: Plan, change: Change) -> tuple[str, str]:
+    """Return the outcome of a change that was planned to be sent, and its detail."""
+    result = plan.outcomes.get(change)
+    error = plan.failures.get(change)
+    if error is None:
+        if result is None:
+            return NOT_SENT, "the task ended before it, or the person is gone"
+        return result.status, result.reason or "sent"
+    if isinstance(error, WorkspaceConnectionError):
+        return NOT_SENT, str(error)
+    reason = result.reason if result else str(error)
+    if isinstance(error, WorkspaceStatusError):
+        said = (error.detail or reason).rstrip(".")
+        reason = f"HTTP {error.status}: {said}"
+    elif isinstance(error, WorkspaceTransportError):
+        reason = "no answer came"
+    if is_in_doubt(error):
+        return UNKNOWN, f"sent, but {reason}; the last look shows whether it was done"
+    return REFUSED, reason
 
 
 def people_changed(planned: PlannedReview) -> tuple[str, ...]:

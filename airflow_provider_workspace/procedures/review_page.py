@@ -13,11 +13,14 @@ from airflow_provider_workspace.procedures.markdown import inert, table
 from airflow_provider_workspace.procedures.review_answer import HEADERS, cells_of, fact, since_last_review
 from airflow_provider_workspace.procedures.review_records import (
     COMPLETE,
+    DONE,
     FINE,
     KEEP,
+    LATER,
     REMOVE,
     Answered,
     ClosedReview,
+    Decision,
     Decisions,
     NotDecided,
     Outcome,
@@ -58,6 +61,7 @@ class ReviewPage:
         if self.population is not None:
             lines += _section("Scope", _scope(self.population))
             lines += _section("Since the last review", since_last_review(self.population))
+            lines += _section("Temporary access", _temporary(self.population))
         lines += _section("Not done", table(("what",), ([reason] for reason in review.missing)))
         lines += _section("Decisions by exception", self._decisions_by_exception())
         lines += _section(f"Everybody with access ({review.read_at or 'not read'})", self._everybody())
@@ -79,22 +83,21 @@ class ReviewPage:
         if self.decided is None:
             sentence = f"Nobody was reviewed: {len(self.population.people)} people and invites have access."
             return [sentence, "", self._not_decided()]
-        result = self._result(self.decided)
-        proof = self._proof()
-        return [f"{result}; {proof}.", "", _reviewed_by(self.decided)]
+        return [f"{self._result(self.decided)}.", "", _reviewed_by(self.decided)]
 
     def _result(self, decided: Decisions) -> str:
-        decisions = list(decided.decisions.values())
-        kept = decisions.count(KEEP)
-        removed = decisions.count(REMOVE)
-        lowered = len(decisions) - kept - removed
-        return f"{len(decisions)} people and invites: {kept} kept, {lowered} lowered, {removed} removed"
-
-    def _proof(self) -> str:
-        if self.review.state != COMPLETE:
-            return f"not all of it is done ({len(self.review.missing)} open, listed below)"
-        read_at = self.last_look.read_at if self.last_look else ""
-        return f"all of it is proven by the last look at {read_at}"
+        """Return what was decided, and how much of it the last look proves."""
+        people = f"{len(decided.decisions)} people and invites"
+        counts = _numbers_of(decided.decisions.values())
+        changed = [outcome for outcome in self.review.outcomes if outcome.decision != KEEP]
+        later = sum(outcome.outcome == LATER for outcome in changed)
+        waiting = f" ({later} later, at the end of temporary access)" if later else ""
+        if self.review.state == COMPLETE:
+            read_at = self.last_look.read_at if self.last_look else ""
+            return f"{people}: {counts}{waiting}; all of it is proven by the last look at {read_at}"
+        done = sum(outcome.outcome == DONE for outcome in changed)
+        progress = f"done: {done} of {len(changed)} changes{waiting}"
+        return f"{people}; decided: {counts}; {progress}; see *Not done* below"
 
     def _not_decided(self) -> str:
         """Return what is known of the question that has no answer that counts."""
@@ -186,6 +189,15 @@ class ReviewPage:
         return [*digests, "", "That of this page is in review.json."]
 
 
+def _numbers_of(decisions: Iterable[Decision]) -> str:
+    """Return how many people each kind of decision is about."""
+    listed = list(decisions)
+    kept = listed.count(KEEP)
+    removed = listed.count(REMOVE)
+    lowered = len(listed) - kept - removed
+    return f"{kept} kept, {lowered} lowered, {removed} removed"
+
+
 def _section(title: str, content: Iterable[str]) -> list[str]:
     return [f"## {title}", "", *content, ""]
 
@@ -201,6 +213,18 @@ def _scope(population: Population) -> list[str]:
     if not any(each.name == "collaborators" for each in population.lists):
         lines.append("- no boards: no collaborators of dashboards were read")
     return lines
+
+
+def _temporary(population: Population) -> list[str]:
+    """Return who had temporary access when the population was read."""
+    rows: list[list[str]] = []
+    for person in population.people:
+        if person.temporary is None:
+            continue
+        after = person.level_under_name or "no access"
+        rows.append([person.who, person.temporary.says, after])
+    note = "Temporary access that ended since the last review is in the evidence files of the sweep, if it keeps them."
+    return [*table(("who", "temporary access", "after it"), rows), "", note]
 
 
 def _described_list(each: ReadList) -> str:

@@ -20,6 +20,8 @@ DONE, KEPT, GONE, CHANGED, REFUSED = "done", "kept", "gone", "changed", "refused
 # A decision that waits for the end of temporary access is noted, and done then.
 LATER = "later"
 NOT_SENT, NOT_DONE = "not sent", "not done"
+# It was sent, and nobody knows what became of it.
+UNKNOWN = "unknown"
 # With these outcomes, nothing is left to do.
 FINE = (DONE, KEPT, GONE, LATER)
 COMPLETE: Final = "complete"

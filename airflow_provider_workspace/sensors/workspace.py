@@ -16,7 +16,7 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
 
 from airflow_provider_workspace.links import url_for
-from airflow_provider_workspace.operators.arguments import ID, NAME, NEEDED, ROWS, SWITCH, Arg, arg
+from airflow_provider_workspace.operators.arguments import ID, NAME, NEEDED, ROWS, SWITCH, Arg, arg, read_arguments
 from airflow_provider_workspace.operators.base import WorkspaceTaskMixin
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
@@ -28,6 +28,8 @@ from airflow_provider_workspace.version_compat import (
 )
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -89,7 +91,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
     def execute(self, context: Context) -> Any:
         """Poll once; if the condition is not met, poke, reschedule or defer."""
         from airflow_provider_workspace.errors import WorkspaceInputError, with_class
-        from airflow_provider_workspace.operators.reading import read_arguments, read_seconds
+        from airflow_provider_workspace.operators.reading import read_seconds
 
         try:
             read_arguments(self)
@@ -133,16 +135,20 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
             return super().resume_execution(next_method, next_kwargs, context)
 
     def poke(self, context: Context) -> PokeReturnValue:
-        first = context["ti"].get_first_reschedule_date(context) if self.reschedule and "ti" in context else None
-        if first:  # in another process
-            self._began = time.monotonic() - (time.time() - first.timestamp())
+        first_poke: datetime | None = None
+        if self.reschedule and "ti" in context:
+            first_poke = context["ti"].get_first_reschedule_date(context)
+        if first_poke:  # in another process
+            self._began = time.monotonic() - (time.time() - first_poke.timestamp())
         result = self.poll_once(first=self._seen is None)
-        if first and result is not None and result.done and result.absent:
+        if first_poke and result is not None and result.done and result.absent:
             result = self.poll_again(result)
         if result is None:
             return PokeReturnValue(is_done=False)
         self.log.info("%s", result.message)
-        return PokeReturnValue(is_done=result.done, xcom_value=result.result if result.done else None)
+        if not result.done:
+            return PokeReturnValue(is_done=False)
+        return PokeReturnValue(is_done=True, xcom_value=result.result)
 
     def poll_again(self, result: Result) -> Result | None:
         """
@@ -238,16 +244,19 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
             self.log.info("%s", message)
             return event.get("result")
         if status == "timeout":
-            skips = self.soft_fail or self.never_fail
             late = with_problem(f"Timed out after {self.timeout:.0f} s: {message}")
-            raise (AirflowSkipException if skips else AirflowSensorTimeout)(late)
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException(late)
+            raise AirflowSensorTimeout(late)
         if status == "failed":
             self.fail(message)
         raise RuntimeError(f"Unexpected trigger event: {event!r}")
 
     def fail(self, message: str) -> NoReturn:
         """Fail the task for good, or skip it if it may never fail."""
-        raise (AirflowSkipException if self.never_fail else AirflowFailException)(message) from None
+        if self.never_fail:
+            raise AirflowSkipException(message) from None
+        raise AirflowFailException(message) from None
 
 
 @contextmanager

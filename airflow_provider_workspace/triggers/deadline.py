@@ -107,7 +107,9 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
 
 def serialized(trigger: BaseTrigger, *names: str) -> tuple[str, dict[str, Any]]:
     """Return the class path of a trigger and the named arguments, which are its attributes."""
-    return f"{type(trigger).__module__}.{type(trigger).__qualname__}", {name: getattr(trigger, name) for name in names}
+    kind = type(trigger)
+    arguments = {name: getattr(trigger, name) for name in names}
+    return f"{kind.__module__}.{kind.__qualname__}", arguments
 
 
 def check_number(name: str, value: Any) -> None:
@@ -125,7 +127,7 @@ def check_number(name: str, value: Any) -> None:
     raise WorkspaceInputError(f"{name} must be a number from 0 to {MAX_NUMBER:g}, not {given}")
 
 
-def check_text(name: str, value: Any) -> None:
+def check_text(name: str, value: object) -> None:
     """
     Check that an argument is a string or a UUID.
 

@@ -7,6 +7,7 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from airflow_provider_workspace.api.retry import backoff
@@ -57,6 +58,21 @@ class PollFailure(NamedTuple):
     fails_at_end: bool = False
 
 
+@dataclass
+class _SinceSuccess:
+    """
+    What failed since a poll succeeded.
+
+    :ivar failures: how often
+    :ivar missing: for how many seconds the connection was not defined
+    :ivar refused: for how many seconds the key was refused
+    """
+
+    failures: int = 0
+    missing: float = 0.0
+    refused: float = 0.0
+
+
 async def poll(
     read: Callable[[WorkspaceAsyncHook], Coroutine[Any, Any, T]], *, workspace_conn_id: str, interval: float
 ) -> AsyncIterator[T | PollFailure]:
@@ -65,60 +81,82 @@ async def poll(
 
     :param interval: seconds between two polls
     """
-    failures, missing, refused, interval = 0, 0.0, 0.0, max(interval, MIN_INTERVAL)
+    interval = max(interval, MIN_INTERVAL)
+    since = _SinceSuccess()
     # The worker made the first poll; jitter spreads the polls of different streams.
     pause = interval * random.random()  # noqa: S311 - jitter, not cryptography
     async with SharedHook(workspace_conn_id) as shared:
         while True:
             await waits.async_sleep(pause)
-            limit, due = POLL_TIMEOUT, time.monotonic()
             try:
-                client = await waits.within(limit, shared.hook.client())
-                limit = min(limit, client.settings.total_timeout)
-                async with shared.polls:
-                    result = await waits.within(limit, read(shared.hook))
-                _check_late(shared, time.monotonic() - due, interval)
-                failures, missing, refused, pause = 0, 0.0, 0.0, interval
+                result = await _read_in_time(shared, read, interval)
+                since = _SinceSuccess()
+                pause = interval
                 shared.fresh = False
                 yield result
             except (TimeoutError, AirflowNotFoundException) as error:
-                failures += 1
-                pause = max(interval, backoff(interval, failures, MAX_PAUSE))
+                since.failures += 1
+                pause = max(interval, backoff(interval, since.failures, MAX_PAUSE))
                 if isinstance(error, TimeoutError):
-                    yield PollFailure(f"a poll took longer than {limit:g} s", permanent=False)
+                    yield PollFailure(str(error), permanent=False)
                     continue
-                said = f"Define connection '{workspace_conn_id}' where the triggerer finds it: it is not defined there"
-                yield PollFailure(said, permanent=missing >= MISSING_SECONDS, fails_at_end=True)
-                missing += pause
+                message = (
+                    f"Define connection '{workspace_conn_id}' where the triggerer finds it: it is not defined there"
+                )
+                yield PollFailure(message, permanent=since.missing >= MISSING_SECONDS, fails_at_end=True)
+                since.missing += pause
             except WorkspaceError as error:
                 if isinstance(error, WorkspaceAuthenticationError) and await shared.renew():
                     pause = 0.0
                     continue
-                failures += 1
-                if isinstance(error, WorkspaceAuthenticationError) and refused < REFUSED_SECONDS:
+                since.failures += 1
+                if isinstance(error, WorkspaceAuthenticationError) and since.refused < REFUSED_SECONDS:
                     shared.fresh = False  # the next refusal reads the connection again
-                    pause = min(backoff(interval, failures, MAX_PAUSE), REFUSED_SECONDS)
-                    refused += pause
+                    pause = min(backoff(interval, since.failures, MAX_PAUSE), REFUSED_SECONDS)
+                    since.refused += pause
                     yield PollFailure(with_class(error), permanent=False, fails_at_end=True)
                     continue
                 # A revoked key may be replaced, so watchers go on polling, slowly.
-                pause = MAX_PAUSE if error.permanent else backoff(interval, failures, MAX_PAUSE)
-                pause = max(pause, interval, min(MAX_RETRY_AFTER, getattr(error, "retry_after", None) or 0.0))
+                pause = MAX_PAUSE if error.permanent else backoff(interval, since.failures, MAX_PAUSE)
+                asked = getattr(error, "retry_after", None) or 0.0
+                pause = max(pause, interval, min(MAX_RETRY_AFTER, asked))
                 yield PollFailure(with_class(error), permanent=error.permanent)
+
+
+async def _read_in_time(
+    shared: SharedHook, read: Callable[[WorkspaceAsyncHook], Coroutine[Any, Any, T]], interval: float
+) -> T:
+    """
+    Poll once.
+
+    :raises TimeoutError: if it took too long
+    """
+    limit = POLL_TIMEOUT
+    due = time.monotonic()
+    try:
+        client = await waits.within(limit, shared.hook.client())
+        limit = min(limit, client.settings.total_timeout)
+        async with shared.polls:
+            result = await waits.within(limit, read(shared.hook))
+    except TimeoutError:
+        raise TimeoutError(f"a poll took longer than {limit:g} s") from None
+    _check_late(shared, time.monotonic() - due, interval)
+    return result
 
 
 def _check_late(shared: SharedHook, seconds: float, interval: float) -> None:
     """Log once for each connection that the interval cannot be held."""
-    if seconds > max(1.0, interval * LATE) and not shared.polls.is_late:
-        shared.polls.is_late = True
-        log.warning(
-            "Raise poke_interval: connection '%s' is polled every %.0f s instead of every %g s. Its service is slow, "
-            "or more than %d polls would run at once.",
-            shared.hook.workspace_conn_id,
-            seconds + interval,
-            interval,
-            MAX_CONCURRENT_POLLS,
-        )
+    if shared.polls.is_late or seconds <= max(1.0, interval * LATE):
+        return
+    shared.polls.is_late = True
+    log.warning(
+        "Raise poke_interval: connection '%s' is polled every %.0f s instead of every %g s. Its service is slow, "
+        "or more than %d polls would run at once.",
+        shared.hook.workspace_conn_id,
+        seconds + interval,
+        interval,
+        MAX_CONCURRENT_POLLS,
+    )
 
 
 def snapshots(

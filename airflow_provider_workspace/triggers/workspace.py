@@ -113,11 +113,13 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
         from airflow_provider_workspace.triggers.polling import PollFailure, until
 
-        condition, began = build_condition(self.condition, self.arguments), inf
-        message, result, at_end = "nothing was polled yet", dict[str, Any](), "timeout"
+        condition = build_condition(self.condition, self.arguments)
+        began = inf
+        message = "nothing was polled yet"
+        at_end = _finished_event("timeout", message, {})
         async for seen in until(shared_stream, self.end_at):
             if seen is None:
-                yield _finished_event(at_end, message, result)
+                yield at_end
                 return
             if isinstance(seen, PollFailure):
                 await self._spread()
@@ -126,8 +128,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                     return
                 log.warning("Polling failed and will be retried: %s", seen.message)
                 message = with_problem(f"the last poll failed: {seen.message}")
-                result = {}
-                at_end = "failed" if seen.fails_at_end else "timeout"
+                at_end = _finished_event("failed" if seen.fails_at_end else "timeout", message, {})
             else:
                 # The first poll counts: an invite may be accepted between the poll of the worker and this one.
                 began = min(began, time.monotonic())
@@ -139,9 +140,10 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                     return
                 if state.message != message:
                     log.info("Waiting: %s", state.message)
-                message, result, at_end = state.message, state.result, "timeout"
+                message = state.message
+                at_end = _finished_event("timeout", message, state.result)
             if self.end_at is not None and time.time() >= self.end_at:
-                yield _finished_event(at_end, message, result)
+                yield at_end
                 return
             refused = await self.ask() if self.ask_verification else None
             if refused:
@@ -258,11 +260,15 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
         """Poll forever and fire for new rows; failed polls are logged, and once an hour that others succeed."""
         from airflow_provider_workspace.api.timestamps import iso
         from airflow_provider_workspace.client import waits
-        from airflow_provider_workspace.procedures.arrivals import SeenRows
+        from airflow_provider_workspace.procedures.arrivals import SeenRows, unseen_rows
         from airflow_provider_workspace.triggers.polling import PollFailure, poll
 
-        stores, known, watched = asset_stores(self), list["SeenRows | None"](), ""
-        since, found, due = time.time(), 0, time.monotonic()
+        stores = asset_stores(self)
+        known: list[SeenRows | None] = []
+        watched = ""
+        since = time.time()
+        due = time.monotonic()
+        found = 0
         async for polled in poll(self.read, workspace_conn_id=self.workspace_conn_id, interval=self.poll_interval):
             if isinstance(polled, PollFailure):
                 log.warning("Polling failed and will be retried: %s", polled.message)
@@ -270,8 +276,9 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
             organization_id, rows = polled
             key = f"workspace_{self.what}_{organization_id}"
             if key != watched:
-                watched, known = key, [SeenRows.from_json(await store.aget(key)) for store in stores]
-            unseen = dict.fromkeys(row_id for seen in known if seen for row_id in seen.new(rows))
+                watched = key
+                known = [SeenRows.from_json(await store.aget(key)) for store in stores]
+            unseen = unseen_rows(rows, known)
             new = sorted(unseen, key=lambda row_id: rows[row_id].since or 0)[:MAX_ROWS]
             if new:
                 listed = [{"id": row_id, "name": rows[row_id].name} for row_id in new]
@@ -281,14 +288,18 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
                 await waits.async_sleep(STORED_SECONDS)
             shown = SeenRows.of(rows, unseen.keys() - new)
-            for store in stores if known != [shown] * len(known) else ():
-                await store.aset(watched, shown.to_json())
-            known, found = [shown], found + len(new)
+            if any(seen != shown for seen in known):
+                for store in stores:
+                    await store.aset(watched, shown.to_json())
+            known = [shown]
+            found += len(new)
             if time.monotonic() >= due:
-                then = iso(since, "seconds")
                 what = f"{self.what}s of {organization_id}"
+                then = iso(since, "seconds")
                 log.info("Watching %s: %d rows, %d of them new since %s", what, len(rows), found, then)
-                due, since, found = time.monotonic() + ALIVE_SECONDS, time.time(), 0
+                due = time.monotonic() + ALIVE_SECONDS
+                since = time.time()
+                found = 0
 
     async def read(self, hook: WorkspaceAsyncHook) -> tuple[str, dict[str, ListedRow]]:
         """
@@ -329,4 +340,6 @@ def _finished_event(status: str, message: str, result: dict[str, Any]) -> Trigge
 
 def _member_id(row: Member) -> str:
     """Return the id of the user, which identifies a member in the interface; else that of the membership."""
-    return str(row.user.uuid if row.user and row.user.uuid else row.id)
+    if row.user and row.user.uuid:
+        return str(row.user.uuid)
+    return str(row.id)

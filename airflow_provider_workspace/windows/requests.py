@@ -190,10 +190,11 @@ class NotedRequests:
     def _contradicted(self, lease: Lease) -> WorkspaceNotAppliedError:
         """Note in the lease that an export is not as the service said, and return the error."""
         operation = "UnpauseBatchExport" if lease.seen == "paused" else "PauseBatchExport"
+        seconds = self.service_for(lease).consistency_time
         self.registry.update(lease, resumed_at=None)
         return WorkspaceNotAppliedError(
             f"Check batch export {lease.batch_export_id} in the workspace: the service says that {operation} was done, "
-            f"but {lease.state_of} showed it {lease.seen} for {self.service_for(lease).consistency_time:g} s.",
+            f"but {lease.state_of} showed it {lease.seen} for {seconds:g} s.",
             operation=operation,
             outcome=Outcome.UNKNOWN.value,
             problem="export-differs",

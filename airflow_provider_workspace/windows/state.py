@@ -26,8 +26,11 @@ WORK_ENDED = "its work has ended and its closing task has not begun"
 
 def closing_state(run: Run, window: Window) -> tuple[bool, str | None]:
     """Return whether a run has the closing task of a window, and its state."""
-    states = run.states(window.close_task_id, "" if window.map_index < 0 else f"_{window.map_index}")
-    return (True, states[0]) if states else (False, None)
+    index = f"_{window.map_index}" if window.map_index >= 0 else ""
+    states = run.states(window.close_task_id, index)
+    if not states:
+        return False, None
+    return True, states[0]
 
 
 def why_over(run: Run, window: Window) -> str:

@@ -130,8 +130,7 @@ class _Records:
         """Record a window; ``lease`` is its newest."""
         window_id = lease.window.id
         before = self.previous.get(window_id)
-        is_known = before is not None and before.why == state.why
-        since = before.since if before and is_known else self.clock()
+        since = before.since if before and before.why == state.why else self.clock()
         record = WindowRecord(state=state.name, why=state.why, text=str(state), since=since, lease=lease)
         self.found[window_id] = record
 
@@ -146,11 +145,12 @@ class _Records:
 
     def stuck(self) -> dict[str, str]:
         """Return the unreadable Variables that no closing task will repair, as far as is known, and why."""
-        at_work = [
-            window_id for window_id, record in self.found.items() if record.state not in ("overdue", "abandoned")
-        ]
-        unreadable = self.registry.unreadable
-        return {key: why for key, why in unreadable.items() if window_of(key) not in at_work}
+        stuck: dict[str, str] = {}
+        for key, why in self.registry.unreadable.items():
+            record = self.found.get(window_of(key))
+            if record is None or record.state in ("overdue", "abandoned"):
+                stuck[key] = why
+        return stuck
 
 
 def _abandoned_windows(
@@ -221,7 +221,7 @@ def _results(swept: SweptWindow) -> list[str]:
     """Return the results for the exports of a window, for people."""
     closed = swept.closed
     seen = [f"{state} {export_id}" for export_id, state in closed.seen.items()]
-    exports_by_result: list[tuple[str, Iterable[str]]] = [
+    sections: list[tuple[str, Iterable[str]]] = [
         ("would resume", swept.would_resume or ()),
         ("resumed", closed.resumed),
         ("STILL PAUSED", closed.failed),
@@ -230,7 +230,10 @@ def _results(swept: SweptWindow) -> list[str]:
         ("never paused", closed.never_paused),
         ("seen", seen),
     ]
-    results = [f"{result} {', '.join(exports)}" for result, exports in exports_by_result if exports]
+    results: list[str] = []
+    for result, exports in sections:
+        if exports:
+            results.append(f"{result} {', '.join(exports)}")
     if closed.wait_until is not None:
         results.append(f"to be resumed again after {iso(closed.wait_until)}")
     return results
@@ -260,14 +263,10 @@ class AbandonedWindows:
         if self.is_recorded and not dry_run:
             self.registry.record_sweep(SweepRecord(at=closer.clock(), windows=swept.records))
         message = str(swept)
-        failed = swept.failed
-        error = still_paused_error(failed, message) if failed else None
-        is_alarm = not dry_run and error is None and (swept.has_resumed or bool(swept.stuck))
-        return Ended(
-            self.kind,
-            swept.to_dict(),
-            message.splitlines(),
-            error,
-            alarm=message if is_alarm else "",
-            is_left=bool(failed or swept.stuck),
-        )
+        lines = message.splitlines()
+        report = swept.to_dict()
+        is_stuck = bool(swept.stuck)
+        if swept.failed:
+            return Ended(self.kind, report, lines, still_paused_error(swept.failed, message), is_left=True)
+        is_alarm = not dry_run and (swept.has_resumed or is_stuck)
+        return Ended(self.kind, report, lines, alarm=message if is_alarm else "", is_left=is_stuck)

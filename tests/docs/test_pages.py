@@ -142,12 +142,26 @@ README = (ROOT / "README.md").read_text()
 # Commands in prose are in backticks.
 MAKE = re.compile(r"(?:^|`|&& )make ([a-z][\w.-]*)", re.MULTILINE)
 TARGETS = {*re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)}
-TEXTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", ".github/PULL_REQUEST_TEMPLATE.md")]
+NAMES = ("README.md", "AGENTS.md", "CONTRIBUTING.md", "SECURITY.md", ".github/PULL_REQUEST_TEMPLATE.md")
+TEXTS = [ROOT / name for name in NAMES]
 
 
 @pytest.mark.parametrize("file", [*TEXTS, *DOCS.rglob("*.md")], ids=lambda file: file.name)
 def test_documented_make_targets_exist(file: Path) -> None:
     assert {*MAKE.findall(file.read_text())} - TARGETS == set()
+
+
+@pytest.mark.parametrize("page", ["AGENTS.md", "CONTRIBUTING.md"])
+def test_files_and_folders_that_contributors_are_sent_to_exist(page: str) -> None:
+    named = re.findall(r"`(?!build/)([\w.]+/[\w./]*)`", (ROOT / page).read_text())
+    places = (ROOT, ROOT / "airflow_provider_workspace")
+    gone = [
+        name
+        for name in named
+        if not any((place / name).exists() or (place / f"{name}.py").exists() for place in places)
+    ]
+    assert named
+    assert not gone, f"{page}: correct {', '.join(gone)}"
 
 
 def test_documented_sandbox_options_exist() -> None:

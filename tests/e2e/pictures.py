@@ -19,7 +19,7 @@ ORGANIZATION = (
     f"{DAGS}/approval_dags/*orga*",
     f"{DAGS}/approval_dags/north*",
 )
-PAGE = (f"{PACKAGE}/ui/static/*", f"{DAGS}/page_dags/*.py")
+PAGE = (f"{PACKAGE}/ui/static/**/*", f"{DAGS}/page_dags/*.py")
 # Name of a picture: files with what it shows.
 PICTURES = {
     "approval": (*PLAN, f"{PACKAGE}/*/members.py", f"{DAGS}/approval_dags/approval.py"),

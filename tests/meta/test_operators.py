@@ -9,6 +9,7 @@ import json
 import re
 import types
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import airflow
@@ -57,6 +58,29 @@ def test_arguments_are_documented_and_templated(cls: type[Any]) -> None:
     documented = {name for base in cls.__mro__ for name in re.findall(r":param (\w+):", base.__doc__ or "")}
     silent = set(cls.declared) - documented
     assert not silent, f"{cls.__name__}: describe {sorted(silent)} in its docstring, :param …:"
+
+
+# Strings such as "domains.CreateDomain", and the names of arguments that hold further fields, such as "body".
+OPERATION_NAME = re.compile(r'"(\w+\.[A-Z]\w+)"')
+MAPPINGS = re.compile(r'operation_from_arguments\(hook, [^(),]+((?:, "\w+")+)')
+# What Airflow's base classes read.
+READ_BY_AIRFLOW = {"poke_interval", "timeout"}
+
+
+@pytest.mark.parametrize("cls", TASKS)
+def test_every_argument_is_used(cls: type[Any]) -> None:
+    """As an attribute of the task, or as a field of its operations, which ``operation_from_arguments`` takes."""
+    bases = [base for base in cls.__mro__ if base.__module__.startswith("airflow_provider_workspace")]
+    source = "\n".join(inspect.getsource(base) for base in bases)
+    used = set(re.findall(r"\bself\.(\w+)", source)) | READ_BY_AIRFLOW
+    for mappings in MAPPINGS.findall(source):
+        used |= set(re.findall(r"\w+", mappings))
+    for name in OPERATION_NAME.findall(source):
+        used |= set(resolve_name(f"airflow_provider_workspace.api.operations.{name}").model_fields)
+    unused = {name for name, each in cls.declared.items() if (each.attribute or name) not in used}
+    assert not unused, (
+        f"{cls.__name__}: {sorted(unused)} is declared and never used: read it as self.… in write or work"
+    )
 
 
 @pytest.mark.parametrize("cls", [cls for cls in OPERATORS if len(cls.__bases__) > 1])

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.links import url_for
+from airflow_provider_workspace.links import RESOURCE_PATHS, url_for
 
 BASE = "https://host.example.com"
 WEB = "https://app.example.com"
 AIRFLOW = "https://airflow.example.com"
 STATUS_PAGE = f"{AIRFLOW}/workspace-ui/"
-KINDS = ("batch_export", "dashboard", "domain", "domains", "invites", "members", "project", "projects")
+KINDS = tuple(RESOURCE_PATHS)
 
 
 @pytest.fixture
@@ -40,6 +40,9 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Any:
         (None, "batch_export", {"batch_export_id": "a b"}, f"{STATUS_PAGE}#a%20b"),
         (None, "batch_export", {}, ""),
         (None, "project", {}, ""),
+        (None, "members", {}, ""),
+        (None, "syncs", {"dag_id": "nightly", "task_id": "in.sync"}, f"{STATUS_PAGE}#nightly%20/%20in.sync"),
+        (None, "reviews", {"dag_id": "q", "task_id": "r.decide", "group_id": "r"}, f"{STATUS_PAGE}#q%20/%20r"),
         (WEB, "dashboard", {}, ""),
     ],
 )

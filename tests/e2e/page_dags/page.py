@@ -10,6 +10,7 @@ from pathlib import Path
 from airflow.sdk import DAG, task
 
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
@@ -64,6 +65,16 @@ with DAG("invite_team", schedule=None):
 
 with DAG("failing", schedule=None):
     WorkspaceCreateInvitesOperator(task_id="invite", invites=ADDRESSES, workspace_conn_id="elsewhere", retries=0)
+
+with DAG("sync", schedule=None):
+    WorkspaceSyncMembersOperator(
+        task_id="members",
+        roster=["{{ dag_run.conf['email'] }}"],
+        protected=[],
+        max_removals=None,
+        dry_run=True,
+        retries=0,
+    )
 
 with DAG("organization", schedule=None):
     for part in ("projects", "members"):

@@ -9,6 +9,7 @@ import html
 import json
 import os
 import re
+import shutil
 import subprocess
 from copy import copy
 from datetime import datetime, timedelta, timezone
@@ -24,6 +25,8 @@ from airflow.sdk.io import attach
 from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace import __version__
+from airflow_provider_workspace.files.evidence import Evidence
+from airflow_provider_workspace.files.storage import StoredFile
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
@@ -79,7 +82,8 @@ class Review:
         with DAG("quarterly", schedule=None):
             group = access_review(evidence=str(evidence), **given)
         self.tasks: Any = {name.rpartition(".")[2]: task for name, task in group.children.items()}
-        self.run_id, self.tries, self.stores = run_id, dict.fromkeys(TASKS, 0), {name: TaskStore() for name in TASKS}
+        self.run_id, self.tries = run_id, dict.fromkeys(TASKS, 0)
+        self.stores: dict[str, TaskStore | None] = {name: TaskStore() for name in TASKS}
         self.evidence, self.asked, self.states = evidence, dict[str, Any](), dict[str, str]()
         self.results = dict[str, Any]()
 
@@ -554,7 +558,8 @@ def test_a_store_holds_the_evidence_and_no_second_version() -> None:
     assert store.cat(kept).decode().split("  ")[0] == digest
     (folder,) = store.ls("/reviews", detail=False)
     assert len(store.ls(folder)) == 8
-    store.rm(f"{folder}/review.json")
+    for name in ("review.json", "review.md", "last_look.json"):
+        store.rm(f"{folder}/{name}")
     with pytest.raises(AirflowFailException, match=r"Start a new run: .*decisions\.json' exists with other content"):
         review.answer({**KEPT, NOAH: "remove"})
 
@@ -734,6 +739,7 @@ def test_files_of_others_are_listed_and_left_alone(review: Review) -> None:
 
 def test_the_answer_of_a_second_airflow_is_refused_and_not_dropped(review: Review, tmp_path: Path) -> None:
     second = Review(tmp_path)
+    second.stores = dict.fromkeys(TASKS)  # as before Airflow 3.3: it does not know what it wrote
     review.run("read_population")
     second.run("read_population")
     review.ask()
@@ -900,6 +906,232 @@ def test_the_page_says_who_reviewed_whom(tmp_path: Path) -> None:
     assert "due 20" in page
     assert "after 2 minutes" in page or "after 3 minutes" in page
     assert "**They are one of these people, and decided about themselves.**" in page
+
+
+# What was sent, and what is known of it.
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome", "detail", "seen"),
+    [
+        ("reset_before", "unknown", "sent, but no answer came; the last look shows whether it was done", "not done"),
+        ("reset_after", "unknown", "sent, but no answer came; the last look shows whether it was done", "done"),
+        ("status_before", "unknown", "sent, but HTTP 503: Sorry; the last look shows whether it was done", "not done"),
+    ],
+)
+def test_a_request_without_an_answer_was_sent(
+    sandbox: SandboxServer, review: Review, fault: str, outcome: str, detail: str, seen: str
+) -> None:
+    review.decide({**KEPT, NOAH: "remove", GRACE: "remove"})
+    sandbox.inject(fault, "delete_member", **({"detail": "Sorry."} if fault == "status_before" else {}))
+    with pytest.raises(Exception, match="DeleteMember"):
+        review.run("apply_decisions")
+    first, second = [row for row in review.file("done-1.json")["outcomes"] if row["decision"] == "remove"]
+    assert (first["outcome"], first["detail"], second["outcome"]) == (outcome, detail, "not sent")
+    review.close("is incomplete: ")
+    assert review.outcomes() == {NOAH: seen, GRACE: "not done"}
+    done = int(seen == "done")
+    assert f"decided: 4 kept, 0 lowered, 2 removed; done: {done} of 2 changes" in review.text("review.md")
+
+
+def test_a_request_that_was_never_sent_is_said(review: Review, monkeypatch: pytest.MonkeyPatch) -> None:
+    review.decide({**KEPT, NOAH: "remove"})
+
+    def refuse() -> None:
+        raise ConnectionRefusedError
+
+    Interruptions(monkeypatch).before("DELETE /api/organizations/", refuse)
+    with pytest.raises(Exception, match="DeleteMember"):
+        review.run("apply_decisions")
+    (row,) = [row for row in review.file("done-1.json")["outcomes"] if row["decision"] == "remove"]
+    assert row["outcome"] == "not sent"
+    assert row["detail"].startswith("[not-reached] Check the host")
+
+
+def test_a_refused_removal_keeps_the_status_and_the_reason(sandbox: SandboxServer, review: Review) -> None:
+    review.decide({**KEPT, NOAH: "remove"})
+    sandbox.inject("status_before", "delete_member", status=403, detail="They are above you.")
+    with pytest.raises(Exception, match="above you"):
+        review.run("apply_decisions")
+    review.close("is incomplete: ")
+    assert f"| {NOAH} | remove | refused, HTTP 403: They are above you | not done |" in review.text("review.md")
+
+
+def test_the_page_has_a_section_of_temporary_access(review: Review, tmp_path: Path) -> None:
+    give(MINA, 8)
+    finish(review, KEPT)
+    (section,) = re.findall(r"## Temporary access\n\n(.*?)\n\n## ", review.text("review.md"), re.DOTALL)
+    assert f"| {MINA} | temporary: admin (8) until 20" in section
+    assert "| member (1) |" in section
+    assert "evidence files of the sweep" in section
+    second = Review(tmp_path, "none")
+    second.close("nobody decided")
+    assert "## Temporary access" not in second.text("review.md"), "nobody read who had it"
+
+
+@pytest.mark.parametrize("base_url", ["", "https://airflow.example.com"])
+def test_the_page_says_where_it_ran(review: Review, monkeypatch: pytest.MonkeyPatch, base_url: str) -> None:
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", base_url)
+    closed = review.close("nobody decided")
+    assert closed["airflow"] == (base_url or "not set ([api] base_url)")
+
+
+# What others write into the folder while the review is open.
+
+
+def test_a_last_look_of_others_proves_nothing(sandbox: SandboxServer, review: Review) -> None:
+    review.decide({**KEPT, NOAH: "remove"})
+    sandbox.inject("status_before", "delete_member", status=403)
+    with pytest.raises(Exception, match="refused 1 changes"):
+        review.run("apply_decisions")
+    population = review.file("population.json")
+    population["people"] = [person for person in population["people"] if person["who"] != NOAH]
+    forged = review.folder / "last_look.json"
+    forged.write_text(json.dumps(population))
+    with pytest.raises(AirflowFailException, match=r"\[evidence-changed\] .*last_look.json'.* no task of this review"):
+        review.run("close_review")
+    forged.unlink()
+    assert review.close("is incomplete: ")["state"] == "incomplete"
+
+
+@pytest.mark.parametrize("moment", ["before", "between"])
+def test_a_page_of_others_is_not_the_page(review: Review, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    review.decide(KEPT)
+    review.run("apply_decisions")
+    if moment == "between":
+        with monkeypatch.context() as patch:
+            stop_before(patch, "review.json")
+            with pytest.raises(Killed):
+                review.run("close_review")
+    (review.folder / "review.md").write_text("All is well.")
+    with pytest.raises(AirflowFailException, match=r"\[evidence-changed\] .*review.md'"):
+        review.run("close_review")
+    assert not (review.folder / "review.json").exists()
+
+
+@pytest.mark.parametrize("name", ["population.csv", "doing-1.json", "done-1.json"])
+def test_a_file_that_was_edited_is_named_and_the_review_is_incomplete(review: Review, name: str) -> None:
+    review.decide({**KEPT, NOAH: "remove"})
+    review.run("apply_decisions")
+    file = review.folder / name
+    file.write_text(file.read_text().replace("noah", "nora").replace("admin (8)", "member (1)"))
+    closed = review.close(f"is incomplete: {name} is not the file that was written")
+    assert closed["missing"] == [f"{name} is not the file that was written"]
+
+
+@pytest.mark.parametrize(("name", "task"), [("population.json", "read_population"), ("decisions.json", "decide")])
+def test_what_others_read_or_decided_is_not_taken(
+    sandbox: SandboxServer, review: Review, tmp_path: Path, name: str, task: str
+) -> None:
+    """Each file is a valid one, of another review of the same people."""
+    other = Review(tmp_path / "other")
+    other.decide({**KEPT, NOAH: "remove"})
+    shutil.copytree(other.folder, tmp_path / other.folder.name)
+    if name == "population.json":
+        (review.folder / "decisions.json").unlink()
+    else:
+        review.stores["read_population"] = other.stores["read_population"]
+        review.results["read_population"] = other.results["read_population"]
+    with pytest.raises(AirflowFailException, match=rf"\[evidence-changed\] .*{name}'.* no task of this review wrote"):
+        review.run(task)
+    assert effects(sandbox) == []
+
+
+def stop_before(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Kill the worker before it writes a file."""
+    create = StoredFile.create
+
+    def killed(file: StoredFile, content: bytes) -> None:
+        if file.path.name == name:
+            raise Killed
+        create(file, content)
+
+    monkeypatch.setattr(StoredFile, "create", killed)
+
+
+def test_nobody_decides_while_the_review_is_being_closed(review: Review, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the page says that nobody was reviewed, and the review is complete."""
+    review.run("read_population")
+    review.ask()
+    with monkeypatch.context() as patch:
+        stop_before(patch, "review.json")
+        with pytest.raises(Killed):
+            review.run("close_review")
+    with pytest.raises(AirflowFailException, match=r"\[review-ended\] .* is being closed"):
+        review.answer(KEPT)
+    assert review.close("is not reviewed: ")["state"] == "not reviewed"
+
+
+@pytest.mark.parametrize(
+    "name", ["population.json", "population.csv", "decisions.json", "doing-1.json", "done-1.json", "last_look.json"]
+)
+def test_a_worker_that_is_killed_before_a_write_does_not_block_the_review(
+    review: Review, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def run(work: Any) -> None:
+        with monkeypatch.context() as patch:
+            stop_before(patch, name)
+            try:
+                work()
+            except Killed:
+                patch.undo()
+                work()
+
+    run(lambda: review.run("read_population"))
+    review.ask()
+    run(lambda: review.answer({**KEPT, NOAH: "remove"}))
+    run(lambda: review.run("apply_decisions"))
+    assert review.close()["state"] == "complete"
+
+
+def test_of_two_workers_only_the_first_does_what_was_decided(
+    sandbox: SandboxServer, review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both took the same number, within a second."""
+    review.decide({**KEPT, NOAH: "remove"})
+    monkeypatch.setattr(Evidence, "next_number", lambda _: 1)
+
+    def second() -> None:
+        with pytest.raises(AirflowFailException, match=r"\[file-exists\] .*See the log of the other try"):
+            review.run("apply_decisions")
+
+    Interruptions(monkeypatch).before("DELETE /api/organizations/", second)
+    review.run("apply_decisions")
+    assert effects(sandbox) == ["delete_member"]
+    assert review.outcomes("done-1.json") == {NOAH: "done"}
+
+
+@pytest.mark.parametrize("fields", [[], ["x"], "keep", 1])
+def test_an_answer_that_is_no_form_is_refused(review: Review, fields: Any) -> None:
+    with pytest.raises(AirflowFailException, match=r"\[answer-refused\]"):
+        review.decide(fields)
+    assert review.close("is not reviewed: ")["state"] == "not reviewed"
+
+
+def test_two_reasons_for_one_person_are_refused(review: Review) -> None:
+    with pytest.raises(AirflowFailException, match="expected one line for each person"):
+        review.decide({**KEPT, "exceptions": f"{MINA}: on leave\n{MINA}: an auditor"})
+
+
+def test_a_review_that_the_second_place_does_not_have_is_no_baseline(tmp_path: Path) -> None:
+    """It could be a copy with a later date: the second place was there when the first review was closed."""
+    first = with_digests(tmp_path)
+    finish(first, KEPT)
+    copied = first.folder.with_name("r9-00000000")
+    shutil.copytree(first.folder, copied)
+    later = first.text("review.json").replace(first.file("review.json")["read_at"], "2030-01-01T00:00:00Z")
+    (copied / "review.json").write_text(later)
+    with pytest.raises(AirflowFailException, match=r"\[evidence-changed\] .*r9-00000000.* has earlier reviews"):
+        with_digests(tmp_path, "r2").run("read_population")
+
+
+def test_a_review_whose_folder_is_gone_is_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first = with_digests(tmp_path)
+    finish(first, KEPT)
+    name = first.folder.name
+    shutil.rmtree(first.folder)
+    with_digests(tmp_path, "r2").run("read_population")
+    assert re.search(rf"has the SHA-256 of reviews that are not in .*: {name}", caplog.text)
 
 
 # What a review decided, against what other features would give or take afterwards.

@@ -396,7 +396,7 @@ def test_a_long_plan_is_whole_in_the_log_and_in_its_file(
     approve = task.ask(sync(report_path=str(file)))
     body = task.question.now.body
     hidden = re.search(
-        r"\*\*(\d+) of 1107 lines are not shown here\.\*\* Read them in the log of the task and in '(.*)'", body
+        r"\*\*(\d+) of 1108 lines are not shown here\.\*\* Read them in the log of the task and in '(.*)'", body
     )
     assert hidden is not None
     assert hidden[2] == str(file)

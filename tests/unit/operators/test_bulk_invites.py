@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -86,8 +86,8 @@ BAD = (BULK, "refuse_address", {"email": "p3@example.com"})
 
 # After the first three pages
 FORBIDDEN = {"status": 403, "after": 3, "times": None}
-# Requests of rows that are all refused: each is halved, until 20 are refused.
-REFUSALS = ([4, 2, 1, 1, 2, 1, 1] * 3)[:20]
+# Requests of rows that are all refused: each of four goes row by row, until 20 are refused.
+REFUSALS = [4, 1, 1, 1, 1] * 4
 
 
 def entries(*emails: str | None, **more: Any) -> list[dict[str, Any]]:
@@ -110,7 +110,7 @@ CASES: list[tuple[Any, ...]] = [
     (*("always lost", 3, [(BULK, "reset_before", {"times": None})], {"unknown": 3}, [3] * 5, 600),
      r"Not everybody was invited \(3 rows: 3 unknown\): .* The next try sends only the missing invites\."),
     ("some are unknown", 40, [(BULK, "reset_before", {"after": 1})], {"invited": 40}, [4] * 11, 120, ""),
-    ("a bad row", 8, [BAD], {"invited": 7, "failed": 1}, [4, 2, 2, 1, 1, 4], 0, ""),
+    ("a bad row", 8, [BAD], {"invited": 7, "failed": 1}, [4, 1, 1, 1, 1, 4], 0, ""),
     *(
         (
             *("a named row", 12),
@@ -124,19 +124,19 @@ CASES: list[tuple[Any, ...]] = [
     (  # Somebody was invited, so that a 403 is no sign of the key.
         *("a first success that only the list shows", 8),
         [(BULK, "reset_after", {}), (BULK, "refuse_address", {"email": "p7@example.com", "status": 403})],
-        *({"invited": 7, "failed": 1}, [4, 4, 2, 2, 1, 1], 0.5, ""),
+        *({"invited": 7, "failed": 1}, [4, 4, 1, 1, 1, 1], 0.5, ""),
     ),
     (*("partly applied", 4, [(BULK, "say", {"rows": 2, "status": 400, "body": {}})]),
      *({"invited": 4}, [4, 1, 1], 0, "")),
     (*("a bad row at a rate limit", 4, [(BULK, "rate_limit", {"after": 1, "seconds": 1}), BAD]),
-     *({"invited": 3, "failed": 1}, [4, 2, 2, 2, 1, 1], 3, "")),
+     *({"invited": 3, "failed": 1}, [4, 1, 1, 1, 1, 1], 3, "")),
     ("unknown rows at a rate limit", 16,
      [(BULK, "reset_after", {"after": 1}), (BULK, "rate_limit", {"after": 2}),
      ("list_invites", "late_rows", {"seconds": 20})], *({"invited": 16}, [4, 4, 4, 2, 2, 2, 2], 32, "")),
     (*("a key that may not invite", 12, [(BULK, "status_before", {"status": 403, "times": None})]),
      *({"failed": 2, "not_sent": 10}, [4, 1, 1], 0, "403")),
     (*("every row refused", 40, [(BULK, "status_before", {"status": 400, "times": None})]),
-     *({"failed": 11, "not_sent": 29}, REFUSALS, 0, "400")),
+     *({"failed": 16, "not_sent": 24}, REFUSALS, 0, "400")),
     (*("a revoked key", 20, [(BULK, "status_before", {"status": 401, "after": 3})]),
      *({"invited": 12, "not_sent": 8}, [4] * 4, 0, "401")),
     (*("an invite missing from the response", 8, [(BULK, "said_otherwise", {"how": "other_answer", "rows": 1})]),
@@ -214,6 +214,45 @@ def test_any_faults_invite_nobody_twice(
             sandbox.inject(kind, "create_invites", after=number, **more)
     sandbox.inject("refuse_address", "create_invites", email=bad)
     check_report(invite(PEOPLE[:12], bulk_invite_limit=size), mailed(sandbox), 12)
+
+
+# Refused requests, of which each costs a reading of the lists and each row counts against the limits of invites
+
+CROWD = [f"person-{number}@example.com" for number in range(150)]
+
+
+@pytest.mark.parametrize(
+    ("bad", "requests", "refused_rows", "by_halves"),
+    [
+        # Numbers of the refused rows; requests with those of the lists, and rows refused: now, and by halves
+        ([7], 25, 25, (28, 39)),
+        ([0], 25, 25, (32, 41)),
+        ([3, 12], 33, 30, (42, 57)),
+        (range(0, 150, 15), 144, 190, (229, 350)),
+        (range(40, 50), 55, 42, (62, 64)),  # by halves, the task ended: 20 requests refused in a row
+        (range(150), 60, 51, (60, 64)),
+    ],
+    ids=["one", "the first", "two of a request", "ten of eight requests", "ten in a row", "all"],
+)
+def test_a_refused_row_is_found_with_few_requests_and_few_refused_rows(
+    sandbox: SandboxServer,
+    invite: Invite,
+    bad: Sequence[int],
+    requests: int,
+    refused_rows: int,
+    by_halves: tuple[int, int],
+) -> None:
+    refused = [CROWD[number] for number in bad]
+    sandbox.inject("refuse_address", "create_invites", email=" ".join(refused))
+    found = invite(CROWD, bulk_invite_limit=20, page_size=100)
+    check_report(found, mailed(sandbox), len(CROWD))
+    if len(bad) < len(CROWD):
+        assert found.statuses == {"invited": len(CROWD) - len(bad), "failed": len(bad)}
+    sent = sandbox.requests()
+    rows = [len(entry["body"]) for entry in sent if entry["operation"] == BULK and entry["status"] == 400]
+    assert (len(sent), sum(rows)) == (requests, refused_rows)
+    assert requests <= by_halves[0]
+    assert refused_rows < by_halves[1]
 
 
 # Rows

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
 import pytest
+from airflow.sdk import DAG
 
 from airflow_provider_workspace.errors import WorkspaceConnectionError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -220,7 +221,7 @@ def test_the_extra_link_points_to_the_record_or_the_status_page(
 ) -> None:
     def link(cls: type[Any], arguments: dict[str, Any], **extra: Any) -> str:
         connect(**extra)
-        operator = cls(task_id="task", **arguments)
+        operator = cls(task_id="task", dag=DAG("nightly", schedule=None), **arguments)
         operator.execute({})
         (item,) = operator.operator_extra_links
         found: str = item.get_link(operator, ti_key=None)
@@ -230,6 +231,12 @@ def test_the_extra_link_points_to_the_record_or_the_status_page(
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com/prod/")
     assert link(*export) == f"https://airflow.example.com/prod/workspace-ui/#{EXPORT}"
     assert link(*export, web_url="https://app.example.com").startswith("https://app.example.com/organization/")
+    sync: Any = (
+        members.WorkspaceSyncMembersOperator,
+        {"roster": ["ada@example.com"], "protected": [], "max_removals": None, "dry_run": True},
+    )
+    assert link(*sync) == "https://airflow.example.com/prod/workspace-ui/#nightly%20/%20task"
+    assert link(*sync, web_url="https://app.example.com").endswith("/members")
 
 
 # Dry runs

@@ -366,7 +366,7 @@ def test_the_page_tells_what_was_done() -> None:
             "eve&#124;",
             "a &#124; b",
         ),
-        "5 kept, 1 lowered, 1 removed; not all of it is done (1 open, listed below)",
+        "decided: 5 kept, 1 lowered, 1 removed; done: 1 of 2 changes; see *Not done* below.",
     ):
         assert text in page
     exceptions = page[page.index("## Decisions by exception") : page.index("## Everybody")]

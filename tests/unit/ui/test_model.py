@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.api.levels import describe_level
 from tests.grant_notes import PREFIX as GRANTS
 from tests.grant_notes import grant
 from tests.leases import PREFIX, SWEEP, iso, lease, variable
@@ -80,9 +81,9 @@ ABANDONED = variables(LEASE, sweep=swept(LEASE, "abandoned", "its run is over"))
         ({"variables": variables(LEASE), "tasks": FORBIDDEN, "runs": FORBIDDEN}, PAUSED, False),
         ({"variables": variables(LEASE), **seen(task("window.close", "skipped"))}, PAUSED, False),
         # Viewer and User
-        ({"variables": FORBIDDEN}, "Not visible to your role: paused exports and grants", False),
+        ({"variables": FORBIDDEN}, "Not visible to your role: paused exports, temporary access", False),
         ({"variables": DOWN, "waits": FORBIDDEN},
-         "Airflow did not answer: paused exports and grants · Not visible to your role: waits", True),
+         "Airflow did not answer: paused exports, temporary access · Not visible to your role: waits", True),
         ({"waits": EXPIRED, "variables": EXPIRED, "health": EXPIRED}, "Log in again: the session is over", True),
     ],
 )  # fmt: skip
@@ -114,7 +115,10 @@ NO_DAG = f"No sweep can be started from here: add the Dag {SWEEP_DAG}."
 @pytest.mark.parametrize(
     ("answers", "last", "bad", "obstacle"),
     [
-        ({}, "no sweep has run", ["no sweep has run"], NO_DAG),
+        # A first day, on which there is nothing to end, is no alarm.
+        ({}, "no sweep has run", [], NO_DAG),
+        ({"variables": variables(LEASE)}, "no sweep has run", ["no sweep has run"], NO_DAG),
+        ({"variables": variables(**{f"{GRANTS}x": "{"})}, "no sweep has run", ["no sweep has run"], NO_DAG),
         ({"variables": FORBIDDEN}, "Not visible to your role: the last sweep", [], NO_DAG),
         ({"variables": variables(sweep=at(NOW - 240))}, "last sweep 4 min ago", [], NO_DAG),
         ({"variables": variables(sweep=at(NOW - 3660))}, "last sweep 1 h 1 min ago", ["last sweep 1 h 1 min ago"],
@@ -127,13 +131,11 @@ NO_DAG = f"No sweep can be started from here: add the Dag {SWEEP_DAG}."
         ({"sweeps": [task("sweep", "failed", run_after=iso(NOW), end_date=iso(NOW), dag_run_id="manual__1"), *SWEEPS]},
          "last successful sweep 10 min ago, every 5 min", ["last successful sweep 10 min ago, every 5 min"], ""),
         ({"sweeps": [task("sweep", "failed")]}, "no sweep has succeeded", ["no sweep has succeeded"], ""),
-        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": True}}}}}, "no sweep has run", ["no sweep has run"],
+        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": True}}}}}, "no sweep has run", [],
          f"Dag {SWEEP_DAG} is paused: unpause it."),
-        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": False}}}}}, "no sweep has run", ["no sweep has run"],
-         ""),
-        ({"dags": {"value": {SWEEP_DAG: {"reason": {"status": 404}}}}}, "no sweep has run", ["no sweep has run"],
-         NO_DAG),
-        ({"dags": {"value": {SWEEP_DAG: FORBIDDEN}}}, "no sweep has run", ["no sweep has run"],
+        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": False}}}}}, "no sweep has run", [], ""),
+        ({"dags": {"value": {SWEEP_DAG: {"reason": {"status": 404}}}}}, "no sweep has run", [], NO_DAG),
+        ({"dags": {"value": {SWEEP_DAG: FORBIDDEN}}}, "no sweep has run", [],
          "Not visible to your role: it may not read Dags. An Airflow administrator can grant it."),
         ({"sweeps": SWEEPS[1:2], "dags": {"value": {"nightly": {"value": {"is_paused": True}}}}},
          "last successful sweep 11 min ago", [], "Dag nightly is paused: unpause it."),
@@ -211,6 +213,25 @@ def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: str | None, ver
     assert row["verdict"] == verdict
 
 
+@pytest.mark.parametrize(
+    ("fields", "answers", "cause"),
+    [
+        (LEASE, {}, None),
+        (LATE, {}, "past the latest end"),
+        (LEASE, {"variables": ABANDONED}, "The last sweep said: abandoned: its run is over"),
+        (LEASE, seen(task("window.close", "failed", reason="[still-paused] 1 export")),
+         "failed: [still-paused] 1 export"),
+        (LEASE, seen(task("window.close", "failed")), "failed"),
+        # What the task said says more than what the sweep saw of it.
+        (LEASE, {"variables": ABANDONED, **seen(task("window.close", "failed", reason="[still-paused] 1 export"))},
+         "failed: [still-paused] 1 export"),
+    ],
+)  # fmt: skip
+def test_a_stuck_window_says_why_first(view: View, fields: Any, answers: dict[str, Any], cause: str | None) -> None:
+    (row,) = view(**{"variables": variables(fields), **answers})["windows"]["rows"]
+    assert (row["cause"] and row["cause"]["said"]) == cause
+
+
 WORK = {**LEASE, "work_task_ids": ["load", "check"]}
 MAPPED = {**WORK, "map_index": 1}
 
@@ -259,9 +280,9 @@ def test_labels_name_exports_and_organizations(view: View) -> None:
     )
     rows = shown["windows"]["rows"]
     assert [row["exports"][0].get("name") for row in rows] == ["Orders to S3", None]
-    named = [*rows, *shown["waits"]["rows"], *shown["campaigns"]["rows"]]
+    named = [*rows, *shown["waits"]["rows"], *shown["invites"]["rows"]]
     assert [row["organization"] for row in named] == ["Northwind"] * 4
-    assert shown["campaigns"]["rows"][0]["waits"] == "Waits for a worker."
+    assert shown["invites"]["rows"][0]["waits"] == "Waits for a worker."
     for wrong in ("{", "[1]", '"Northwind"', "null"):
         windows = view(variables=variables(LEASE, workspace_labels=wrong))["windows"]
         assert windows["notes"] == ["Correct the Variable workspace_labels: it is no JSON object."]
@@ -303,13 +324,13 @@ def test_what_waits_for_a_person_says_so(view: View, waiting: dict[str, Any]) ->
         campaigns={"value": {"rows": [campaign]}},
         questions={"value": {"rows": [asked(one) for one in (*others, sync)], "total": 4}},
     )
-    (window,), (row,), (one,) = (shown[name]["rows"] for name in ("windows", "questions", "campaigns"))
+    (window,), (row,), (one,) = (shown[name]["rows"] for name in ("windows", "questions", "invites"))
     assert [ask["asked_at"] for ask in window["asking"]] == [iso(NOW - 60)] * 2
     assert window["work"] == ["Somebody must answer", "warn"]
     assert (row["what"], row["organization"], row["task"]["asked_at"]) == (
         "Change Northwind (organization)?", "Northwind", iso(NOW - 60)
     )  # fmt: skip
-    assert (one["asks"], one["again"], shown["campaigns"]["running"]) == (True, None, 1)
+    assert (one["asks"], one["again"], shown["invites"]["headline"]) == (True, None, ["campaigns running: 1"])
     assert "waiting for a person: 1" in shown["summary"]["text"]
     assert shown["questions"]["notes"] == ["The latest 3 of 4 questions of all Dags were searched."]
 
@@ -328,7 +349,9 @@ def test_what_waits_for_a_person_says_so(view: View, waiting: dict[str, Any]) ->
 def test_the_last_try_that_failed_says_why(view: View, model: MiniRacer, fields: dict[str, Any], said: Any) -> None:
     close = task("window.close", **fields)
     (row,) = view(variables=variables(LEASE), **seen(close))["windows"]["rows"]
-    assert [one["said"] for one in row["failed"]] == ([said] if said else [])
+    # Of a window that is stuck, it is the cause, which comes first.
+    first = [row["cause"]] if row["urgent"] else []
+    assert [one["said"] for one in [*first, *row["failed"]]] == ([said] if said else [])
     assert bool(model.call("failedTry", close)) == ("reason" in fields or fields["state"] == "failed")
     sweeps = {"value": {"rows": [close]}}
     assert view(sweeps=sweeps)["health"]["parts"][-1]["failure"] == (said or "")
@@ -346,7 +369,7 @@ def test_a_campaign_that_is_late_says_so_and_why(view: View, seconds: int, text:
     one = {"task": task("invite", "deferred"), "progress": {"again_at": iso(NOW + seconds)}}
     health = {"value": HEALTHY | {"triggerer": {"status": None}}}
     shown = view(campaigns={"value": {"rows": [one]}}, health=health, variables=variables(LATE))
-    (row,) = shown["campaigns"]["rows"]
+    (row,) = shown["invites"]["rows"]
     assert (row["again"]["text"], row["again"]["late"]) == (text, seconds < -120)
     assert shown["windows"]["rows"][0]["lines"][0] == "triggerer down", "the guard resumes at the latest end"
 
@@ -356,7 +379,138 @@ def test_failed_work_and_campaigns_show_their_reason(view: View) -> None:
     campaigns = {"value": {"rows": [{"task": failed, "progress": None}], "cut": False}}
     shown = view(variables=variables(LEASE), **seen(failed, task("window.close", "running")), campaigns=campaigns)
     ((work,),) = [row["failed"] for row in shown["windows"]["rows"]]
-    assert [work["reason"], shown["campaigns"]["rows"][0]["task"]["reason"]] == ["No space left (OSError)"] * 2
+    assert [work["reason"], shown["invites"]["rows"][0]["task"]["reason"]] == ["No space left (OSError)"] * 2
+
+
+@pytest.mark.parametrize(
+    ("progress", "title"),
+    [
+        ({"needs_person": [{}] * 20, "needs_person_rows": 25}, "Rows to look at: 20 of 25"),
+        ({"needs_person": [{}] * 20}, "Rows to look at: 20"),  # of an earlier release
+        ({"needs_person": [{}], "needs_person_rows": 1}, "Rows to look at: 1"),
+        ({"needs_person": []}, None),
+    ],
+)
+def test_rows_to_look_at_that_are_cut_say_so(view: View, progress: dict[str, Any], title: str | None) -> None:
+    campaign = {"task": task("invite", "success"), "progress": progress}
+    (row,) = view(campaigns={"value": {"rows": [campaign], "cut": False}})["invites"]["rows"]
+    assert (row["people"] and row["people"]["title"]) == title
+
+
+INVITES = "WorkspaceCreateInvitesOperator"
+GRANT = "WorkspaceGrantAccessOperator"
+
+
+def tried(state: str, ago: int, operator: str = INVITES, run: str = "1", **fields: Any) -> dict[str, Any]:
+    """Return a task that ended some seconds ago; further fields are its rendered arguments."""
+    one = task("task", state, operator=operator, end_date=iso(NOW - ago), rendered_fields=fields)
+    return {**one, "id": f"{run} {ago} {fields}", "dag_run_id": run}
+
+
+def failures(*tasks: dict[str, Any], total: int | None = None) -> dict[str, Any]:
+    rows = [one for one in tasks if one["state"] == "failed"]
+    successes = [one for one in tasks if one["state"] == "success"]
+    return {"value": {"rows": rows, "successes": successes, "total": total or len(rows)}}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "headline"),
+    [
+        ([], NOTHING),
+        ([tried("failed", 60)], "failed: 1 bulk invite"),
+        ([tried("failed", 60), tried("failed", 90), tried("success", 120)], "failed: 1 bulk invite"),
+        ([tried("failed", 60), tried("success", 30)], NOTHING),
+        # An older green run hides no failure, and a later one for somebody else settles none.
+        ([tried("failed", 60), tried("success", 120)], "failed: 1 bulk invite"),
+        ([tried("failed", 60, GRANT, user_email="ada@example.com"),
+          tried("success", 30, GRANT, user_email="mina@example.com")], "failed: 1 grant"),
+        ([tried("failed", 60, GRANT), tried("success", 30, GRANT, user_email="mina@example.com")], "failed: 1 grant"),
+        ([tried("failed", 60, organization_id="a"), tried("failed", 50, organization_id="b"),
+          tried("success", 30, organization_id="b")], "failed: 1 bulk invite"),
+        # It failed before its arguments were rendered.
+        ([tried("failed", 60), tried("success", 30, organization_id="b")], NOTHING),
+        ([{**tried("failed", 60), "map_index": 1}, tried("success", 30)], "failed: 1 bulk invite"),
+        ([{**tried("failed", 60, "WorkspaceSyncMembersOperator"), "task_id": "sync"},
+          {**tried("failed", 70, "WorkspaceApplyDecisionsOperator"), "task_id": "apply"},
+          {**tried("failed", 80, "WorkspaceDecideAccessOperator"), "task_id": "decide"},
+          {**tried("failed", 90, "WorkspaceSweepOperator"), "task_id": "sweep"}],
+         "failed: 1 member sync, 2 access reviews, 1 sweep"),
+    ],
+)  # fmt: skip
+def test_what_failed_and_has_not_succeeded_since_is_in_the_headline(
+    view: View, tasks: list[dict[str, Any]], headline: str
+) -> None:
+    summary = view(failed=failures(*tasks))["summary"]
+    assert (summary["text"], summary["bad"]) == (headline, headline != NOTHING)
+    assert summary["parts"][0]["section"] == ("failed" if summary["bad"] else "")
+
+
+def test_a_failure_is_shown_with_cause_run_and_what_to_do(view: View) -> None:
+    fields = {"organization_id": "organization", "user_email": "ada@example.com"}
+    latest = tried("failed", 60, GRANT, "2", **fields)
+    latest["reason"] = "[level-too-low] The key may not (AirflowFailException)"
+    before = tried("failed", 90, GRANT, "1", **fields)
+    variables_ = variables(workspace_labels='{"organization": "Northwind"}')
+    shown = view(failed=failures(before, latest, total=3), variables=variables_)["failed"]
+    (row,) = shown["rows"]
+    assert row["cause"] == latest["reason"]
+    assert (row["problem"], row["task"]["dag_run_id"], row["times"]) == ("level-too-low", "2", 2)
+    assert (row["who"], row["organization"]) == ("ada@example.com", "Northwind")
+    assert row["cure"].startswith("Correct the cause, then clear the task")
+    assert shown["notes"] == ["Older ones are not listed."]
+
+
+def test_the_page_asks_for_successes_since_the_first_failure_of_each_task(model: MiniRacer) -> None:
+    other = {**tried("failed", 30), "dag_id": "other"}
+    asked_for = model.call("laterSuccesses", [tried("failed", 60), tried("failed", 90, user_email="x"), other])
+    where = [(one["dag_ids"], one["task_ids"], one["state"]) for one in asked_for]
+    assert where == [(["other"], ["task"], ["success"]), (["nightly"], ["task"], ["success"])]
+    assert [one["end_date_gte"] for one in asked_for] == [iso(NOW - 30), iso(NOW - 90)]
+    many = [{**tried("failed", number), "dag_id": str(number)} for number in range(30)]
+    assert len(model.call("laterSuccesses", many)) == 20
+
+
+def test_failures_of_tasks_that_were_not_asked_for_are_not_listed(view: View) -> None:
+    many = [{**tried("failed", number), "id": str(number), "dag_id": str(number)} for number in range(30)]
+    shown = view(failed=failures(*many))["failed"]
+    assert (len(shown["rows"]), shown["notes"]) == (20, ["Older ones are not listed."])
+
+
+@pytest.mark.parametrize("windows", ["null", "[]", '"text"', '{"x": null}', "3"])
+def test_a_record_of_the_sweep_that_holds_no_windows_stops_nothing(view: View, windows: str) -> None:
+    sweep = f'{{"at": "{iso(NOW - 60)}", "windows": {windows}}}'
+    shown = view(variables=variables(LEASE, sweep=sweep))
+    assert shown["health"]["parts"][-1]["text"] == "last sweep 1 min ago"
+    assert [row["verdict"] for row in shown["windows"]["rows"]] == [None]
+
+
+@pytest.mark.parametrize(
+    ("answers", "section", "content"),
+    [
+        ({"tasks": {"value": [None]}}, "windows", "paused exports"),
+        ({"failed": {"value": {"rows": [None], "successes": [], "total": 1}}}, "failed", "failed tasks"),
+        ({"questions": {"value": {"rows": [None], "total": 1}}}, "questions", "approvals"),
+        ({"campaigns": {"value": {"rows": [None]}}}, "invites", "campaigns"),
+        ({"waits": {"value": {"rows": [None], "total": 1}}}, "waits", "waits"),
+    ],
+)
+def test_a_section_that_cannot_be_shown_says_so_and_the_others_are_shown(
+    view: View, answers: dict[str, Any], section: str, content: str
+) -> None:
+    note = json.dumps(grant(until=iso(NOW + HOUR)))
+    shown = view(**{"variables": variables(LEASE, **{f"{GRANTS}x": note}), **answers})
+    assert shown[section]["problem"]["text"].startswith("This section cannot be shown: TypeError: ")
+    assert "Cannot be shown: " in shown["summary"]["text"]
+    assert content in shown["summary"]["text"]
+    assert shown["summary"]["bad"]
+    assert len(shown["grants"]["rows"]) == 1
+
+
+def test_health_that_cannot_be_shown_stops_no_section(view: View) -> None:
+    shown = view(sweeps={"value": {"rows": [None], "total": 1}}, variables=variables(LEASE))
+    (part,) = shown["health"]["parts"]
+    assert part["text"].startswith("Cannot be shown: the health of Airflow (TypeError")
+    assert len(shown["windows"]["rows"]) == 1
 
 
 ERROR = {"event": "Task failed with exception", "level": "error"}
@@ -368,7 +522,7 @@ ERROR = {"event": "Task failed with exception", "level": "error"}
         ([{**ERROR, "error_detail": [{"exc_type": "OSError", "exc_value": "No space left"}]}, ERROR],
          "No space left (OSError)"),
         ([{**ERROR, "error_detail": [{"exc_type": "AirflowFailException", "exc_value": "[file-exists] It exists"}]}],
-         "[file-exists] It exists (AirflowFailException)"),
+         "[file-exists] It exists"),
         ([{**ERROR, "error_detail": [{"exc_type": "KeyboardInterrupt", "exc_value": ""}]}], "KeyboardInterrupt"),
         ([{"event": "begins", "level": "info"}, {"event": "killed", "level": "error"}], "killed"),
         ([{"event": "begins"}], "the log names no reason"),
@@ -386,9 +540,9 @@ def test_cut_lists_say_so(view: View) -> None:
         campaigns={"value": {"rows": [{"task": one, "progress": None}], "cut": True}},
         waits={"value": {"rows": [one], "total": 201}},
     )
-    assert shown["campaigns"]["notes"] == ["Older ones are not listed."]
+    assert shown["invites"]["notes"] == ["Older ones are not listed."]
     assert shown["waits"]["notes"] == ["The first 1 of 201."]
-    assert view()["campaigns"]["notes"] == view()["waits"]["notes"] == []
+    assert view()["invites"]["notes"] == view()["waits"]["notes"] == []
 
 
 @pytest.mark.parametrize(
@@ -423,20 +577,63 @@ def test_a_lease_that_is_not_usable_says_why(view: View, value: Any, what: str) 
 @pytest.mark.parametrize(
     ("ends", "listed", "headline"),
     [
-        ((HOUR, 25 * HOUR), [False], NOTHING),
+        ((25 * HOUR, HOUR), [False, False], NOTHING),
         ((HOUR, -2 * HOUR), [True, False], "grants that should have ended: 1"),
         ((0, None), [True, True], "grants that should have ended: 1 · unreadable grants: 1"),
         ((), [], NOTHING),
     ],
 )
-def test_grants_are_listed_a_day_before_their_end(view: View, ends: Any, listed: Any, headline: str) -> None:
+def test_grants_are_listed_in_the_order_of_their_end(view: View, ends: Any, listed: Any, headline: str) -> None:
     notes = [grant(until=end if end is None else iso(NOW + end)) for end in ends]
     values = {f"{GRANTS}{number}": json.dumps(note) for number, note in enumerate(notes)}
     shown = view(variables=variables(workspace_labels='{"organization": "Northwind"}', **values))
     rows = shown["grants"]["rows"]
     assert [row["urgent"] for row in rows] == listed
+    assert [row["until"] for row in rows] == sorted(row["until"] for row in rows)
     assert {row["organization"] for row in rows if not row["note"]} <= {"Northwind"}
     assert (shown["summary"]["text"], shown["summary"]["bad"]) == (headline, any(listed))
+
+
+@pytest.mark.parametrize(
+    ("fields", "access"),
+    [
+        ({"level": 8, "then": 1}, "admin (8), then member (1)"),
+        ({"level": 15, "then": None}, "owner (15), then removed"),
+        ({"level": 3, "then": 2}, "level 3, then level 2"),
+    ],
+)
+def test_levels_have_the_names_that_messages_have(view: View, fields: dict[str, Any], access: str) -> None:
+    note = json.dumps(grant(until=iso(NOW), **fields))
+    (row,) = view(variables=variables(**{f"{GRANTS}x": note}))["grants"]["rows"]
+    assert row["access"] == access
+    assert access.startswith(describe_level(fields["level"]))
+
+
+def sweeps(**fields: Any) -> dict[str, Any]:
+    return {"sweeps": {"value": {"rows": [task("sweep", "success", rendered_fields=fields)]}}}
+
+
+@pytest.mark.parametrize(
+    ("answers", "end"),
+    [
+        ({}, ("", f"No Dag ends it. {NO_DAG}")),
+        (sweeps(kinds=["windows"]), ("", "No Dag ends it. Let the Dag nightly sweep grants, too.")),
+        (sweeps(kinds=["windows", "grants"]), ("nightly", "")),
+        (sweeps(), ("nightly", "")),
+        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": False}}}}},
+         (SWEEP_DAG, "")),
+        ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": True}}}}},
+         (SWEEP_DAG, f"Dag {SWEEP_DAG} is paused: unpause it.")),
+        ({**sweeps(), "dags": {"value": {"nightly": {"value": {"is_stale": True}}}}},
+         ("", "No Dag ends it. The file of Dag nightly is gone: add it again.")),
+        ({**sweeps(), "health": {"value": NO_SCHEDULER}}, ("nightly", "The scheduler is down, so no Dag runs.")),
+    ],
+)  # fmt: skip
+def test_a_grant_that_should_have_ended_names_what_ends_it(view: View, answers: Any, end: tuple[str, str]) -> None:
+    notes = {f"{GRANTS}{hours}": json.dumps(grant(until=iso(NOW + hours * HOUR))) for hours in (-1, 1)}
+    shown = view(**{"health": {"value": HEALTHY}, **answers, "variables": variables(**notes)})
+    late, other = shown["grants"]["rows"]
+    assert (late["end"], other["end"]) == ({"dag": end[0], "text": end[1]}, None)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import json
 import re
 from hashlib import sha256
 from importlib.metadata import entry_points
@@ -28,6 +27,12 @@ VENDORED = {
     "preact-11.2.0.js": "bdcbd9abdf2c77c5c45326eab42191e949222d479d0d5f69467387a77040cb55",
 }
 STATIC = Path(plugin.__file__).with_name("static")
+OWN = sorted(file for file in STATIC.rglob("*.*") if file.parent.name != "vendor")
+
+
+def model() -> str:
+    """Return what the modules of the model say."""
+    return "\n".join(file.read_text(encoding="utf-8") for file in OWN if file.parent.name == "model")
 
 
 def fetch(path: str) -> httpx.Response:
@@ -69,6 +74,18 @@ def test_the_files_of_the_page_are_served() -> None:
     assert page.headers["content-type"].startswith("text/html")
     for name in re.findall(r'(?:src|href)="([^"]+)"', page.text):
         assert fetch(f"/{name}").status_code == 200, name
+    imported = {
+        (file.parent / name).resolve().relative_to(STATIC.resolve()).as_posix()
+        for file in OWN
+        if file.suffix == ".js"
+        for name in re.findall(r'^(?:import|export) .*from "(.+)";$', file.read_text(), re.MULTILINE)
+    }
+    assert {file.relative_to(STATIC).as_posix() for file in OWN if file.suffix == ".js"} - imported == {
+        "page.js",
+        "model/types.js",
+    }, "each module is loaded by the page, or has types only"
+    for name in imported:
+        assert "javascript" in fetch(f"/{name}").headers["content-type"], name
     assert fetch("/plugin.py").status_code == fetch("/../plugin.py").status_code == 404
 
 
@@ -78,7 +95,7 @@ def test_the_page_loads_nothing_from_elsewhere() -> None:
     assert page.headers["cache-control"] == "no-cache"
     assert re.findall(r"<script[^>]*>", page.text) == ['<script type="module" src="page.js">']
     assert not re.search(r"\son\w+=|style=", page.text)
-    for file in STATIC.glob("*.*"):
+    for file in OWN:
         assert "://" not in file.read_text().replace("http://www.w3.org/2000/svg", ""), file.name
         assert not re.search("(?i)innerHTML", file.read_text()), file.name
 
@@ -89,40 +106,43 @@ def test_the_renderer_is_the_released_one_and_loads_nothing() -> None:
     assert {name: sha256(file.read_bytes()).hexdigest() for name, file in scripts.items()} == VENDORED
     for name, file in scripts.items():
         assert (file.parent / f"{name.partition('-')[0]}-LICENSE.txt").is_file()
-        assert f'from "./vendor/{name}"' in (STATIC / "page.js").read_text()
+        assert f'from "../vendor/{name}"' in (STATIC / "page" / "elements.js").read_text()
         assert set(re.findall(r"\w+://[^/\"']+", file.read_text())) <= {"http://www.w3.org"}, (
             "names of XML, no addresses"
         )
         assert "javascript" in fetch(f"/vendor/{name}").headers["content-type"]
 
 
+def texts(name: str) -> list[str]:
+    """Return the texts of a list in the model."""
+    (found,) = re.findall(rf"{name} = \[([^\]]*)\]", model())
+    return re.findall(r'"(\w+)"', found)
+
+
 def test_the_page_uses_the_keys_that_the_package_writes() -> None:
-    model = (STATIC / "model.js").read_text()
-    assert f'LEASES = "{PREFIX}"' in model
-    assert f'SWEEP = "{SWEEP}"' in model
-    (required,) = re.findall(r"TEXTS = (\[[^\]]*\])", model)
-    assert {*json.loads(required), "map_index"} == {*lease()}
-    assert f'GRANTS = "{GRANT_PREFIX}"' in model
-    (required,) = re.findall(r"OF_GRANT = (\[[^\]]*\])", model)
+    assert f'LEASES = "{PREFIX}"' in model()
+    assert f'SWEEP = "{SWEEP}"' in model()
+    assert {*texts("LEASE_TEXTS"), "map_index"} == {*lease()}
+    assert f'GRANTS = "{GRANT_PREFIX}"' in model()
     fields = {name for name, field in Grant.model_fields.items() if field.is_required()}
-    assert {*json.loads(required), "since", "until", "level"} == fields
+    assert {*texts("GRANT_TEXTS"), "since", "until", "level"} == fields
     learned = {"user_uuid", "invite_id", "given_at", "writer", "ended_by", "approved_at", "agreed_until"}
     assert {*Grant.model_fields} == {*grant(), "until", *learned}
 
 
 def test_the_page_names_existing_sensors_and_operators() -> None:
-    from airflow_provider_workspace.operators import invites, members, organization, sweep
+    from airflow_provider_workspace.operators import access, access_review, invites, members, organization, sweep
     from airflow_provider_workspace.sensors import workspace
 
-    model = (STATIC / "model.js").read_text()
+    shown = (STATIC / "model" / "operators.js").read_text()
     sensors = {
         name
         for name, value in vars(workspace).items()
         if getattr(value, "__mro__", ())[1:2] == (workspace.WorkspaceSensor,)
     }
-    assert sensors == set(re.findall(r"Workspace\w+Sensor", model))
-    operators = set(re.findall(r"Workspace\w+Operator", model))
+    assert sensors == set(re.findall(r"Workspace\w+Sensor\b", shown))
+    operators = set(re.findall(r"Workspace\w+Operator\b", shown))
     assert operators
-    modules = (invites, members, organization, sweep)
+    modules = (access, access_review, invites, members, organization, sweep)
     for name in operators:
         assert any(hasattr(module, name) for module in modules), name

@@ -144,7 +144,8 @@ bench: $(BENCH_READY) $(COUNTER) ## Measure against the peers and the targets, a
 	@build/bench-venv/bin/python benchmarks/run.py $(if $(QUICK),--quick) $(ARGS)
 
 .PHONY: budget
-budget: $(READY) $(COUNTER) ## Check that parsing and calling take no more instructions than before
+budget: $(READY) $(COUNTER) ## Check that parsing and calling take no more instructions than before, and that code is not packed
+	@$(PYTHON) benchmarks/density.py
 	@$(PYTHON) benchmarks/budget.py $(ARGS)
 
 $(COUNTER): benchmarks/counter.c

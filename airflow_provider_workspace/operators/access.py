@@ -91,8 +91,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         def given(user_uuid: str | None) -> dict[int | None, int | None]:
             """Return what other grants gave a user; one may end, or begin, while the members are read."""
             asked = draft.model_copy(update={"user_uuid": user_uuid})
-            before = [grant for grant in noted if grant.may_be_for_person_of(asked)]
-            grants = [*before, *registry.of_person(asked)]
+            grants = [grant for grant in noted if grant.may_be_for_person_of(asked)]
+            grants += registry.of_person(asked)
             return {grant.level: grant.then for grant in grants if grant.key != draft.key}
 
         row = {"target_email": draft.user_email, "level": draft.level}
@@ -392,5 +392,9 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
     def _ended_by(self) -> str:
         """Who started the run; the run if nobody did, or it is not known."""
         user = getattr(self._context.get("dag_run"), "triggering_user_name", None)
+        if user:
+            return str(user)
         ti = self._context.get("ti")
-        return str(user or f"run {getattr(ti, 'run_id', '-')} of Dag {getattr(ti, 'dag_id', '-')}")
+        run_id = getattr(ti, "run_id", "-")
+        dag_id = getattr(ti, "dag_id", "-")
+        return f"run {run_id} of Dag {dag_id}"

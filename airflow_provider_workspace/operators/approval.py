@@ -190,15 +190,15 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         """
         from airflow_provider_workspace.procedures.answers import AnswerRules
 
-        people: tuple[str, ...] = ()
+        people: list[str] = []
         if not self.allow_self_approval:
-            changed = [change.person for change in plan.changes if change.sends and change.person]
-            people = (*about, *changed)
+            people += about
+            people += [change.person for change in plan.changes if change.sends and change.person]
         return AnswerRules(
             approvers=tuple(self.approvers or ()),
             started_by=self.started_by,
             requested_by=self.requested_by or "",
-            about=people,
+            about=tuple(people),
             allow_self_approval=self.allow_self_approval,
         )
 
@@ -218,15 +218,19 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         name = make_digest(digests)[-8:]
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
         introduction = introduce(rules, facts, self.approval_timeout)
+        body = question(introduction, plan, name, len(digests), report)
+        approved = {"plan": name, "changes": digests, "rules": rules.to_dict()}
+        wait = (self.approvers or [], self.approval_timeout, self.notifiers)
+        options = [_approve_option(name), REJECT]
         ask_and_wait(
             self,
             self._context,
-            (self.approvers or [], self.approval_timeout, self.notifiers),
+            wait,
             f"plan {name} approved",
-            {"plan": name, "changes": digests, "rules": rules.to_dict()},
+            approved,
             subject=subject,
-            body=question(introduction, plan, name, len(digests), report),
-            options=[_approve_option(name), REJECT],
+            body=body,
+            options=options,
             params={},
         )
 

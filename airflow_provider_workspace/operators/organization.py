@@ -95,7 +95,10 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     @property
     def file_name(self) -> str:
         """Name of the file, for messages."""
-        return "the organization" if isinstance(self.file, Mapping) else str(self.file).rpartition("/")[2]
+        if isinstance(self.file, Mapping):
+            return "the organization"
+        _, _, name = str(self.file).rpartition("/")
+        return name
 
     @property
     def title(self) -> str:

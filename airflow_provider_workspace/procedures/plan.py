@@ -483,10 +483,8 @@ class Plan:
     @property
     def unproven(self) -> list[str]:
         """Who should lose access, and of whom the lists do not show whether they have it, for people."""
-        hidden = [change for change in self.changes if change.should_lose and change.action == "unknown"]
-        lines = [f"{change.name}: {change.notes}" for change in hidden]
-        lines += [f"{name}: joined while an invite was withdrawn, and may have accepted it" for name in self.joined]
-        return lines
+        joined = [f"{name}: joined while an invite was withdrawn, and may have accepted it" for name in self.joined]
+        return self._losing("unknown") + joined
 
     @property
     def withdraws_invites(self) -> bool:
@@ -496,8 +494,12 @@ class Plan:
     @property
     def left_by_hand(self) -> list[str]:
         """Who should lose access and keeps it, because nobody but a person may take it away, for people."""
-        left = [change for change in self.changes if change.should_lose and change.action == "differs"]
-        return [f"{change.name}: {change.notes}" for change in left]
+        return self._losing("differs")
+
+    def _losing(self, action: Action) -> list[str]:
+        """Return who should lose access by changes with an action that is not sent, for people."""
+        changes = [change for change in self.changes if change.should_lose and change.action == action]
+        return [f"{change.name}: {change.notes}" for change in changes]
 
     def check_approved(self, approved: Collection[str], cure: str, approved_plan: str = "the approved plan") -> None:
         """

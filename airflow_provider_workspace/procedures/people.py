@@ -58,7 +58,7 @@ def check_not_empty(members: Collection[object]) -> None:
     """
     if not members:
         raise WorkspaceError(
-            "Run this again, or check the service: it lists no member at all, though the owner of the API key is one",
+            "The service lists no member at all, though the owner of the API key is one. Run this again",
             permanent=False,
             problem="list-too-short",
         )

@@ -68,6 +68,7 @@ PROBLEMS = frozenset(
         "files-contradict",
         "grant-changed",
         "grant-unreadable",
+        "granted-meanwhile",
         "invites-incomplete",
         "joined-meanwhile",
         "key-kind-refused",

@@ -61,17 +61,15 @@ class EarlyEnd:
         named = [grant for grant in here if self.names(grant)]
         places = {(grant.service, grant.organization_id) for grant in named}
         if len(places) > 1:
-            ids = sorted(grant.organization_id for grant in named)
-            raise WorkspaceInputError(
-                f"Name the organization: {self.user_email} has temporary access in {len(places)}: {', '.join(ids)}"
-            )
+            organizations = ", ".join(sorted(grant.organization_id for grant in named))
+            msg = f"{self.user_email} has temporary access in {len(places)} organizations. Name one: {organizations}"
+            raise WorkspaceInputError(msg)
         users = {grant.user_uuid for grant in named if grant.user_uuid}
         if len(users) > 1:
-            variables = [f"'{grant.key}' (user {grant.user_uuid})" for grant in named]
-            raise WorkspaceInputError(
-                f"Set until of the right Variables to a time that is over: {len(users)} users had the address "
-                f"{self.user_email}: {', '.join(variables)}"
-            )
+            variables = ", ".join(f"'{grant.key}' (user {grant.user_uuid})" for grant in named)
+            why = f"{len(users)} users had the address {self.user_email}, so nobody can tell whose access is to end"
+            cure = "Set until of the right Variables to a time that is over"
+            raise WorkspaceInputError(f"{why}. {cure}: {variables}")
         return [grant for grant in here if self.names(grant) or grant.user_uuid in users]
 
 
@@ -128,8 +126,8 @@ def end_early(
     grants = wish.grants_of(registry)
     if not grants:
         more = f", and {len(registry.unreadable)} Variables are unreadable" if registry.unreadable else ""
-        msg = f"Look at '{COMMAND} grants', and give an address that it shows: {NOBODY} {wish.user_email}{more}"
-        raise WorkspaceInputError(msg)
+        why = f"{NOBODY} {wish.user_email}{more}"
+        raise WorkspaceInputError(f"{why}. Look at '{COMMAND} grants', and give an address that it shows")
     now = utc_now()
     keys: set[str] = set()
     for grant in grants:

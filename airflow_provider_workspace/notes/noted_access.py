@@ -100,9 +100,10 @@ class AccessNotes:
             undone += [f"{change.name}: {grant}" for grant in begun]
         if undone:
             raise WorkspaceError(
-                f"End this temporary access, or start a new run of the Dag that gives it ({len(undone)}). It began "
-                f"while this task took away what the person had before: {'; '.join(undone)}",
+                f"This task took away what temporary access gave meanwhile ({len(undone)}). End that access, or start "
+                f"a new run of the Dag that gives it: {'; '.join(undone)}",
                 permanent=True,
+                problem="granted-meanwhile",
             )
 
     def _is_here(self, grant: Grant) -> bool:

@@ -19,12 +19,13 @@ from airflow_provider_workspace.files.grant_evidence import EndedGrant, EndProof
 from airflow_provider_workspace.notes.grants import person_of, rows_of
 from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.notes.noted_access import temporary_access_of
+from airflow_provider_workspace.procedures.apply_plan import check_applied, send_changes
 from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look_until
 from airflow_provider_workspace.procedures.entitlements import NotedAccess
 from airflow_provider_workspace.procedures.grants import Giving, OrganizationPeople, give, plan_end
 from airflow_provider_workspace.procedures.invites import invite_all
 from airflow_provider_workspace.procedures.members import check_owner_stays
-from airflow_provider_workspace.procedures.plan import ChangeResult, Plan, check_applied, send_changes
+from airflow_provider_workspace.procedures.plan import ChangeResult, Plan
 
 if TYPE_CHECKING:
     from threading import Event
@@ -185,7 +186,7 @@ class PersonEnd:
         named = "; ".join(f"{change.name}: {change.notes}" for change in kept)
         cure = "Remove them" if self.last.then is None else f"Set level {self.last.then}"
         msg = f"{cure} by hand, or delete the Variable '{self.last.key}' if they may keep what they have"
-        raise WorkspaceError(f"{msg}: {named}")
+        raise WorkspaceError(f"{named}. {msg}")
 
 
 @dataclass(frozen=True)
@@ -453,7 +454,7 @@ class OrganizationEnds:
 
         def check_notes() -> None:
             if self.lists_are_old:
-                msg = f"Run this again: the lists were read more than {MAX_LIST_AGE:g} s ago. Nothing more was sent"
+                msg = f"The lists were read more than {MAX_LIST_AGE:g} s ago, so nothing more was sent. Run this again"
                 raise WorkspaceError(msg, permanent=False)
             for grant in person.over:
                 self.registry.check(grant, is_over=True)
@@ -568,7 +569,7 @@ class OrganizationEnds:
                 person.error = error
             return
         if given.people is None:
-            msg = "Run this again: what other grants give was not given again, or not shown"
+            msg = "What other grants give was not given again, or is not shown. Run this again"
             for person in returning:
                 person.error = WorkspaceError(msg, permanent=False)
 

@@ -91,8 +91,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         def given(user_uuid: str | None) -> dict[int | None, int | None]:
             """Return what other grants gave a user; one may end, or begin, while the members are read."""
             asked = draft.model_copy(update={"user_uuid": user_uuid})
-            before = [grant for grant in noted if grant.may_be_for_person_of(asked)]
-            grants = [*before, *registry.of_person(asked)]
+            grants = [grant for grant in noted if grant.may_be_for_person_of(asked)]
+            grants += registry.of_person(asked)
             return {grant.level: grant.then for grant in grants if grant.key != draft.key}
 
         row = {"target_email": draft.user_email, "level": draft.level}
@@ -126,16 +126,16 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def _raise_if_over(self, draft: Grant, own: Grant | None, now: datetime) -> None:
         """Refuse to continue a grant of this run that is over, or that gave another level."""
+        from airflow_provider_workspace.api.levels import describe_level
         from airflow_provider_workspace.errors import WorkspaceInputError
 
         is_over = own.is_over(now) if own else self._noted.has_begun(NOTED)
+        cure = "Start a new run to give access again"
         if is_over:
-            why = "is over"
-        elif own and own.level != draft.level:
-            why = f"has level {own.level}"
-        else:
-            return
-        raise WorkspaceInputError(f"Start a new run to give access again: the grant that this run noted {why}")
+            raise WorkspaceInputError(f"The grant that this run noted is over. {cure}")
+        if own and own.level != draft.level:
+            why = f"The grant that this run noted has another level, {describe_level(own.level)}"
+            raise WorkspaceInputError(f"{why}. {cure}")
 
     def _terms(self) -> dict[str, str]:
         """Return what an approval covers besides the levels."""
@@ -163,6 +163,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def _raise_if_taken_back(self, own: Grant | None, planned: GrantPlan) -> None:
         """Refuse to give again what somebody took back after it was given."""
+        from airflow_provider_workspace.api.levels import describe_level
         from airflow_provider_workspace.errors import WorkspaceInputError
 
         if own is None:
@@ -173,14 +174,12 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             return
         if level is not None and level >= own.level:
             return
-        now = "is no member" if level is None else f"has level {level}"
-        cure = "Start a new run to give access again"
-        if own.given_at is None:
-            raise WorkspaceInputError(
-                f"{cure}: {own.user_email} was a member when this run noted the grant, and {now} now"
-            )
-        why = f"{own.user_email} got level {own.level} by this grant, and {now} now"
-        raise WorkspaceInputError(f"{cure}: {why}. Somebody took it back")
+        now = "is no member" if level is None else f"is {describe_level(level)}"
+        why = f"{own.user_email} was a member when this run noted the grant, and {now} now"
+        if own.given_at is not None:
+            given = describe_level(own.level)
+            why = f"Somebody took back what this grant gave: {own.user_email} became {given}, and {now} now"
+        raise WorkspaceInputError(f"{why}. Start a new run to give access again")
 
     def _raise_if_decided(self, planned: GrantPlan) -> None:
         """Refuse to give more than a review decided, unless a person approves it."""
@@ -188,7 +187,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
         if planned.decision is None or self.require_approval:
             return
-        msg = f"Set require_approval=True, so that a person decides about {self.user_email} again: {planned.decision}"
+        why = f"An access review allows {self.user_email} less than this grant gives: {planned.decision}"
+        msg = f"{why}. Set require_approval=True, so that a person decides again"
         raise WorkspaceInputError(msg, problem="decided-by-review")
 
     def _note(self, hook: WorkspaceHook, registry: GrantRegistry, planned: GrantPlan, own: Grant | None) -> Grant:
@@ -251,7 +251,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         finally:
             hook.client.before_write = check_try
         if not given.is_made or given.people is None:
-            msg = f"Try again: {grant.user_email} has joined or left meanwhile"
+            msg = f"{grant.user_email} joined or left while access was given. Try again"
             raise WorkspaceRequestError(msg, operation="UpdateMember")
         try:
             return self._confirm(registry, grant, given.people)
@@ -292,14 +292,14 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if (self.length is None) is (self.until is None):
             raise WorkspaceInputError("Give either length=… or until=…")
         if len(self.reason) > MAX_REASON:
-            msg = f"Shorten reason: it has {len(self.reason)} characters, and at most {MAX_REASON} are noted"
+            msg = f"reason has {len(self.reason)} characters, and at most {MAX_REASON} are noted. Shorten it"
             raise WorkspaceInputError(msg)
         now = time.time()
         until = now + (self.length or 0)
         if self.until is not None:
             until = moment_of(self.until).replace(microsecond=0).timestamp()
         if until <= now:
-            raise WorkspaceInputError(f"Give a later until: {self.until} is over")
+            raise WorkspaceInputError(f"until is over: {self.until}. Give a later one")
         ti = self._context.get("ti")
         asked = AnswerRules(started_by=self.started_by, requested_by=self.requested_by or "")
         # Airflow gives each try its own id.
@@ -392,5 +392,9 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
     def _ended_by(self) -> str:
         """Who started the run; the run if nobody did, or it is not known."""
         user = getattr(self._context.get("dag_run"), "triggering_user_name", None)
+        if user:
+            return str(user)
         ti = self._context.get("ti")
-        return str(user or f"run {getattr(ti, 'run_id', '-')} of Dag {getattr(ti, 'dag_id', '-')}")
+        run_id = getattr(ti, "run_id", "-")
+        dag_id = getattr(ti, "dag_id", "-")
+        return f"run {run_id} of Dag {dag_id}"

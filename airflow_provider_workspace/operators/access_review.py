@@ -370,8 +370,8 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.procedures.apply_plan import apply
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.plan import apply
         from airflow_provider_workspace.procedures.review_outcome import counts_of
 
         evidence = self.evidence_of_run

@@ -95,24 +95,25 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
         self._context = context
         if "error" in event:
-            why = "nobody answered in time" if event.get("error_type") == "timeout" else event["error"]
-            raise AirflowFailException(f"Clear the task to ask again: {why}. Nothing was sent of plan {plan}")
+            is_late = event.get("error_type") == "timeout"
+            why = "Nobody answered in time" if is_late else f"Airflow returned no answer ({event['error']})"
+            raise AirflowFailException(f"{why}; nothing was sent. Clear the task to ask again about plan {plan}")
         answer_rules = AnswerRules.read(rules)
         if answer_rules is None:
-            msg = "Clear the task to ask again: another release of this package asked, and did not say who may answer"
-            raise AirflowFailException(f"{msg}. Nothing was sent of plan {plan}")
+            why = "Another release of this package asked, and did not say who may answer"
+            raise AirflowFailException(f"{why}; nothing was sent. Clear the task to ask again about plan {plan}")
         answers = event.get("chosen_options")
         try:
             answerer = answer_rules.judge(event.get("responded_by_user"), approves=answers != [REJECT])
         except WorkspaceInputError as error:
             raise AirflowFailException(with_class(error)) from None
         if answers == [REJECT]:
-            self._reject(f"Nothing was sent: {answerer} rejected plan {plan}")
+            self._reject(f"{answerer} rejected plan {plan}. Nothing was sent")
         approve = _approve_option(plan)
         if answers != [approve]:
             raise AirflowFailException(
-                f"Start a new run to be asked about plan {plan}: {answerer} answered {answers}, expected "
-                f"['{approve}'] or ['{REJECT}']. Nothing was sent"
+                f"{answerer} answered {answers}, expected ['{approve}'] or ['{REJECT}']; nothing was sent. Start a new "
+                f"run to be asked about plan {plan}"
             )
         is_requester = answer_rules.is_requester(answerer)
         self.log.info("%s%s approved plan %s.", answerer, ", who also asked for it," if is_requester else "", plan)
@@ -163,12 +164,9 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         approval = self._approval()
         if approval is None:
             self._ask(subject, plan, report, facts or {}, about)
-        cure = (
-            f"Start a new run to have the plan approved as it is now, instead of plan {approval.plan}, which "
-            f"{approval.approver} approved"
-        )
+        cure = "Start a new run to have the plan approved as it is now"
         try:
-            plan.check_approved(approval.changes, cure)
+            plan.check_approved(approval.changes, cure, f"plan {approval.plan}, which {approval.approver} approved")
         except WorkspaceInputError:
             self.task_state.forget()  # first: without an approval it forgets nothing
             self._approval_state.forget()
@@ -192,15 +190,15 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         """
         from airflow_provider_workspace.procedures.answers import AnswerRules
 
-        people: tuple[str, ...] = ()
+        people: list[str] = []
         if not self.allow_self_approval:
-            changed = [change.person for change in plan.changes if change.sends and change.person]
-            people = (*about, *changed)
+            people += about
+            people += [change.person for change in plan.changes if change.sends and change.person]
         return AnswerRules(
             approvers=tuple(self.approvers or ()),
             started_by=self.started_by,
             requested_by=self.requested_by or "",
-            about=people,
+            about=tuple(people),
             allow_self_approval=self.allow_self_approval,
         )
 
@@ -220,15 +218,19 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         name = make_digest(digests)[-8:]
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
         introduction = introduce(rules, facts, self.approval_timeout)
+        body = question(introduction, plan, name, len(digests), report)
+        approved = {"plan": name, "changes": digests, "rules": rules.to_dict()}
+        wait = (self.approvers or [], self.approval_timeout, self.notifiers)
+        options = [_approve_option(name), REJECT]
         ask_and_wait(
             self,
             self._context,
-            (self.approvers or [], self.approval_timeout, self.notifiers),
+            wait,
             f"plan {name} approved",
-            {"plan": name, "changes": digests, "rules": rules.to_dict()},
+            approved,
             subject=subject,
-            body=question(introduction, plan.table(), name, len(digests), report),
-            options=[_approve_option(name), REJECT],
+            body=body,
+            options=options,
             params={},
         )
 
@@ -273,7 +275,7 @@ def ask_and_wait(
     (users, seconds, notifiers), ti_id, options = wait, context["ti"].id, question["options"]
     asked = ask_person(ti_id, users=users, **question)
     if asked != options:
-        msg = f"Start a new run to have {what}: Airflow still shows the question of an earlier try ({asked[0]})"
+        msg = f"Airflow still shows the question of an earlier try ({asked[0]}). Start a new run to have {what}"
         raise WorkspaceInputError(msg, problem="question-of-earlier-try")
     for notify in [notifiers] if callable(notifiers) else notifiers:
         notify(context)
@@ -310,23 +312,26 @@ def introduce(rules: AnswerRules, facts: Mapping[str, str], seconds: float | Non
     return [*lines, ""]
 
 
-def question(introduction: list[str], plan: str, name: str, changes: int, report: object = None) -> str:
+def question(introduction: list[str], plan: Plan, name: str, changes: int, report: object = None) -> str:
     """
     Return the Markdown body of a question, short enough for every database.
 
     :param introduction: lines of Markdown above the plan
+    :param changes: number of changes that are approved
     :param report: a file with the plan, if there is one
     """
     from airflow_provider_workspace.procedures.markdown import fit
+    from airflow_provider_workspace.procedures.plan import counted
+    from airflow_provider_workspace.procedures.plan_markdown import plan_lines
 
-    lines = plan.replace("```", "'''").split("\n")
-    shown = fit([*introduction, *lines])[len(introduction) :]
-    hidden = len(lines) - len(shown)
-    body = [*introduction, "```text", *shown, "```", ""]
-    approved = f"{changes} changes, plan {name}"
+    lines = [*introduction, *plan_lines(plan)]
+    body = fit(lines)
+    hidden = len(lines) - len(body)
+    body.append("")
+    approved = f"{counted(changes, 'change', 'changes')}, plan {name}"
     if hidden:
         where = f"in the log of the task and in {report}" if report else "in the log of the task"
-        body += [f"**{hidden} of {len(lines)} lines are not shown here.** Read them {where}.", ""]
+        body += [f"**{hidden} of {len(plan.changes)} rows are not shown here.** Read them {where}.", ""]
         approved += ", also those that are not shown"
     body.append(f"**Approve** sends what is in this plan ({approved}) and nothing else. **Reject** sends nothing.")
     return "\n".join(body)

@@ -227,7 +227,7 @@ def read_arguments(task: Any, folder: str = "") -> None:
         else:
             raise no_value_error(name, value)
     if left_out:
-        task.log.info("As if not given, because there is no value: %s.", ", ".join(left_out))
+        task.log.info("Treated as not set because the template rendered to nothing: %s.", ", ".join(left_out))
 
 
 def _mapped_to_none(task: Any) -> list[str]:

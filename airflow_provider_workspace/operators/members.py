@@ -79,10 +79,10 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
     allow_last_owner: Arg[bool] = arg(kinds.SWITCH, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.procedures.apply_plan import KEY_REFUSED, key_owner_removed
         from airflow_provider_workspace.procedures.find import check_user_id, read_rows
         from airflow_provider_workspace.procedures.members import Guards, plan_removal
         from airflow_provider_workspace.procedures.people import check_not_empty
-        from airflow_provider_workspace.procedures.plan import KEY_REFUSED, key_owner_removed
 
         guards = Guards.read(self.protected, self.owner_level)
         members = self.operation_from_arguments(hook, "members.ListMembers")
@@ -188,15 +188,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.notes.noted_access import AccessNotes
+        from airflow_provider_workspace.procedures.apply_plan import apply, raise_if_access_is_left
         from airflow_provider_workspace.procedures.invites import WITHDRAWING, wait_for_consistency
-        from airflow_provider_workspace.procedures.plan import (
-            NEEDS_ATTENTION,
-            REPORT_FIELDS,
-            ApprovedPlan,
-            apply,
-            raise_if_left,
-            raise_if_unproven,
-        )
+        from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, ApprovedPlan
 
         organization_id = hook.organization_or_default(self.organization_id)
         approved = ApprovedPlan.read(self.approved, "the task with dry_run=True")
@@ -225,8 +219,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
             access.overrule(plan)
             apply(hook.client, plan, invite, make_plan)
             access.settle(plan)
-            raise_if_unproven(plan.unproven)
-            raise_if_left(plan.left_by_hand)
+            raise_if_access_is_left(plan.unproven, plan.left_by_hand)
         except WorkspaceError:
             if file:
                 self.push_report(file, plan.to_dict(applied=True))
@@ -244,11 +237,13 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
 
         leaving = self.leavers is not None or self.leavers_path is not None
         if leaving and (self.roster is not None or self.path is not None):
-            raise WorkspaceInputError("Give either leavers=… or a roster")
+            raise WorkspaceInputError("leavers and a roster exclude each other. Give either leavers=… or a roster")
         if self.leavers is not None and self.leavers_path is not None:
             raise WorkspaceInputError("Give either leavers=… or leavers_path=…")
         if self.on_invalid == "skip" and not leaving:
-            raise WorkspaceInputError("Leave out on_invalid='skip': the person of a row that a roster skips is removed")
+            raise WorkspaceInputError(
+                "on_invalid='skip' would remove the person of each row that a roster skips. Leave it out"
+            )
         name = "leavers" if leaving else "roster"
         rows = self.leavers if leaving else self.roster
         now = utc_now()

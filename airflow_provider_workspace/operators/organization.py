@@ -95,7 +95,10 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     @property
     def file_name(self) -> str:
         """Name of the file, for messages."""
-        return "the organization" if isinstance(self.file, Mapping) else str(self.file).rpartition("/")[2]
+        if isinstance(self.file, Mapping):
+            return "the organization"
+        _, _, name = str(self.file).rpartition("/")
+        return name
 
     @property
     def title(self) -> str:
@@ -128,10 +131,9 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         if not self.render_file:
             line = template_line(text)
             if line and self.render_file is None:
-                raise WorkspaceInputError(
-                    f"Set render_file=True if {self.file_name} is a Jinja template that only authors of Dags write, "
-                    f"else render_file=False: line {line} holds '{{{{', '{{%' or '{{#'"
-                )
+                why = f"Line {line} of {self.file_name} holds '{{{{', '{{%' or '{{#'"
+                cure = "Set render_file=True if it is a Jinja template that only authors of Dags write, else False"
+                raise WorkspaceInputError(f"{why}. {cure}")
             return text
         try:
             env = self.get_template_env().overlay(finalize=_check_value)
@@ -139,7 +141,9 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         except TemplateError as error:
             number = getattr(error, "lineno", None)
             where = f", line {number}" if number else ""
-            raise WorkspaceInputError(f"Correct the template in the organization file{where}: {error}") from None
+            reason = str(error).rstrip(".")
+            msg = f"Invalid template in the organization file{where}: {reason}. Correct it"
+            raise WorkspaceInputError(msg) from None
         if isinstance(rendered, str):
             return rendered
         # With render_template_as_native_obj, text that looks like a Python value becomes one.
@@ -237,9 +241,10 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceInputError, with_problem
+        from airflow_provider_workspace.procedures.apply_plan import raise_if_access_is_left
         from airflow_provider_workspace.procedures.invites import WITHDRAWING, wait_for_consistency
         from airflow_provider_workspace.procedures.organization import PARTS
-        from airflow_provider_workspace.procedures.plan import ApprovedPlan, raise_if_left, raise_if_unproven
+        from airflow_provider_workspace.procedures.plan import ApprovedPlan
 
         parts = PARTS if self.part is None else (choice(*PARTS).read("part", self.part),)
         approved = ApprovedPlan.read(self.approved, "WorkspacePlanOrganizationOperator")
@@ -252,8 +257,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         left: list[str] = self._carried.setdefault("left", [])
         if self.part is not None:
             result = self.apply(hook, self.part, planned)
-            raise_if_unproven(planned.plan.unproven)
-            raise_if_left(planned.plan.left_by_hand)
+            raise_if_access_is_left(planned.plan.unproven, planned.plan.left_by_hand)
             return result
         results: dict[str, Any] = self._carried.setdefault("parts", {})
         try:
@@ -267,8 +271,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             before = ", ".join(results) or "nothing"
             msg = f"Not applied: {failed}. Applied before it: {before}. {error.why}"
             raise AirflowFailException(with_problem(msg)) from None
-        raise_if_unproven(unproven)
-        raise_if_left(left)
+        raise_if_access_is_left(unproven, left)
         return results
 
     def approved_plan(
@@ -285,9 +288,10 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
         from airflow_provider_workspace.notes.noted_access import AccessNotes
         from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
+        from airflow_provider_workspace.procedures.apply_plan import apply
         from airflow_provider_workspace.procedures.invites import WITHDRAWING
         from airflow_provider_workspace.procedures.organization import plan_organization
-        from airflow_provider_workspace.procedures.plan import ChangeResult, apply
+        from airflow_provider_workspace.procedures.plan import ChangeResult
 
         plan = planned.plan
         organization_id = planned.organization_id
@@ -340,7 +344,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             for change in left:
                 if time.time() > end_at:
                     raise AirflowFailException(
-                        f"{instructions[change]}, then clear this task: the domain was not verified in time"
+                        f"The domain was not verified in time. {instructions[change]}, then clear this task"
                     )
                 self.log.info("%s: it is not verified yet.", instructions[change])
             client.pause(poke_interval)

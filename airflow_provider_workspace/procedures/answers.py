@@ -106,8 +106,9 @@ class AnswerRules:
             users = [Answerer(user_id, user_id) for user_id in self.approvers]
             if all(self.is_requester(user) or self.is_subject(user) for user in users):
                 named = ", ".join(self.approvers)
-                why = f"{named} asks for this, or is whom it is about, and nobody else may answer"
-                raise WorkspaceInputError(f"{why}. Name somebody else, {cure}", problem="answerer-refused")
+                why = "Each of the approvers asks for this, or is whom it is about, and nobody else may answer"
+                msg = f"{why}. Name somebody else, {cure}: approvers={named}"
+                raise WorkspaceInputError(msg, problem="answerer-refused")
             return
         if not self.requester or ANONYMOUS in (self.started_by, self.requested_by):
             why = f"Airflow does not say who asks ({self.requester or 'no user started this run'})"

@@ -54,16 +54,17 @@ def describe_contradictions(
     for subject in sorted(subjects):
         value = one.value_of(subject)
         other_value = other.value_of(subject)
-        if value is not None and other_value is not None and value != other_value:
-            differing.append(f"{subject}: {value} in {first.name}, {other_value} in {second.name}")
+        if value is None or other_value is None or value == other_value:
+            continue
+        differing.append(f"{subject}: {value} in {first.name}, {other_value} in {second.name}")
     if not differing:
         return ""
-    named = "; ".join(differing[:MAX_DIFFERENCES])
+    named = differing[:MAX_DIFFERENCES]
     if len(differing) > MAX_DIFFERENCES:
-        named += f"; and {len(differing) - MAX_DIFFERENCES} more"
+        named.append(f"and {len(differing) - MAX_DIFFERENCES} more")
     return (
         f"{first.name} and {second.name} describe one organization differently ({len(differing)}). Correct one of "
-        f"them, or keep one file for each organization: {named}"
+        f"them, or keep one file for each organization: {'; '.join(named)}"
     )
 
 
@@ -116,22 +117,24 @@ EXISTS = ", wanted"
 
 
 def _of_project(project: ProjectEntry) -> dict[str, str]:
-    name = f"project {project_key(project.name)}"
+    project_name = project_key(project.name)
     settings = project.model_dump(exclude_unset=True, exclude={"name", "dashboards"})
-    values = _of_entry(name, settings)
+    values = _of_entry(f"project {project_name}", settings)
     for dashboard in project.dashboards:
-        of = f"dashboard {project_key(project.name)} / {project_key(dashboard.name)}"
+        name = f"dashboard {project_name} / {project_key(dashboard.name)}"
         settings = dashboard.model_dump(exclude_unset=True, exclude={"name", "collaborators"})
-        values |= _of_entry(of, settings)
+        values |= _of_entry(name, settings)
         for person in dashboard.collaborators or ():
             fields = person.model_dump(exclude_unset=True, exclude={"email"})
-            who = address_key(person.email)
-            values |= _of_entry(f"collaborator {who} of {of}", fields)
+            values |= _of_entry(f"collaborator {address_key(person.email)} of {name}", fields)
     return values
 
 
 def _of_entry(name: str, fields: Mapping[str, Any]) -> dict[str, str]:
-    return {f"{name}, {field}": repr(value) for field, value in fields.items()}
+    values: dict[str, str] = {}
+    for field, value in fields.items():
+        values[f"{name}, {field}"] = repr(value)
+    return values
 
 
 def _of_members(

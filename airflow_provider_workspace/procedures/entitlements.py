@@ -43,8 +43,10 @@ class TemporaryAccess:
 
     def __str__(self) -> str:
         """Return it for people."""
-        approved = f", approved by {self.approved_by}" if self.approved_by else ""
-        return f"temporary: {describe_level(self.level)} until {self.until}{approved}"
+        access = f"temporary: {describe_level(self.level)} until {self.until}"
+        if self.approved_by:
+            return f"{access}, approved by {self.approved_by}"
+        return access
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,16 @@ class ReviewDecision:
 
     def __str__(self) -> str:
         """Return it for people."""
-        decided = "removed them" if self.level is None else f"lowered them to {describe_level(self.level)}"
+        decided = "removed them"
+        if self.level is not None:
+            decided = f"lowered them to {describe_level(self.level)}"
         return f"{self.reviewer} {decided} in access review {self.review}"
 
     @property
     def expiry(self) -> str:
         """Say that it does not count any more."""
-        day = datetime.fromtimestamp(self.until, tz=timezone.utc).date()
-        return f"{self}, which counted until {day}"
+        end = datetime.fromtimestamp(self.until, tz=timezone.utc)
+        return f"{self}, which counted until {end.date()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,16 +142,20 @@ class _ByIdentity(Generic[N]):
 
     def of_address(self, key: str, homes: Mapping[str, str]) -> list[N]:
         """Return the records of an address; a user who is a member under another one has left it to somebody else."""
-        return [record for record in self._by_address.get(key, ()) if _lives_at(record.person, key, homes)]
+        records = self._by_address.get(key, ())
+        return [record for record in records if _lives_at(record.person, key, homes)]
 
     def of_former(self, key: str, homes: Mapping[str, str]) -> list[N]:
         """Return the records of users who had an address when they were noted, and are members under another one."""
-        return [record for record in self._by_address.get(key, ()) if not _lives_at(record.person, key, homes)]
+        records = self._by_address.get(key, ())
+        return [record for record in records if not _lives_at(record.person, key, homes)]
 
 
 def _lives_at(person: Person, key: str, homes: Mapping[str, str]) -> bool:
     """Return whether a noted person may still be the one who has an address."""
-    return homes.get(person.user_uuid or "", key) == key
+    if person.user_uuid is None:
+        return True
+    return homes.get(person.user_uuid, key) == key
 
 
 @dataclass(frozen=True)
@@ -210,10 +218,11 @@ class NotedAccess:
 
         :param homes: the key of the address of each user who is a member
         """
-        people = [grant.person for grant in self._grants.of_former(key, homes)]
-        people += [decision.person for decision in self._decisions.of_former(key, homes)]
-        users = [person.user_uuid for person in people if person.user_uuid]
-        return list(dict.fromkeys(users))
+        records: list[TemporaryAccess | ReviewDecision] = []
+        records += self._grants.of_former(key, homes)
+        records += self._decisions.of_former(key, homes)
+        users = [record.person.user_uuid for record in records]
+        return list(dict.fromkeys(user for user in users if user))
 
 
 NOTHING_NOTED = NotedAccess()
@@ -245,6 +254,11 @@ class Saying:
     is_named: bool = True
     leaves: bool = False
     ended_at: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether rows take the access of the person: they leave, or their row ended."""
+        return self.leaves or self.ended_at is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,11 +296,15 @@ class Entitlement:
         """Return whether somebody with a level has more than this; a level that is not shown is no more."""
         if not self.has_access and self.temporary is None:
             return True
-        return self.most is not None and held is not None and held > self.most
+        if self.most is None or held is None:
+            return False
+        return held > self.most
 
     def gives(self, held: int | None) -> bool:
         """Return whether somebody with a level has less than this; a level that is not shown is no less."""
-        return self.level is not None and held is not None and held < self.level
+        if self.level is None or held is None:
+            return False
+        return held < self.level
 
 
 def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: bool = False) -> Entitlement:
@@ -305,15 +323,15 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
     :param overrules: whether a person approves what rows say in spite of the decision of a review
     """
     if claims is NO_CLAIMS:
-        is_over = saying.leaves or saying.ended_at is not None
-        return Entitlement(saying.has_access, saying.level, saying.why, saying.is_named, is_over=is_over)
+        return Entitlement(saying.has_access, saying.level, saying.why, saying.is_named, is_over=saying.is_over)
     decision = claims.decision
     expired: ReviewDecision | None = None
     if decision and now > decision.until:
-        expired = decision if _says_more(saying, decision) else None
+        if _says_more(saying, decision):
+            expired = decision
         decision = None
     standing = [grant for grant in claims.grants if _stands(grant, saying, decision)]
-    ended = tuple(grant for grant in claims.grants if grant not in standing)
+    ended = [grant for grant in claims.grants if grant not in standing]
     has_access = saying.has_access
     level = saying.level
     why = saying.why
@@ -328,16 +346,17 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
     if highest and _is_more(highest, saying, has_access=has_access, level=level):
         temporary = highest
         why = str(highest)
+    is_decided = decision is not None
     return Entitlement(
         has_access=has_access,
         level=level,
         why=why,
-        is_named=saying.is_named or decision is not None,
+        is_named=saying.is_named or is_decided,
         temporary=temporary,
         decision=capping,
         expired=expired,
-        ended=ended,
-        is_over=saying.leaves or saying.ended_at is not None or decision is not None,
+        ended=tuple(ended),
+        is_over=saying.is_over or is_decided,
     )
 
 
@@ -347,8 +366,9 @@ def _stands(grant: TemporaryAccess, saying: Saying, decision: ReviewDecision | N
         return False
     if saying.ended_at is not None and grant.since < saying.ended_at:
         return False
-    removed_at = decision.decided_at if decision and decision.level is None else None
-    return removed_at is None or grant.since > removed_at
+    if decision is None or decision.level is not None:
+        return True
+    return grant.since > decision.decided_at
 
 
 def _says_more(saying: Saying, decision: ReviewDecision) -> bool:

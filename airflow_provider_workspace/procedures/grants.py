@@ -8,17 +8,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
+from airflow_provider_workspace.procedures.apply_plan import apply
 from airflow_provider_workspace.procedures.ends import REMOVED
 from airflow_provider_workspace.procedures.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.procedures.holders import homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.members import Guards, plan_members
 from airflow_provider_workspace.procedures.people import People, Person, read_people
-from airflow_provider_workspace.procedures.plan import OVERRULES, Change, Plan, apply
+from airflow_provider_workspace.procedures.plan import OVERRULES, Change, Plan, counted
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
@@ -64,8 +66,11 @@ class Given:
     @property
     def is_made(self) -> bool:
         """Whether each change was made."""
-        outcomes = [self.plan.outcomes.get(change) for change in self.plan.changes]
-        return all(outcome is not None and outcome.status in MADE for outcome in outcomes)
+        for change in self.plan.changes:
+            outcome = self.plan.outcomes.get(change)
+            if outcome is None or outcome.status not in MADE:
+                return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,7 @@ class OrganizationPeople:
     def having(self, email: str) -> list[Member]:
         """Return the members who have an address."""
         key = address_key(email)
-        return [member for member in self.members if address_key(_email(member)) == key]
+        return [member for member in self.members if _key(member) == key]
 
     def user_of(self, person: Person) -> Member | None:
         """Return the member who is the user of a person; ``None`` if that user is no member, or not known."""
@@ -131,7 +136,7 @@ class OrganizationPeople:
     def invite_id_at(self, email: str) -> str | None:
         """Return the open invite of an address; ``None`` if there is none, or more than one."""
         key = address_key(email)
-        invites = [invite for invite in self.people.invites if address_key(invite.target_email or "") == key]
+        invites = [invite for invite in self.people.invites if _key_of_invite(invite) == key]
         return invites[0].id if len(invites) == 1 else None
 
     def holds(self, person: Person) -> bool:
@@ -142,7 +147,7 @@ class OrganizationPeople:
     def has_left(self, person: Person, email: str) -> bool:
         """Return whether the user of a person is a member who has another address than this one."""
         user = self.user_of(person)
-        return user is not None and address_key(_email(user)) != address_key(email)
+        return user is not None and _key(user) != address_key(email)
 
     def as_noted(self, people: Iterable[Person]) -> OrganizationPeople:
         """Return the lists with the addresses of the notes: each person is their user or invite, and nobody else is."""
@@ -164,8 +169,9 @@ class OrganizationPeople:
         members = self.having(email)
         if len(members) < 2:
             return
-        users = ", ".join(f"user {_user_uuid(member)}" for member in members)
-        msg = f"Give each account its own address first: {len(members)} members have the address {email}: {users}"
+        users = [f"user {_user_uuid(member)}" for member in members]
+        why = f"{len(members)} members have the address {email}, so nobody can tell who is meant"
+        msg = f"{why}. Give each account its own address first: {', '.join(users)}"
         raise WorkspaceInputError(msg, problem="access-not-proven")
 
     def raise_unless_gone(self, person: Person, known: Collection[str]) -> None:
@@ -178,24 +184,27 @@ class OrganizationPeople:
         hidden = [member for member in self.members if not _user_uuid(member)]
         if person.user_uuid is None:
             hidden += [member for member in self.members if not _email(member)]
-        cure = f"Find out who {person.email} is now, and take the access away by hand"
-        if hidden or not self.members:
-            why = "the list of members is empty"
-            if hidden:
-                why = f"the service does not show the address or user of {len(hidden)} members"
-            raise WorkspaceError(f"{cure}: {why}", problem="access-not-proven")
+        doubt = f"{person.email} may still have access"
+        cure = "Find out who they are now, and take the access away by hand"
+        if not self.members:
+            raise WorkspaceError(f"{doubt}: the list of members is empty. {cure}", problem="access-not-proven")
+        if hidden:
+            members = counted(len(hidden), "member", "members")
+            why = f"the service does not show the address or user of {members}"
+            raise WorkspaceError(f"{doubt}: {why}. {cure}", problem="access-not-proven")
         if person.user_uuid is not None:
             return
         others = [member for member in self.members if _user_uuid(member) not in known]
         candidates = [member for member in others if _may_be(member, person)]
         if not candidates:
             return
-        users = [f"{_email(member)} (user {_user_uuid(member)})" for member in candidates]
-        names = name_first(users, "the list of members", separator=", ")
-        why = f"their invite is gone, and {len(candidates)} members may have accepted it"
+        members = counted(len(candidates), "member", "members")
+        why = f"their invite is gone, and {members} may have accepted it"
         if person.level is not None:
-            why = f"nobody has their address any more, and {len(candidates)} members may be them"
-        raise WorkspaceError(f"{cure}: {why}: {names}", problem="access-not-proven")
+            why = f"nobody has their address any more, and {members} may be them"
+        users = [f"{_email(member)} (user {_user_uuid(member)})" for member in candidates]
+        named = name_first(users, "the list of members", separator=", ")
+        raise WorkspaceError(f"{doubt}: {why}. {cure}: {named}", problem="access-not-proven")
 
     def withdrawals_of(self, person: Person) -> list[Change]:
         """Return the withdrawals of invites that no list shows, because one may hide them."""
@@ -203,12 +212,15 @@ class OrganizationPeople:
             return []
         changes: list[Change] = []
         for invite_id in sorted(person.invite_ids):
-            delete = DeleteInvite(organization_id=self.organization_id, invite_id=invite_id)
-            name = f"invite {person.email}"
-            why = "no list shows it"
-            changes.append(
-                Change("remove", "members", name, why=why, operation=delete, person=address_key(person.email))
+            withdrawal = Change(
+                "remove",
+                "members",
+                f"invite {person.email}",
+                why="no list shows it",
+                operation=DeleteInvite(organization_id=self.organization_id, invite_id=invite_id),
+                person=address_key(person.email),
             )
+            changes.append(withdrawal)
         return changes
 
     @property
@@ -277,7 +289,8 @@ def plan_grant(
     before = change.before.get("level") if change else level
     is_lower = before is None or before < level
     if change and not change.sends and is_lower:
-        raise WorkspaceInputError(f"Correct this by hand first, such as the open invite: {change.name}: {change.notes}")
+        why = f"{change.name} cannot get this level: {change.notes}"
+        raise WorkspaceInputError(f"{why}. Correct that by hand first, such as the open invite")
     # What another grant gave ends as that grant says.
     then_by_level = given(people.user_uuid_at(email))
     then = then_by_level.get(before, before)
@@ -294,8 +307,11 @@ def plan_grant(
         decision = None
     level_before = {} if before is None else {"level": before}
     end = {**terms, "then": REMOVED if then is None else then}
-    why = ", ".join(f"{name} {end[name]}" for name in ("until", "then") if name in end)
-    plan.changes = [replace(change, before=level_before, after={"level": level, **end}, why=why)]
+    reasons = [f"then {REMOVED if then is None else describe_level(then)}"]
+    if "until" in terms:
+        reasons.insert(0, f"until {terms['until']}")
+    after = {"level": level, **end}
+    plan.changes = [replace(change, before=level_before, after=after, why=", ".join(reasons))]
     return GrantPlan(plan, before, then, people, decision)
 
 
@@ -327,11 +343,11 @@ def plan_end(
     """
     user = people.user_of(person)
     if user and not _email(user) and guards.protected:
-        msg = f"Take the access away by hand: the service hides the address of user {person.user_uuid}, who may be "
-        raise WorkspaceError(f"{msg}protected", problem="access-not-proven")
+        why = f"The service hides the address of user {person.user_uuid}, who may be protected"
+        raise WorkspaceError(f"{why}. Take the access away by hand", problem="access-not-proven")
     addresses = {address_key(email) for email in person.emails}
     if user:
-        addresses.add(address_key(_email(user)))
+        addresses.add(_key(user))
     if addresses & guards.protected:
         guards = replace(guards, protected=guards.protected | {address_key(person.email)})
     seen = people.as_noted([person])
@@ -377,7 +393,8 @@ def give(
             break
 
         def plan_again(giving: Giving = giving) -> Plan:
-            return plan_give(OrganizationPeople.read(client, organization_id), giving, clock())
+            people = OrganizationPeople.read(client, organization_id)
+            return plan_give(people, giving, clock())
 
         apply(client, plan, invite, plan_again)
         given.plan.changes += plan.changes
@@ -389,9 +406,10 @@ def give(
 
 def user_of_change(plan: Plan) -> str | None:
     """Return the user whom a plan for one person changes; ``None`` if it invites, or changes nobody."""
-    operations = [change.operation for change in plan.changes]
-    users = [operation.user_uuid for operation in operations if isinstance(operation, UpdateMember)]
-    return users[0] if users else None
+    for change in plan.changes:
+        if isinstance(change.operation, UpdateMember):
+            return change.operation.user_uuid
+    return None
 
 
 def is_refused(error: WorkspaceError) -> bool:
@@ -410,14 +428,24 @@ def _email(member: Member) -> str:
     return (member.user.email or "") if member.user else ""
 
 
+def _key(member: Member) -> str:
+    """Return the key of the address of a member; empty if it is not shown."""
+    return address_key(_email(member))
+
+
+def _key_of_invite(invite: Invite) -> str:
+    return address_key(invite.target_email or "")
+
+
 def _user_uuid(member: Member) -> str | None:
     return member.user.uuid if member.user else None
 
 
 def _may_be(member: Member, person: Person) -> bool:
     """Return whether a member may be a person of whom nothing but an old address is known."""
-    if person.level is not None and (member.level is None or member.level >= person.level):
-        return True  # they were a member when it was noted, and may have changed their address
+    had_level = person.level is not None and (member.level is None or member.level >= person.level)
+    if had_level:  # they were a member when it was noted, and may have changed their address
+        return True
     joined_at = parse_timestamp(member.joined_at)
     return joined_at is None or joined_at >= person.since - CLOCK_SLACK
 
@@ -427,17 +455,18 @@ def _member_as_noted(member: Member, person: Person) -> Member:
     user_uuid = _user_uuid(member)
     if member.user is None or person.user_uuid is None or user_uuid is None:
         return member
-    has_address = address_key(_email(member)) == address_key(person.email)
+    has_address = _key(member) == address_key(person.email)
     is_person = user_uuid == person.user_uuid
     if is_person == has_address:
         return member
     email = person.email if is_person else None
-    return member.model_copy(update={"user": member.user.model_copy(update={"email": email})})
+    user = member.user.model_copy(update={"email": email})
+    return member.model_copy(update={"user": user})
 
 
 def _is_of_somebody_else(invite: Invite, person: Person) -> bool:
     """Return whether an invite to the address that a person had is not theirs."""
-    has_address = address_key(invite.target_email or "") == address_key(person.email)
+    has_address = _key_of_invite(invite) == address_key(person.email)
     return has_address and invite.id not in person.invite_ids
 
 

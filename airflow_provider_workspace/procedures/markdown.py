@@ -24,13 +24,17 @@ def code(text: str) -> str:
     return text and f"<code>{inert(text)}</code>"
 
 
-def inert(text: str) -> str:
+def inert(text: str, limit: int | None = MAX_CODE) -> str:
     """
     Return a text from a file or the workspace in which nothing is Markdown, HTML, a mention or a link.
 
     A URL is code between backticks, which people can read also where Markdown is not rendered.
+
+    :param limit: maximum number of characters; ``None`` for all of them
     """
-    readable = printable(text if len(text) <= MAX_CODE else f"{text[:MAX_CODE]}…")
+    if limit is not None and len(text) > limit:
+        text = f"{text[:limit]}…"
+    readable = printable(text)
     if "://" not in readable and "www." not in readable.lower():
         return _escape(readable)
     parts: list[str] = []

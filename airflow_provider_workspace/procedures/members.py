@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.api.levels import LEVELS, describe_level
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 from airflow_provider_workspace.errors import WorkspaceInputError
@@ -30,7 +30,7 @@ from airflow_provider_workspace.procedures.entitlements import (
 from airflow_provider_workspace.procedures.holders import Holder, Holders, homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
-from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change, Mark, Plan
+from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change, Mark, Plan, counted
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
 from airflow_provider_workspace.procedures.roster_files import addresses_of
 
@@ -117,7 +117,9 @@ def plan_members(
     :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
     :raises WorkspaceError: if the list of members is empty
     """
-    roster = _check_rows(rows, guards.on_invalid, "leavers" if leaving else "the roster", now)
+    roster = check_roster(rows, now, only_addresses=leaving)
+    _raise_if_not_usable(roster, guards.on_invalid, is_leaving=leaving)
+    _leave_out_doubtful(roster, is_leaving=leaving)
     if people is None:
         people = read_people(client, organization_id, read_members)
         check_not_empty(people.members)
@@ -135,11 +137,23 @@ def plan_members(
     changes = planner.changes()
     changes.sort(key=_order)
     check_owner_stays(people.members, changes)
-    where = client.settings.organization_at_service(organization_id)
-    remarks = [*([] if noted.are_known else [NOT_KNOWN]), *roster.remarks]
+    return Plan(
+        client.settings.organization_at_service(organization_id),
+        changes,
+        members=len(people.members),
+        remark="\n".join(_remarks(roster, noted)),
+        holders=planner.holders,
+    )
+
+
+def _remarks(roster: Roster, noted: NotedAccess) -> list[str]:
+    """Return what people must know before they read the plan."""
+    remarks = list(roster.remarks)
+    if not noted.are_known:
+        remarks.insert(0, NOT_KNOWN)
     if roster.blank:
         remarks.append(f"Blank rows, which were skipped: {roster.blank}.")
-    return Plan(where, changes, members=len(people.members), remark="\n".join(remarks), holders=planner.holders)
+    return remarks
 
 
 def _order(change: Change) -> tuple[int, int]:
@@ -204,7 +218,8 @@ class _Case:
     def is_left_open(self) -> bool:
         """Whether a row gave their level until its end, and the row that keeps them names no level."""
         says_any_level = self.saying.has_access and self.saying.level is None
-        return says_any_level and bool(self.saying.why) and self.entitled.temporary is None
+        has_ended_row = bool(self.saying.why)
+        return says_any_level and has_ended_row and self.entitled.temporary is None
 
     @property
     def wanted(self) -> int | None:
@@ -272,8 +287,9 @@ class _Planner:
     @cached_property
     def _hidden(self) -> int:
         """How many members and open invites do not show their address."""
-        members = sum(not _email_of(member) for member in self.people.members)
-        return members + sum(not invite.target_email for invite in self.people.invites)
+        members = [member for member in self.people.members if not _email_of(member)]
+        invites = [invite for invite in self.people.invites if not invite.target_email]
+        return len(members) + len(invites)
 
     @cached_property
     def _homes(self) -> dict[str, str]:
@@ -348,22 +364,31 @@ class _Planner:
         saying = self._saying(key, invite.level)
         if saying is None:
             return None
-        entitled, _ = self._entitlement(saying, self.noted.of_invite(key, invite.id, self._homes), None)
+        claims = self.noted.of_invite(key, invite.id, self._homes)
+        entitled, _ = self._entitlement(saying, claims, None)
         email = invite.target_email or ""
         if not _is_withdrawn(saying, entitled, invite.level):
             # What else is to be done, the row of the person says.
             is_held = entitled.temporary is not None and not saying.has_access
             return _person("wait", email, entitled.why, invite.level) if is_held else None
         why = f"invited and {entitled.why}"
-        hold = "" if email and invite.id else HIDDEN + "its address or id"
+        hold = ""
         if key in self.guards.protected:
             hold = PROTECTED
+        elif not (email and invite.id):
+            hold = HIDDEN + "its address or id"
         if hold:
             return _hold(email, why, hold, invite.level, None, entitled)
-        delete = DeleteInvite(organization_id=self.organization_id, invite_id=str(invite.id))
-        before = _level(invite.level)
-        name = f"invite {email}"
-        return Change("remove", "members", name, {}, before, why, delete, person=key, ends=entitled.ended)
+        return Change(
+            "remove",
+            "members",
+            f"invite {email}",
+            before=_level(invite.level),
+            why=why,
+            operation=DeleteInvite(organization_id=self.organization_id, invite_id=str(invite.id)),
+            person=key,
+            ends=entitled.ended,
+        )
 
     # Members
 
@@ -371,23 +396,27 @@ class _Planner:
         """Plan the change to a member; ``None`` if there is none."""
         key = _key(member)
         saying = self._saying(key, member.level)
-        self.holders.add(_identity(member), _holder(member, is_judged=saying is not None))
+        holder = _holder(member, is_judged=saying is not None)
+        self.holders.add(_identity(member), holder)
         if saying is None:
             return None
-        claims = self.noted.of_member(key, member.user.uuid if member.user else None)
+        user_uuid = member.user.uuid if member.user else None
+        claims = self.noted.of_member(key, user_uuid)
         entitled, overruled = self._entitlement(saying, claims, member.level)
         case = _Case(member, key, self._rows.get(key), saying, entitled, overruled)
         if not case.differs:
             return _unchanged(case)
-        has_namesake = len(self._users.get(key, ())) > 1
-        who = f"{case.email} (user {case.user_uuid})" if has_namesake else case.email
+        who = case.email
+        users = self._users.get(key, ())
+        if len(users) > 1:
+            who = f"{case.email} (user {case.user_uuid})"
         hold = self._why_held(case)
         if hold:
             return _hold(who, case.why, hold, case.held, case.wanted, entitled)
-        if case.wanted is None:
-            delete = DeleteMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid))
-            return _removal(delete, who, case.held, case.why, ends=entitled.ended)
-        return self._level_change(case, who, case.wanted)
+        if case.wanted is not None:
+            return self._level_change(case, who, case.wanted)
+        delete = DeleteMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid))
+        return _removal(delete, who, case.held, case.why, ends=entitled.ended)
 
     def _level_change(self, case: _Case, who: str, level: int) -> Change:
         """Return the change of a member's level."""
@@ -396,6 +425,7 @@ class _Planner:
             after |= case.row.end.fields
         if case.overruled:
             after[OVERRULES] = str(case.overruled)
+        update = UpdateMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid), level=level)
         return Change(
             "change",
             "members",
@@ -403,7 +433,7 @@ class _Planner:
             after,
             _level(case.held),
             case.why,
-            UpdateMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid), level=level),
+            update,
             person=case.key,
             overrules=case.overruled,
             ends=case.entitled.ended,
@@ -464,11 +494,15 @@ class _Planner:
         if self._hidden:
             reason = f"{why}, but {HIDDEN}the address of {self._hidden} members or invites"
             return replace(_person("unknown", email, reason), should_lose=True)
-        saying = Saying(has_access=False, why=why, leaves=self.is_leaving, ended_at=row.end.moment.timestamp())
-        entitled, _ = self._entitlement(saying, self.noted.of_address(row.key, self._homes), None)
+        ended_at = row.end.moment.timestamp()
+        saying = Saying(has_access=False, why=why, leaves=self.is_leaving, ended_at=ended_at)
+        claims = self.noted.of_address(row.key, self._homes)
+        entitled, _ = self._entitlement(saying, claims, None)
         if entitled.ended:
             return _person("skip", email, f"is neither a member nor invited; the sweep ends {entitled.ended[0]}")
-        return _person("skip", email, "is neither a member nor invited") if self.is_leaving else None
+        if self.is_leaving:
+            return _person("skip", email, "is neither a member nor invited")
+        return None
 
     def _of_newcomers(self, staying: Mapping[str, list[Invite]]) -> list[Change | None]:
         """
@@ -479,8 +513,10 @@ class _Planner:
         changes: list[Change | None] = []
         unseen = [row for row in self.roster.ended if not self._has_access(row.key)]
         changes += [self._of_absent(row, row.end.over) for row in unseen]
-        new = [row for row in self.roster.rows if row.key not in self._joined]
-        changes += [self._of_newcomer(row, staying.get(row.key, [])) for row in new]
+        for row in self.roster.rows:
+            if row.key not in self._joined:
+                invites = staying.get(row.key, [])
+                changes.append(self._of_newcomer(row, invites))
         return changes
 
     def _of_newcomer(self, row: Row, invites: list[Invite]) -> Change | None:
@@ -493,12 +529,14 @@ class _Planner:
             claims = self.noted.of_address(row.key, self._homes)
         entitled, overruled = self._entitlement(saying, claims, None, is_new=True)
         levels = {invite.level for invite in invites}
-        highest = max((level for level in levels if level is not None), default=None)
-        if entitled.decision and (highest is None or saying.level is None or highest < saying.level):
+        highest = _highest(levels)
+        gets_more = highest is None or saying.level is None or highest < saying.level
+        if entitled.decision and gets_more:
             return _refused_by_review(row, entitled.decision, email, highest)
         if not invites:
             return _invitation(self.organization_id, row, entitled, overruled)
-        if entitled.temporary and None not in levels and highest == entitled.temporary.level:
+        are_shown = None not in levels
+        if entitled.temporary and are_shown and highest == entitled.temporary.level:
             return _person("wait", email, entitled.why, highest)
         return _open_invites(row, invites, self.guards.owner_level)
 
@@ -553,32 +591,39 @@ def _refused_by_review(row: Row, decision: ReviewDecision, who: str, held: int |
     return replace(change, should_gain=True)
 
 
-def _check_rows(rows: Iterable[Mapping[str, Any]], on_invalid: str, name: str, now: datetime) -> Roster:
-    """Check the roster; an invalid row stops everything unless it may be skipped: its person would be removed."""
-    roster = check_roster(rows, now, only_addresses=name == "leavers")
+def _raise_if_not_usable(roster: Roster, on_invalid: str, *, is_leaving: bool) -> None:
+    """Refuse an empty list, and an invalid row unless it may be skipped: its person would be removed."""
     if roster.invalid and on_invalid == "fail":
-        raise WorkspaceInputError(
-            f"Correct the invalid rows of {name} ({len(roster.invalid)}): {name_entries(roster.invalid)}",
-            problem="rows-invalid",
-        )
-    if not (roster.rows or roster.ended or roster.invalid):
-        left_out = f" (where leaves out {roster.left_out} rows)" if roster.left_out else ""
-        raise WorkspaceInputError(
-            f"leavers is empty{left_out}"
-            if name == "leavers"
-            else f"The roster is empty{left_out}: this would remove everybody"
-        )
-    # An invalid row may be the one that keeps somebody.
-    broken = {address_key(one.email) for one in roster.invalid}
-    roster.doubtful = frozenset(row.key for row in roster.ended if row.key in broken)
+        rows = counted(len(roster.invalid), "row", "rows")
+        name = "leavers" if is_leaving else "the roster"
+        msg = f"Cannot use {rows} of {name}. Correct the invalid rows: {name_entries(roster.invalid)}"
+        raise WorkspaceInputError(msg, problem="rows-invalid")
+    if roster.rows or roster.ended or roster.invalid:
+        return
+    left_out = f" (where leaves out {counted(roster.left_out, 'row', 'rows')})" if roster.left_out else ""
+    if is_leaving:
+        raise WorkspaceInputError(f"leavers is empty{left_out}")
+    raise WorkspaceInputError(f"The roster is empty{left_out}: this would remove everybody")
+
+
+def _leave_out_doubtful(roster: Roster, *, is_leaving: bool) -> None:
+    """Let nothing be taken because of a row whose person has an invalid one, too: that may be what keeps them."""
+    broken = {address_key(entry.email) for entry in roster.invalid}
+    doubtful = [row.key for row in roster.ended if row.key in broken]
+    roster.doubtful = frozenset(doubtful)
     roster.ended = [row for row in roster.ended if row.key not in broken]
-    if name == "leavers":
+    if is_leaving:
         roster.rows = [row for row in roster.rows if row.key not in broken]
-    return roster
 
 
 def _level(level: int | None) -> dict[str, Any]:
     return {} if level is None else {"level": level}
+
+
+def _highest(levels: Iterable[int | None]) -> int | None:
+    """Return the highest of the levels that are shown; ``None`` if there is none."""
+    shown = [level for level in levels if level is not None]
+    return max(shown, default=None)
 
 
 def _person(
@@ -586,7 +631,8 @@ def _person(
 ) -> Change:
     """Return what is not sent, about a person."""
     name = f"person {email or '-'}"
-    person = address_key(email.partition(" ")[0])
+    address, _, _ = email.partition(" ")
+    person = address_key(address)
     return Change(action, "members", name, _level(after), _level(before), why, mark=mark, person=person)
 
 
@@ -600,6 +646,7 @@ def _hold(email: str, why: str, hold: str, before: int | None, after: int | None
     if before is not None and after is not None:
         takes = after < before
     may_take = takes or before is None
+    may_be_over = may_take and entitled.is_over
     is_hidden = hold.startswith(HIDDEN)
     action: Action = "differs"
     if is_hidden:
@@ -609,8 +656,7 @@ def _hold(email: str, why: str, hold: str, before: int | None, after: int | None
     reason = f"{why or OTHER_LEVEL}, but {hold}"
     mark: Mark = "kept" if action == "skip" else ""
     change = _person(action, email, reason, before, after, mark)
-    should_lose = (takes and is_hidden) or (may_take and entitled.is_over)
-    return replace(change, should_lose=should_lose)
+    return replace(change, should_lose=may_be_over or (takes and is_hidden))
 
 
 def _unchanged(case: _Case) -> Change | None:
@@ -628,8 +674,9 @@ def _unchanged(case: _Case) -> Change | None:
 
 def _later(row: Row, what: str = "") -> Change | None:
     """Say when access ends; ``None`` if it does not, or has."""
-    ends = row.end.until and not row.is_over
-    return _person("wait", row.invite.target_email, f"{what}{row.end}") if ends else None
+    if row.is_over or not row.end.until:
+        return None
+    return _person("wait", row.invite.target_email, f"{what}{row.end}")
 
 
 def _invitation(organization_id: str, row: Row, entitled: Entitlement, overruled: ReviewDecision | None) -> Change:
@@ -655,7 +702,7 @@ def _open_invites(row: Row, invites: list[Invite], owner_level: int | None) -> C
     if not others or (level is None and len(others) == 1):
         return _later(row)
     why = "holds an open invite"
-    highest = max((other for other in others if other is not None), default=0)
+    highest = _highest(others) or 0
     if None in others:
         return _person("unknown", email, f"{why}, but {HIDDEN}its level", after=level)
     if len(invites) > 1:
@@ -668,8 +715,9 @@ def _open_invites(row: Row, invites: list[Invite], owner_level: int | None) -> C
 def _removal(
     delete: DeleteMember, who: str, level: int | None, why: str, ends: tuple[TemporaryAccess, ...] = ()
 ) -> Change:
-    person = address_key(who.partition(" ")[0])
-    return Change("remove", "members", f"member {who}", {}, _level(level), why, delete, person=person, ends=ends)
+    email, _, _ = who.partition(" ")
+    before = _level(level)
+    return Change("remove", "members", f"member {who}", {}, before, why, delete, person=address_key(email), ends=ends)
 
 
 def _email_of(member: Member) -> str:
@@ -695,10 +743,10 @@ def _holder(member: Member, *, is_judged: bool) -> Holder:
 
 def _left_out(roster: Roster, *, is_leaving: bool) -> list[Change]:
     """Return the rows that say what another one says, and the invalid ones, whose people should perhaps lose access."""
-    changes = [
-        _person("skip", entry.email, f"row {entry.row}: {entry.reason}", mark="duplicate")
-        for entry in roster.duplicates
-    ]
+    changes: list[Change] = []
+    for entry in roster.duplicates:
+        why = f"row {entry.row}: {entry.reason}"
+        changes.append(_person("skip", entry.email, why, mark="duplicate"))
     for entry in roster.invalid:
         name = f"row {entry.row} {entry.email}".rstrip()
         is_doubtful = entry.row in roster.with_end or address_key(entry.email) in roster.doubtful
@@ -721,18 +769,36 @@ def plan_removal(
     change = _removal(delete, delete.user_uuid, None, LEAVING)
     for member in members:
         if member.user and member.user.uuid == delete.user_uuid:
-            change = _removal(delete, member.user.email or delete.user_uuid, member.level, LEAVING)
-            hold = guards.why_kept(member)
-            if hold:
-                cures = {PROTECTED: "Take them out of protected", HIDDEN + ADDRESS: "Leave out protected"}
-                cure = cures.get(hold, "Set owner_level=None")
-                raise WorkspaceInputError(
-                    f"{cure} if {change.name} is to be removed: {LEAVING}, but {hold}. A key stops working without its "
-                    "owner"
-                )
+            who = member.user.email or delete.user_uuid
+            _raise_if_kept(member, who, guards)
+            change = _removal(delete, who, member.level, LEAVING)
     if not allow_last_owner:
         check_owner_stays(members, [change], ", or set allow_last_owner=True")
     return Plan(client.settings.organization_at_service(delete.organization_id), [change], members=len(members))
+
+
+def _raise_if_kept(member: Member, who: str, guards: Guards) -> None:
+    """
+    Refuse to remove a member who is protected, an owner, or perhaps one of these.
+
+    :param who: their address, or else their user
+    :raises WorkspaceInputError: with the argument that permits it
+    """
+    hold = guards.why_kept(member)
+    if not hold:
+        return
+    cure = "set owner_level=None"
+    if hold == PROTECTED:
+        why = f"{who} is protected"
+        cure = "take the address out of protected"
+    elif hold == HIDDEN + ADDRESS:
+        why = f"The service does not show the address of {who}, who may be protected"
+        cure = "leave out protected"
+    elif member.level is None:
+        why = f"The service does not show the level of {who}, who may be an owner"
+    else:
+        why = f"{who} is an owner (level {member.level}; owner_level={guards.owner_level}), and owners are kept"
+    raise WorkspaceInputError(f"{why}. To remove {who} anyway, {cure}. An API key stops working without its owner")
 
 
 def check_owner_stays(members: Iterable[Member], changes: Iterable[Change], cure: str = "") -> None:
@@ -742,18 +808,24 @@ def check_owner_stays(members: Iterable[Member], changes: Iterable[Change], cure
     :param cure: what permits it, for the message
     :raises WorkspaceInputError: naming the last ones
     """
-    before = {member.user.uuid: member.level or 0 for member in members if member.user and member.user.uuid}
-    after, names = dict(before), dict[str, str]()
-    for change in changes:
-        if isinstance(change.operation, DeleteMember | UpdateMember):
-            uuid = change.operation.user_uuid
-            after[uuid] = change.after.get("level", -1)
-            names[uuid] = change.name
+    before: dict[str, int] = {}
+    for member in members:
+        if member.user and member.user.uuid:
+            before[member.user.uuid] = member.level or 0
     highest = max(before.values(), default=-1)
-    if max(after.values(), default=-1) < highest:
-        last = ", ".join(name for uuid, name in names.items() if before.get(uuid) == highest)
-        raise WorkspaceInputError(
-            f"Make somebody else an owner first{cure}: without {last}, nobody has the highest level of the "
-            f"organization, {highest}",
-            problem="no-owner-left",
-        )
+    after = dict(before)
+    last: list[str] = []
+    for change in changes:
+        if not isinstance(change.operation, DeleteMember | UpdateMember):
+            continue
+        user_uuid = change.operation.user_uuid
+        after[user_uuid] = change.after.get("level", -1)
+        if before.get(user_uuid) == highest and change.name not in last:
+            last.append(change.name)
+    if max(after.values(), default=-1) >= highest:
+        return
+    raise WorkspaceInputError(
+        f"Nobody would have the highest level of the organization any more, {describe_level(highest)}. Make somebody "
+        f"else an owner first{cure}: this takes it from {', '.join(last)}",
+        problem="no-owner-left",
+    )

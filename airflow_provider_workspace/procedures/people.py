@@ -43,12 +43,10 @@ class People:
     """
     The people of an organization.
 
-    :param invites: the open ones
-    :param expired: invites that give no access any more, and block no new one
+    :param invites: the open ones; an expired one gives no access any more, and blocks no new one
     """
 
     invites: list[Invite]
-    expired: list[Invite]
     members: list[Member]
 
 
@@ -60,7 +58,7 @@ def check_not_empty(members: Collection[object]) -> None:
     """
     if not members:
         raise WorkspaceError(
-            "Run this again, or check the service: it lists no member at all, though the owner of the API key is one",
+            "The service lists no member at all, though the owner of the API key is one. Run this again",
             permanent=False,
             problem="list-too-short",
         )
@@ -88,5 +86,4 @@ def read_people(
     else:
         members = read_members()
     opened = [invite for invite in invites if not invite.is_expired]
-    expired = [invite for invite in invites if invite.is_expired]
-    return People(opened, expired, members)
+    return People(opened, members)

@@ -1,4 +1,4 @@
-"""A plan: its changes, how people see them, what an approval covers, and how it is applied."""
+"""A plan: its changes, how people see them, and what an approval covers."""
 
 from __future__ import annotations
 
@@ -14,15 +14,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from airflow_provider_workspace import errors
-from airflow_provider_workspace.api.comparison import describe_unshown, unshown_of_record
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
-from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
-from airflow_provider_workspace.api.outcome import Outcome, is_refused
+from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.procedures import ensure
 from airflow_provider_workspace.procedures.ends import END_FIELDS
 from airflow_provider_workspace.procedures.holders import Holders
 from airflow_provider_workspace.procedures.invites_report import NEEDS_ATTENTION as INVITES_THAT_NEED_ATTENTION
-from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
@@ -54,20 +51,10 @@ NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 OVERRULES = "overrules"
 # Statuses of changes with which nothing is left to do.
 FINISHED = ("done", "invited", "skipped")
-# Why a removal is done that found nothing: an invite may also be gone because it was accepted.
-GONE = "it was gone already"
-# Why somebody is in the plan that is made again, and was not before, by the kind that begins the name of a change.
-MEANWHILE = {"member": "joined meanwhile", "invite": "invited meanwhile", "collaborator": "added meanwhile"}
 # Digests of another version approve nothing: count up when other things, or the same in another form, are digested.
 DIGEST_VERSION = "1"
 # A number, a share, or both with "or" between them.
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
-# After so many refusals the changes are not the cause: the API key may lack the scope.
-MAX_REFUSALS = 5
-# The answers to an API key that does not work any more.
-KEY_REFUSED = (errors.WorkspaceAuthenticationError, errors.WorkspacePermissionError)
-# Operations that take access from a member, perhaps from the owner of the API key.
-OF_MEMBERS = (DeleteMember, UpdateMember)
 # Maximum number of lines of one part in messages and results; the log and the report file have all.
 MAX_LINES = 200
 
@@ -173,7 +160,9 @@ class Change:
         :raises WorkspaceInputError: if it depends on an earlier part
         """
         if self.sends and self.operation is None:
-            raise errors.WorkspaceInputError(f"Apply the parts before '{self.part}' first: {self.name} depends on them")
+            raise errors.WorkspaceInputError(
+                f"{self.name} depends on parts that are not applied. Apply the parts before '{self.part}' first"
+            )
         if self.apply is not None:
             return self.apply(client, memory)
         if self.operation is None:
@@ -194,32 +183,43 @@ class Change:
         name = errors.visible(self.name)
         if self.action in PENDING:
             return f"  {MARKS[self.action]} {name:<44} {self.notes}"
-        word = self.mark or MARKS[self.action]
-        notes = f"{word}: {self.notes}" if self.notes else word
+        notes = self.mark or MARKS[self.action]
+        if self.notes:
+            notes += f": {self.notes}"
         return f"    {name:<44} {notes}"
 
     @property
     def notes(self) -> str:
         """The fields and the reason, for people."""
         notes = describe_fields(self.before, self.after)
-        if self.sends and self.operation is None:
-            notes.append("its id is known after apply")
-        if self.why:
-            notes.append(self.why)
+        if self.reason:
+            notes.append(self.reason)
         return errors.visible(", ".join(notes))
+
+    @property
+    def reason(self) -> str:
+        """The reason, and what cannot be shown yet, for people; empty if there is neither."""
+        if not self.sends or self.operation is not None:
+            return self.why
+        later = "its id is known after apply"
+        return f"{later}, {self.why}" if self.why else later
 
     def approval_digest(self, planned_for: str) -> str | None:
         """Return a digest of what an approval covers; ``None`` for a change that is never sent."""
         if self.operation is None:
             return self._early_digest(planned_for)
         request = self.operation.request()
-        payload = None if request.body is None else self.operation.payload()
+        payload: object = None
+        if request.body is not None:
+            payload = self.operation.payload()
         sent = [request.method, request.target, payload]
         return make_digest([planned_for, self.part, self.action, self.name, self.before, self.after, sent])
 
     def is_approved(self, planned_for: str, approved: Collection[str]) -> bool:
         """Return whether digests cover the change, perhaps from before an earlier part gave it its ids."""
-        return self.approval_digest(planned_for) in approved or self._early_digest(planned_for) in approved
+        if self.approval_digest(planned_for) in approved:
+            return True
+        return self._early_digest(planned_for) in approved
 
     def _early_digest(self, planned_for: str) -> str | None:
         if self.intended is None:
@@ -262,7 +262,8 @@ class ChangeRow:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> ChangeRow:
         """Read what :meth:`to_dict` returned, from the result of an earlier task."""
-        return cls(**{name: value[name] for name in REPORT_FIELDS if name in value})
+        values = {name: value[name] for name in REPORT_FIELDS if name in value}
+        return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -295,18 +296,16 @@ class ApprovedPlan:
         """
         if value is None:
             return None
-        expected = (
-            f"Pass the output of {task} as approved: expected a plan with 'planned_for' and a list of 'changes', each "
-            "with its 'digest'"
-        )
+        expected = "approved must be a plan with 'planned_for' and a list of 'changes', each with its 'digest'"
+        cure = f"Pass the output of {task}"
         if not isinstance(value, Mapping):
-            raise errors.WorkspaceInputError(f"{expected}, not {errors.shown(value)}")
+            raise errors.WorkspaceInputError(f"{expected}, not {errors.shown(value)}. {cure}")
         planned_for = value.get("planned_for")
         rows = value.get("changes")
         if not isinstance(planned_for, str) or not isinstance(rows, list):
-            raise errors.WorkspaceInputError(f"{expected}, not a mapping without these")
+            raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
         if not all(_has_digest(row) for row in rows):
-            raise errors.WorkspaceInputError(f"{expected}, not a mapping without these")
+            raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
         digests = {row["digest"] for row in rows}
         overrules = any(OVERRULES in (row.get("after") or {}) for row in rows)
         return cls(planned_for, frozenset(digests - {None}), overrules)
@@ -314,7 +313,10 @@ class ApprovedPlan:
 
 def _has_digest(row: object) -> bool:
     """Return whether a row of an approved plan has a digest, which is ``None`` for what is never sent."""
-    return isinstance(row, Mapping) and isinstance(row.get("digest", 0), str | None)
+    if not isinstance(row, Mapping):
+        return False
+    digest = row.get("digest", 0)
+    return isinstance(digest, str | None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,11 +382,12 @@ class Plan:
 
         :param applied: whether the changes were sent
         """
+        rows = self.rows(applied=applied)
         return {
             "pending": self.pending,
             "differences": self.differences,
             "counts": self.counts,
-            "changes": [row.to_dict() for row in self.rows(applied=applied)],
+            "changes": [row.to_dict() for row in rows],
             "table": self.table(limit=MAX_LINES, applied=applied),
             "planned_for": self.planned_for,
         }
@@ -400,13 +403,15 @@ class Plan:
 
         :param applied: whether the changes were sent
         """
-        return [
-            self._row(change, applied=applied, digest=change.approval_digest(self.planned_for))
-            for change in self.changes
-        ]
+        rows: list[ChangeRow] = []
+        for change in self.changes:
+            digest = change.approval_digest(self.planned_for)
+            rows.append(self._row(change, applied=applied, digest=digest))
+        return rows
 
     def _row(self, change: Change, *, applied: bool, digest: str | None = None) -> ChangeRow:
         result = self._result(change, applied=applied)
+        not_shown = self.not_shown.get(change) or change.not_shown
         return ChangeRow(
             action=change.action,
             part=change.part,
@@ -417,7 +422,7 @@ class Plan:
             status=result.status,
             reason=result.reason,
             digest=digest,
-            not_shown=self.not_shown.get(change) or change.not_shown,
+            not_shown=not_shown,
         )
 
     def _result(self, change: Change, *, applied: bool) -> ChangeResult:
@@ -465,20 +470,23 @@ class Plan:
             allowed = limit.people
         else:
             return
-        where = f"{self.planned_for}, of {self.members} members" if self.members else self.planned_for
+        taken = f"removes {len(removed)}"
+        if lowered:
+            taken += f" and lowers {len(lowered)}"
+        if self.members:
+            are_members = len(people) == losses and not self.withdraws_invites
+            taken += f" of {self.members} members" if are_members else f" in an organization of {self.members} members"
         raise errors.WorkspaceInputError(
-            f"Check that the lists are complete; if so, set max_removals={losses}, not {maximum!r}, which "
-            f"allows {allowed} here: {len(removed)} would be removed and {len(lowered)} get a lower level in {where}",
+            f"This plan {taken}; max_removals={maximum!r} allows {allowed}. Check that the list is complete; if it is, "
+            f"set max_removals={losses}. Planned for {self.planned_for}",
             problem="too-many-removals",
         )
 
     @property
     def unproven(self) -> list[str]:
         """Who should lose access, and of whom the lists do not show whether they have it, for people."""
-        hidden = [change for change in self.changes if change.should_lose and change.action == "unknown"]
-        lines = [f"{change.name}: {change.notes}" for change in hidden]
-        lines += [f"{name}: joined while an invite was withdrawn, and may have accepted it" for name in self.joined]
-        return lines
+        joined = [f"{name}: joined while an invite was withdrawn, and may have accepted it" for name in self.joined]
+        return self._losing("unknown") + joined
 
     @property
     def withdraws_invites(self) -> bool:
@@ -488,15 +496,20 @@ class Plan:
     @property
     def left_by_hand(self) -> list[str]:
         """Who should lose access and keeps it, because nobody but a person may take it away, for people."""
-        left = [change for change in self.changes if change.should_lose and change.action == "differs"]
-        return [f"{change.name}: {change.notes}" for change in left]
+        return self._losing("differs")
 
-    def check_approved(self, approved: Collection[str], cure: str) -> None:
+    def _losing(self, action: Action) -> list[str]:
+        """Return who should lose access by changes with an action that is not sent, for people."""
+        changes = [change for change in self.changes if change.should_lose and change.action == action]
+        return [f"{change.name}: {change.notes}" for change in changes]
+
+    def check_approved(self, approved: Collection[str], cure: str, approved_plan: str = "the approved plan") -> None:
         """
         Refuse changes that an approval does not cover.
 
         :param approved: the digests of the approved changes
-        :param cure: what to do, the beginning of the message
+        :param cure: what to do
+        :param approved_plan: what was approved, for people
         :raises WorkspaceInputError: naming the changes
         """
         digests = frozenset(approved)
@@ -505,12 +518,13 @@ class Plan:
         if not stale:
             return
         if not all(digest.startswith(f"{DIGEST_VERSION}:") for digest in digests):
-            message = f"{cure}: another release of this package made that plan"
+            message = f"Another release of this package made {approved_plan}. {cure}"
             raise errors.WorkspaceInputError(message, problem="approval-stale")
-        difference = f"{len(stale)} of {len(sent)} changes are not in the approved plan, or start from other values"
-        lines = [f"{cure}: {difference}:"]
-        lines.append(errors.name_first([change.line() for change in stale], "the plan", separator="\n"))
-        raise errors.WorkspaceInputError("\n".join(lines), problem="approval-stale")
+        numbers = f"{len(stale)} of {counted(len(sent), 'change is', 'changes are')}"
+        why = f"{numbers} not in {approved_plan}, or start from other values"
+        lines = [change.line() for change in stale]
+        named = errors.name_first(lines, "the plan", separator="\n")
+        raise errors.WorkspaceInputError(f"{why}. {cure}:\n{named}", problem="approval-stale")
 
     def check_approved_plan(self, approved: ApprovedPlan | None) -> None:
         """
@@ -524,400 +538,10 @@ class Plan:
         cure = "Plan again, and have it approved"
         if approved.planned_for != self.planned_for:  # the connection or the file led elsewhere
             raise errors.WorkspaceInputError(
-                f"{cure}: the approved plan is for {approved.planned_for}, and this task is for {self.planned_for}",
+                f"The approved plan is for {approved.planned_for}, and this task is for {self.planned_for}. {cure}",
                 problem="approval-stale",
             )
         self.check_approved(approved.digests, cure)
-
-
-class WorkspaceSyncIncompleteError(errors.WorkspaceError):
-    """
-    The service refused some of the changes and applied the others.
-
-    :param causes: the errors
-    """
-
-    def __init__(self, message: str, causes: Collection[errors.WorkspaceError]) -> None:
-        super().__init__(message, permanent=all(cause.permanent for cause in causes), problem="changes-refused")
-        self.causes = tuple(causes)
-
-
-def apply(
-    client: WorkspaceClient,
-    plan: Plan,
-    invite: Callable[[list[dict[str, Any]]], InvitesReport],
-    plan_again: Callable[[], Plan],
-    memory_of: Callable[[Change], Any] = lambda _: None,
-) -> None:
-    """
-    Send the changes that have no outcome yet, and check by a plan that is made again that nothing of them is left.
-
-    :param plan_again: plans the same again
-    :raises WorkspaceNotAppliedError: if a change that succeeded is still to be done, or somebody has access who should
-        not
-    """
-    send_changes(client, plan, invite, memory_of)
-    check_applied(client, plan, plan_again)
-    _watch_withdrawn_invites(client, plan, plan_again)
-
-
-def send_changes(
-    client: WorkspaceClient,
-    plan: Plan,
-    invite: Callable[[list[dict[str, Any]]], InvitesReport],
-    memory_of: Callable[[Change], Any] = lambda _: None,
-) -> None:
-    """
-    Send the changes that have no outcome yet, and note their outcomes in the plan.
-
-    A change that is refused does not stop the others. People are invited last, and together.
-
-    :param invite: invites the people of these rows
-    :param memory_of: returns what the task remembers of a change across its tries
-    :raises WorkspaceSyncIncompleteError: if a change was refused
-    """
-    try:
-        refused = _send_changes(client, plan, memory_of)
-        if len(refused) < MAX_REFUSALS:
-            _invite(plan, invite)
-    except KEY_REFUSED as error:
-        _raise_if_key_owner_lost_access(plan, error)
-        raise
-    except WorkspaceInvitesIncompleteError as error:
-        if isinstance(error.__cause__, KEY_REFUSED):
-            _raise_if_key_owner_lost_access(plan, error)
-        raise
-    if not refused:
-        return
-    lines = [f"{change.action} {change.name}: {plan.outcomes[change].reason}" for change in refused]
-    reasons = errors.name_first(lines, "the log")
-    incomplete = WorkspaceSyncIncompleteError(
-        f"The service refused {len(refused)} changes. {reasons}", refused.values()
-    )
-    if _are_all_forbidden(plan, refused):
-        _raise_if_key_owner_lost_access(plan, incomplete)
-    raise incomplete
-
-
-def _are_all_forbidden(plan: Plan, refused: Mapping[Change, errors.WorkspaceError]) -> bool:
-    """Return whether nothing but 403 came after the last change that took access from a member."""
-    if plan.last_taken is None:
-        return False
-    since = plan.changes[plan.changes.index(plan.last_taken) :]
-    later = [refused[change] for change in since if change in refused]
-    return bool(later) and all(isinstance(error, errors.WorkspacePermissionError) for error in later)
-
-
-def _raise_if_key_owner_lost_access(plan: Plan, error: errors.WorkspaceError) -> None:
-    """
-    Name who lost access directly before the service refused the API key; the interface cannot tell whose key it is.
-
-    :raises WorkspaceError: if somebody did
-    """
-    if plan.last_taken is None:
-        return
-    lost = "was removed" if plan.last_taken.removes else "got a lower level"
-    raise key_owner_removed(f"{plan.last_taken.name} {lost}", error) from None
-
-
-def key_owner_removed(event: str, error: errors.WorkspaceError) -> errors.WorkspaceError:
-    """
-    Return the error of an API key that may be of somebody who lost access.
-
-    :param event: who lost what
-    :param error: what the service answered then
-    """
-    return errors.WorkspaceError(
-        f"The key stopped working right after {event}; it may be theirs. Put an API key of somebody who stays into the "
-        f"connection, then run this again, which checks what was sent. {error}",
-        problem="key-owner-removed",
-    )
-
-
-def _send_changes(
-    client: WorkspaceClient, plan: Plan, memory_of: Callable[[Change], Any]
-) -> dict[Change, errors.WorkspaceError]:
-    """Send the changes that invite nobody, until too many are refused; return the errors of those that are."""
-    refused: dict[Change, errors.WorkspaceError] = {}
-    for change in plan.changes:
-        if change.invites or change in plan.outcomes:
-            continue
-        if len(refused) == MAX_REFUSALS:
-            break
-        try:
-            record = change.send(client, memory_of(change))
-        except errors.WorkspaceNotFoundError as error:
-            if not isinstance(change.operation, UpdateMember):
-                plan.failures[change] = error
-                raise
-            ensure.check_gone(error)
-            log.warning("%s has left since the members were read. The next run invites them.", change.name)
-        except errors.WorkspaceRequestError as error:
-            plan.failures[change] = error
-            if not (is_refused(error, one_of_many=True) or isinstance(error, errors.WorkspaceNotAppliedError)):
-                raise
-            log.error("Refused: %s", error)  # noqa: TRY400 - one error for all of them follows
-            detail = getattr(error, "detail", None)
-            plan.outcomes[change] = ChangeResult("refused", str(detail or error))
-            refused[change] = error
-        else:
-            if isinstance(record, errors.WorkspaceNotFoundError):
-                plan.outcomes[change] = ChangeResult("done", GONE)
-            elif change.sends and change.operation is not None:
-                plan.outcomes[change] = ChangeResult("done")
-                plan.not_shown[change] = _not_shown(change, change.operation, record)
-                plan.last_taken = change if isinstance(change.operation, OF_MEMBERS) and change.takes_access else None
-    return refused
-
-
-def _not_shown(change: Change, operation: Operation[Any], record: object) -> list[str]:
-    """Return the fields that were sent and that the answer does not show, and warn of them."""
-    names = unshown_of_record(operation, record)
-    if names and change.action != "create":  # the client warns of a create
-        log.warning("%s: %s", change.name, describe_unshown(operation, names))
-    return names
-
-
-def _invite(plan: Plan, invite: Callable[[list[dict[str, Any]]], InvitesReport]) -> None:
-    """Invite the people of a plan together, if there are any."""
-    invites = {change: change.operation for change in plan.changes if isinstance(change.operation, CreateInvite)}
-    if not invites:
-        return
-    failed: WorkspaceInvitesIncompleteError | None = None
-    try:
-        report = invite([operation.payload() for operation in invites.values()])
-    except WorkspaceInvitesIncompleteError as error:
-        failed = error
-        report = error.report
-    changes = list(invites)
-    for entry in report.entries:
-        change = changes[entry.row - 1]  # the rows are in the order of the changes
-        plan.outcomes[change] = ChangeResult(entry.status, entry.reason)
-    if report.counts["invited"]:
-        plan.last_taken = None
-    if failed:
-        raise failed
-    log.info("%s", report.table())
-
-
-def raise_if_unproven(people: Sequence[str]) -> None:
-    """
-    Refuse to call people gone of whom the lists do not show whether they are; everything else was done.
-
-    :param people: see :attr:`Plan.unproven`
-    :raises WorkspaceError: naming them
-    """
-    if not people:
-        return
-    named = errors.name_first(people, "the plan")
-    raise errors.WorkspaceError(
-        f"Look by hand whether these people have lost their access ({len(people)}); all other changes were made: "
-        f"{named}",
-        problem="people-hidden",
-    )
-
-
-def raise_if_left(people: Sequence[str]) -> None:
-    """
-    Refuse to end well while somebody keeps access that should be taken away; everything else was done.
-
-    :param people: see :attr:`Plan.left_by_hand`
-    :raises WorkspaceError: naming them
-    """
-    if not people:
-        return
-    named = errors.name_first(people, "the plan")
-    raise errors.WorkspaceError(
-        f"Take the access of these people away by hand, or correct their rows ({len(people)}); all other changes were "
-        f"made: {named}",
-        problem="access-left",
-    )
-
-
-def check_applied(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
-    """
-    Plan again until nothing is left of what was sent, and nobody who should be gone or lower is in the plan.
-
-    A change without an outcome met a 404: its member is gone, or the list still shows them as they were.
-
-    :param plan: what was sent; receives the outcomes of what is left
-    :raises WorkspaceNotAppliedError: if something is left after the consistency time
-    """
-    sent = [change for change in plan.changes if change.action in PENDING and _is_done_or_gone(plan, change)]
-    if not sent:
-        return
-    operation: Any = sent[0].operation
-    left: list[_Left] = []
-
-    def is_done() -> bool:
-        nonlocal left
-        left = _left_of(plan, sent, _read_again(plan, plan_again, sent))
-        return not left
-
-    try:
-        ensure.check_done(client, "each change was made, or its member is gone", operation, is_done)
-    except errors.WorkspaceInputError as error:  # it says that nothing was sent, which is true of the second plan alone
-        message = f"Run the task again: its changes were sent, but not checked. {error.why}"
-        raise errors.WorkspaceNotAppliedError(
-            message, operation=type(operation).__name__, outcome=Outcome.UNKNOWN.value
-        ) from None
-    except errors.WorkspaceNotAppliedError as error:
-        _explain(error, plan, left)
-        raise
-
-
-def _read_again(plan: Plan, plan_again: Callable[[], Plan], sent: Sequence[Change]) -> Plan:
-    """
-    Plan again; a key that may not read the lists any more proves nothing about who lost access.
-
-    :param plan: what was sent
-    :raises WorkspaceError: if it may not, and something was taken
-    """
-    try:
-        again = plan_again()
-    except KEY_REFUSED as error:
-        _raise_if_key_owner_lost_access(plan, error)
-        is_forbidden = isinstance(error, errors.WorkspacePermissionError)
-        if not (is_forbidden and any(change.takes_access for change in sent)):
-            raise
-        raise errors.WorkspaceError(
-            f"Look by hand whether the changes were made, which were sent: this API key may not check it. {error}",
-            permanent=True,
-            problem="effect-not-shown",
-        ) from None
-    plan.last_taken = None
-    return again
-
-
-def _watch_withdrawn_invites(client: WorkspaceClient, plan: Plan, plan_again: Callable[[], Plan]) -> None:
-    """
-    Check once more when the lists must show whoever accepted an invite at the moment of its withdrawal.
-
-    Also after a success: a service may withdraw the invite and let the person in.
-
-    :raises WorkspaceNotAppliedError: if somebody has access who should not
-    """
-    if not plan.withdraws_invites:
-        return
-    log.info("Invites were withdrawn: waiting until the lists must show whoever accepted one at the same time.")
-    for pause in _pauses(client.settings.consistency_time):
-        client.pause(pause)
-    again = Plan()
-
-    def plan_last() -> Plan:
-        nonlocal again
-        again = plan_again()
-        return again
-
-    check_applied(client, plan, plan_last)
-    plan.joined = again.holders.joined_since(plan.holders)
-
-
-def _pauses(seconds: float) -> list[float]:
-    """Return the pauses of so many seconds: of a minute at most, as a longer one would begin the task again."""
-    whole, rest = divmod(seconds, ensure.MAX_CHECK_SECONDS)
-    return [ensure.MAX_CHECK_SECONDS] * int(whole) + [rest]
-
-
-def _is_done_or_gone(plan: Plan, change: Change) -> bool:
-    """Return whether a change was made, or met a 404."""
-    result = plan.outcomes.get(change)
-    return result is None or result.status == "done"
-
-
-@dataclass(frozen=True, slots=True)
-class _Left:
-    """
-    What is left to do after a plan was applied.
-
-    :param change: the change that was sent, or a new one of somebody who should lose access
-    :param reason: what the person is now; empty if it is as before
-    """
-
-    change: Change
-    reason: str
-
-
-def _left_of(plan: Plan, sent: Sequence[Change], again: Plan) -> list[_Left]:
-    """Return what is still to be done, and who has access that they should not have."""
-    pending = {(change.part, change.name) for change in again.changes if change.action in PENDING}
-    before = {(change.action, change.name) for change in plan.changes}
-    new = [change for change in again.changes if (change.action, change.name) not in before]
-    left: list[_Left] = []
-    for change in sent:
-        if (change.part, change.name) in pending:
-            left.append(_Left(change, ""))
-            continue
-        reason = _what_now(change, new) or _what_holder_has(change, plan.holders, again.holders)
-        if reason:
-            left.append(_Left(change, reason))
-    people = {one.change.person for one in left if one.change.person}
-    others = [change for change in new if change.takes_access and change.person not in people]
-    for change in others:
-        reason = "raised meanwhile" if change.lowers else _meanwhile(change)
-        left.append(_Left(change, reason))
-    return left
-
-
-def _meanwhile(change: Change) -> str:
-    """Return how somebody got what a change would take."""
-    kind = change.name.partition(" ")[0]
-    return MEANWHILE.get(kind, "new meanwhile")
-
-
-def _what_now(sent: Change, new: Sequence[Change]) -> str:
-    """Return what a person is who should be gone or lower, from the new change that they would need."""
-    if not sent.takes_from_person:
-        return ""
-    for change in new:
-        if change.person != sent.person or change.should_gain:
-            continue
-        if change.takes_from_person:
-            return f"{_meanwhile(change)}: {change.name}, {change.notes}"
-        if change.action == "differs" or change.mark == "kept":
-            return change.notes
-    return ""
-
-
-def _what_holder_has(sent: Change, before: Holders, now: Holders) -> str:
-    """Return what the user still has from whom a change took something, whatever their address is now."""
-    if not sent.removes and not sent.lowers:
-        return ""
-    if before.of(sent.operation) is None:
-        return ""
-    holder = now.of(sent.operation)
-    if holder is None:
-        hidden = now.hidden - before.hidden
-        return f"may be one of {hidden} whom the service hides now" if hidden > 0 else ""
-    if sent.removes:
-        return f"is still there: {holder.name}"
-    if holder.level is None:
-        return f"the service hides the level of {holder.name} now"
-    if holder.level > sent.after["level"]:
-        return f"still has level {holder.level}: {holder.name}"
-    return ""
-
-
-def _explain(error: errors.WorkspaceNotAppliedError, plan: Plan, left: Sequence[_Left]) -> None:
-    """Say in an error and in the plan what is left, if a plan could be made again."""
-    if not left:
-        return
-    names: list[str] = []
-    for one in left:
-        change = one.change
-        answer = "reported success" if change in plan.outcomes else "returned 404"
-        if change in plan.changes:
-            reason = one.reason or f"the service {answer}, but does not show the change"
-            plan.outcomes[change] = ChangeResult("refused", reason)
-        names.append(
-            f"{change.action} {change.name} ({one.reason})" if one.reason else f"{change.action} {change.name}"
-        )
-    named = errors.name_first(names, "the plan", separator=", ")
-    if any(one.reason for one in left):
-        error.problem = "joined-meanwhile"
-        error.args = (f"Run the task again, which plans again. Not done: {named}",)
-    else:
-        error.args = (f"Not done: {named}. {error}",)
 
 
 def parse_limit(value: object, members: int = 0) -> LossLimit:
@@ -955,6 +579,16 @@ def make_digest(value: object) -> str:
     return f"{DIGEST_VERSION}:{digest[:32]}"
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """
+    Return a number with its noun.
+
+    :param one: the noun of 1
+    :param many: the noun of every other number
+    """
+    return f"{number} {one if number == 1 else many}"
+
+
 def summarize(rows: Collection[ChangeRow], *, applied: bool) -> str:
     """
     Return the numbers of changes for people.
@@ -979,9 +613,11 @@ def _planned_numbers(rows: Collection[ChangeRow]) -> list[str]:
 def _applied_numbers(rows: Collection[ChangeRow]) -> list[str]:
     finished = [row for row in rows if row.status in FINISHED]
     counts = Counter(row.action for row in finished)
-    verified = sum("is_verified" in row.after for row in rows)
-    domains = f" (domains verified: {verified})" if verified else ""
-    numbers = [f"{counts['create']} created", f"{counts['change']} changed{domains}", f"{counts['remove']} removed"]
+    changed = f"{counts['change']} changed"
+    verified = [row for row in rows if "is_verified" in row.after]
+    if verified:
+        changed += f" (domains verified: {len(verified)})"
+    numbers = [f"{counts['create']} created", changed, f"{counts['remove']} removed"]
     _add_number(numbers, counts["set"], "paused or resumed")
     _add_number(numbers, len(rows) - len(finished), "not done")
     _add_number(numbers, counts["unknown"], "cannot be known")

@@ -55,7 +55,7 @@ WORKFLOW = re.compile(r"^```yaml\n(.*?)^```", re.DOTALL | re.MULTILINE)
             "mina\n",
             True,
             1,
-            "**Error** in <code>members.csv</code>: <code>&#91;rows-invalid&#93; Correct the invalid rows",
+            "**Error** in <code>members.csv</code>: <code>&#91;rows-invalid&#93; Cannot use 1 row of the roster",
             marks=slow,
         ),
         (ALL, False, 1, "There is no plan"),

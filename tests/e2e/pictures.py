@@ -12,7 +12,7 @@ IMAGES = ROOT / "docs" / "images"
 # Written with each picture: its digest.
 DIGESTS = IMAGES / "digests.json"
 PACKAGE, DAGS, EXAMPLES = "airflow_provider_workspace", "tests/e2e", "example_dags"
-PLAN = (f"{PACKAGE}/operators/approval.py", f"{PACKAGE}/procedures/plan.py")
+PLAN = (f"{PACKAGE}/operators/approval.py", f"{PACKAGE}/procedures/plan.py", f"{PACKAGE}/procedures/plan_markdown.py")
 ORGANIZATION = (
     *PLAN,
     f"{PACKAGE}/operators/organization.py",

@@ -23,9 +23,9 @@ from airflow_provider_workspace.errors import (
     WorkspaceRequestError,
     WorkspaceStorageError,
 )
+from airflow_provider_workspace.procedures.apply_plan import WorkspaceSyncIncompleteError
 from airflow_provider_workspace.procedures.dry_run import PlannedWrite
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
-from airflow_provider_workspace.procedures.plan import WorkspaceSyncIncompleteError
 from airflow_provider_workspace.procedures.roster import Entry
 from airflow_provider_workspace.sandbox.responses import ApiError
 

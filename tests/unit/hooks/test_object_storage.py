@@ -254,7 +254,7 @@ def test_the_report_file_of_a_sync_has_all_changes(tmp_path: Path, sandbox: Sand
 
     sandbox.inject("status_before", "update_member", status=400)
     ti = TaskInstance()
-    with pytest.raises(AirflowFailException, match="The service refused 1 changes"):
+    with pytest.raises(AirflowFailException, match="The service refused 1 of "):
         sync(ti, **arguments)
     assert [row["action"] for row in ti.xcoms["report"]["needs_attention"]] == ["change"]
     rows = {row["name"]: row for row in rows_of(tmp_path / "report.csv")}

@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from datetime import timedelta
+from html import unescape
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,7 +58,7 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
     asked = task.question.now
     where = f"organization {SEED.organization_id} at {sandbox.url}"
     assert asked.subject == f"Make these changes to the members of {where}?"
-    assert "  - member noah.newton@example.com " in asked.body
+    assert "| remove | member noah.newton@example.com | level: member (1) | not on the roster |\n" in asked.body
     assert f"(5 changes, plan {approve.rpartition(' ')[2]})" in asked.body
     assert [user.id for user in asked.assigned_users] == ["7", "1"]
     assert getattr(task.resume, "timeout", None) in (timedelta(days=3), None)
@@ -82,7 +83,8 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
     [
         ({}, {"chosen_options": ["Reject"]}, AirflowSkipException, "ruth .1. rejected plan"),
         ({"fail_on_reject": "yes"}, {"chosen_options": ["Reject"]}, AirflowFailException, "ruth .1. rejected plan"),
-        ({}, {"error": "", "error_type": "timeout"}, AirflowFailException, "Clear the task .*nobody answered in time"),
+        ({}, {"error": "", "error_type": "timeout"}, AirflowFailException,
+         "Nobody answered in time; nothing was sent. Clear the task"),
         ({}, {"error": "broken", "error_type": "unknown"}, AirflowFailException, "broken"),
         *(({}, {"chosen_options": odd}, AirflowFailException, r"expected \['Approve .*'\] or \['Reject'\]")
          for odd in ([], None, "IT", ["IT", "Reject"], ["IT", "IT"], [7])),
@@ -105,7 +107,7 @@ def test_nothing_is_sent_without_an_approval(
         task.answer(sync(**arguments), approve, **given, **answer)
     assert effects(sandbox) == []
     if "rejected" in message:
-        assert f"Nothing was sent: ruth (1) rejected plan {approve.rpartition(' ')[2]}" in capsys.readouterr().out
+        assert f"ruth (1) rejected plan {approve.rpartition(' ')[2]}. Nothing was sent" in capsys.readouterr().out
 
 
 RUTH, NOBODY = {"id": "1", "name": "ruth"}, {"id": "Anonymous", "name": "Anonymous"}
@@ -176,8 +178,8 @@ def test_who_asks_may_withdraw_it_and_others_who_were_not_asked_may_not(task: Ta
         ({}, None, r"does not say who asks \(no user started this run\).*approvers=\[…\], or allow_self_approval=True"),
         ({}, "Anonymous", r"does not say who asks \(Anonymous\)"),
         ({"requested_by": "ruth"}, "Anonymous", r"does not say who asks \(ruth \(run started by Anonymous\)\)"),
-        ({"approvers": ["ruth"]}, "ruth", "ruth asks for this, or is whom it is about, and nobody else may answer"),
-        ({"approvers": ["ruth", "mina.member@example.com"]}, "ruth", "ruth, mina.member@example.com asks for this"),
+        ({"approvers": ["ruth"]}, "ruth", "Each of the approvers asks .* nobody else may answer. .*: approvers=ruth"),
+        ({"approvers": ["ruth", "mina.member@example.com"]}, "ruth", "approvers=ruth, mina.member@example.com"),
     ],
 )
 def test_a_question_that_nobody_may_answer_is_not_asked(
@@ -192,7 +194,8 @@ def test_a_question_that_nobody_may_answer_is_not_asked(
 @pytest.mark.parametrize(
     ("arguments", "started_by", "shown"),
     [
-        ({}, "ruth", "- **Asked by**: ruth\n\n```text\n"),
+        ({}, "ruth", "- **Asked by**: ruth\n\n"),
+        ({}, "ruth", "\n\n**1 to create, 1 to change, 3 to remove, 1 skipped**\n\n| Change | Who or what | "),
         ({}, None, "- **Asked by**: not known ("),
         ({"requested_by": "_a_<b>"}, "bot", "- **Asked by**: &#95;a&#95;&#60;b&#62; (run started by bot)\n"),
         (STRICT, "ruth", "\n\nNobody approves their own request: not who asks, and not whom it is about.\n"),
@@ -213,7 +216,7 @@ def test_an_answer_to_a_question_of_an_earlier_release_is_refused(
 ) -> None:
     approve = task.ask(sync())
     task.resume.kwargs["rules"] = rules
-    with pytest.raises(AirflowFailException, match="Clear the task to ask again: another release"):
+    with pytest.raises(AirflowFailException, match=r"Another release .*Clear the task to ask again"):
         task.answer(sync(), approve)
     assert effects(sandbox) == []
 
@@ -257,14 +260,17 @@ def test_an_approval_covers_each_field_and_what_it_starts_from(
     assert task.question.asked == []
     approve = task.ask(sync(INVITED, owner_level=None))
     for shown in ("first_name: Ada", "Welcome!␣*3001All of it.", 'private_project_access: [{"id": 1}]'):
-        assert shown in task.question.now.body
-    assert task.question.now.body.count("```") == 2, "backticks of a plan do not end its block"
+        assert shown in unescape(task.question.now.body)
+    assert "```" not in task.question.now.body, "texts of a plan are no Markdown"
     if promoted is not None:
         set_level(promoted)
     before = effects(sandbox)
-    with pytest.raises(AirflowFailException, match=rf"(?s)Start a new run.*ruth \(1\) approved: 1 of 5 .*\n  {stale}"):
+    with pytest.raises(
+        AirflowFailException,
+        match=rf"(?s)1 of 5 changes are not in .*ruth \(1\) approved, .*Start a new run.*\n  {stale}",
+    ):
         task.answer(sync(roster, owner_level=None), approve)
-    with pytest.raises(AirflowFailException, match=rf"(?s)Plan again.*: 1 of 5 changes .*\n  {stale}"):
+    with pytest.raises(AirflowFailException, match=rf"(?s)1 of 5 changes .*Plan again.*\n  {stale}"):
         sync(roster, owner_level=None, require_approval=False, approved=earlier).execute({})
     assert effects(sandbox) == before
 
@@ -272,11 +278,13 @@ def test_an_approval_covers_each_field_and_what_it_starts_from(
 def test_an_upgrade_while_a_plan_waits_for_its_approval_is_named(sandbox: SandboxServer, task: Task) -> None:
     approve, earlier = task.ask(sync()), sync(dry_run=True, require_approval=False).execute({})
     task.resume.kwargs["changes"] = [f"0{one}" for one in task.resume.kwargs["changes"]]
-    with pytest.raises(AirflowFailException, match=r"Start a new run .*: another release of this package made that"):
+    with pytest.raises(AirflowFailException, match=r"Another release of this package made plan .*Start a new run"):
         task.answer(sync(), approve)
     for change in earlier["changes"]:
         change["digest"] = change["digest"] and change["digest"].partition(":")[2]
-    with pytest.raises(AirflowFailException, match=r"Plan again, .*: another release of this package made that plan"):
+    with pytest.raises(
+        AirflowFailException, match=r"Another release of this package made the approved plan. Plan again"
+    ):
         sync(require_approval=False, approved=earlier).execute({})
     assert effects(sandbox) == []
 
@@ -292,11 +300,11 @@ def test_a_cleared_task_does_not_apply_a_new_plan_with_an_old_approval(sandbox: 
         new = task.ask(sync(new_roster))
         assert new != old
         with pytest.raises(
-            AirflowFailException, match=rf"asked about plan .* ruth \(1\) answered \['{old}'\], expected \['{new}'\] or"
+            AirflowFailException, match=rf"ruth \(1\) answered \['{old}'\], expected \['{new}'\] or .*asked about plan"
         ):
             task.answer(sync(new_roster), old)
     else:
-        with pytest.raises(AirflowFailException, match=rf"Start a new run.*earlier try \({old}\)"):
+        with pytest.raises(AirflowFailException, match=rf"earlier try \({old}\)\. Start a new run"):
             sync(new_roster).execute(task.context)
     assert effects(sandbox) == before
 
@@ -334,11 +342,11 @@ def test_a_single_delete_is_approved_and_sent(sandbox: SandboxServer, task: Task
     approve = task.ask(remove())
     where = f"organization {SEED.organization_id} at {sandbox.url}"
     assert task.question.now.subject == f"Make these changes to the members of {where}?"
-    assert "  - member noah.newton@example.com " in task.question.now.body
+    assert "| remove | member noah.newton@example.com | " in task.question.now.body
     if task.question.refreshes:
         leavers = ["noah.newton@example.com"]
         assert task.ask(sync(None, leavers=leavers)) == approve, "the plan of a sync with this leaver"
-    other = r"(?s)1 of 1 changes are .*\n  - member mina.member@"
+    other = r"(?s)1 of 1 change is .*\n  - member mina.member@"
     with pytest.raises(AirflowFailException, match=other):
         task.answer(remove("mina.member@example.com"), approve)
     assert effects(sandbox) == []
@@ -396,11 +404,11 @@ def test_a_long_plan_is_whole_in_the_log_and_in_its_file(
     approve = task.ask(sync(report_path=str(file)))
     body = task.question.now.body
     hidden = re.search(
-        r"\*\*(\d+) of 1108 lines are not shown here\.\*\* Read them in the log of the task and in '(.*)'", body
+        r"\*\*(\d+) of 1106 rows are not shown here\.\*\* Read them in the log of the task and in '(.*)'", body
     )
     assert hidden is not None
     assert hidden[2] == str(file)
-    assert body.count("\n  - ") == 1106 - int(hidden[1])
+    assert body.count("\n| remove | ") == 1106 - int(hidden[1])
     assert len(body.encode()) < 61_000
     assert "also those that are not shown" in body
     assert capsys.readouterr().out.count("\n  - ") == 1103
@@ -430,6 +438,8 @@ def test_an_approved_plan_of_another_form_is_refused(
     if part is not None:
         file = {"members": {"people": ["ada@example.com"]}}
         task = WorkspaceApplyOrganizationOperator(task_id="x", part=part, file=file, approved=approved)
-    with pytest.raises(AirflowFailException, match=rf"WorkspaceInputError: Pass the output of .* a plan with.*{found}"):
+    with pytest.raises(
+        AirflowFailException, match=rf"WorkspaceInputError: approved must be a plan with.*{found}. Pass the output of "
+    ):
         task.execute({})
     assert effects(sandbox) == []

@@ -433,7 +433,10 @@ def test_a_sync_that_took_what_a_grant_has_just_given_is_red(
 ) -> None:
     WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
     Interruptions(monkeypatch).before("PATCH", lambda: give(MINA, 15))
-    with pytest.raises(AirflowFailException, match=rf"start a new run .*member {MINA}: temporary: owner \(15\)"):
+    with pytest.raises(
+        AirflowFailException,
+        match=rf"^\[granted-meanwhile\] .*start a new run .*member {MINA}: temporary: owner \(15\)",
+    ):
         run("sync", with_level(MINA, 1))
     assert level_of(SEED.member_uuid) == 1
     assert effects(sandbox) == ["update_member"] * 3

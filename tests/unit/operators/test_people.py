@@ -52,23 +52,26 @@ def test_operators_find_people_by_address(sandbox: SandboxServer, connect: Conne
 def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(sandbox: SandboxServer) -> None:
     delete, olive = members.WorkspaceDeleteMemberOperator, "olive.owner@example.com"
     for arguments, message in (
-        ({"user_email": olive}, f"Set owner_level=None if member {olive} is to.* but an owner .owner_level=15.. A key"),
-        ({"user_uuid": SEED.owner_uuid.replace("-", ""), "dry_run": True}, "Set owner_level=None"),
+        (
+            {"user_email": olive},
+            f"{olive} is an owner .level 15; owner_level=15., and owners are kept. To remove .* owner_level=None. An",
+        ),
+        ({"user_uuid": SEED.owner_uuid.replace("-", ""), "dry_run": True}, "To remove .* anyway, set owner_level=None"),
         (
             {"user_uuid": SEED.owner_uuid.replace("-", "").upper(), "owner_level": None},
-            "owner first, or set allow_last_owner=True: with",
+            "owner first, or set allow_last_owner=True: this",
         ),
-        ({"user_email": "adam.admin@example.com", "owner_level": "admin"}, r"an owner \(owner_level=8\)"),
+        ({"user_email": "adam.admin@example.com", "owner_level": "admin"}, r"an owner \(level 8; owner_level=8\)"),
         ({"user_email": MEMBER, "protected": "['mina.member@example.com']"}, "protected is a text that is not a JSON"),
         (
             {"user_email": MEMBER, "protected": [{"E-Mail": "mina.member@EXAMPLE.com"}]},
-            "Take them out of protected if member mina.*: is leaving, but protected",
+            "mina.* is protected. To remove mina.* anyway, take the address out of protected",
         ),
     ):
         with pytest.raises(AirflowFailException, match=message):
             run(delete, **arguments)
     file = {"members": {"people": [MEMBER], "owner_level": None}, "complete": ["members"]}
-    with pytest.raises(AirflowFailException, match=f"else an owner first: without member {olive}, nobody"):
+    with pytest.raises(AirflowFailException, match=f"else an owner first: this takes it from member {olive}"):
         run(organization.WorkspacePlanOrganizationOperator, file=file)
     assert not sandbox.effects()
     run(delete, user_email=MEMBER, protected=[olive], allow_last_owner=True)
@@ -81,7 +84,9 @@ def test_somebody_whose_address_is_not_shown_is_removed_by_id(sandbox: SandboxSe
     owner = {"id": SEED.domain_id, "level": 15, "user": {"uuid": SEED.owner_uuid}}
     delete = members.WorkspaceDeleteMemberOperator
     say(sandbox, "list_members", nameless, owner, times=2)
-    with pytest.raises(AirflowFailException, match=r"Leave out protected if .*the service does not show their address"):
+    with pytest.raises(
+        AirflowFailException, match=r"does not show the address of .* To remove .*, leave out protected"
+    ):
         run(delete, user_uuid=SEED.member_uuid, protected=["olive.owner@example.com"])
     assert run(delete, user_uuid=SEED.member_uuid)["deleted"]
     assert effects(sandbox) == ["delete_member"]

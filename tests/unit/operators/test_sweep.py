@@ -149,7 +149,7 @@ OBSTACLES = [
     (
         "the level was changed",
         True,
-        rf"{NOT_ENDED} .*{MINA}: Set level 1 by hand, or delete the Variable",
+        rf"{NOT_ENDED} .*{MINA}: .*Set level 1 by hand, or delete the Variable",
     ),
     ("the connection of the grant is unknown", True, rf"{NOT_ENDED} .*Add connection 'unknown' again"),
     ("the service does not answer the list of members", False, rf"{NOT_ENDED} .*{MINA}: "),

@@ -73,7 +73,7 @@ def given(client: Any, *levels: int, status: str = "invited") -> Any:
 
 
 def test_without_active_grants_nothing_is_given() -> None:
-    people = OrganizationPeople(SimpleNamespace(), ORGANIZATION, People([], [], []))  # type: ignore[arg-type]
+    people = OrganizationPeople(SimpleNamespace(), ORGANIZATION, People([], []))  # type: ignore[arg-type]
     assert plan_give(people, Giving([]), NOW).changes == []
 
 
@@ -90,7 +90,7 @@ def test_giving_ends_although_levels_keep_rising() -> None:
 
 def test_a_hidden_address_may_be_protected() -> None:
     members = [Member(id="m", user=User(uuid=USER), level=8)]
-    people = OrganizationPeople(SimpleNamespace(), ORGANIZATION, People([], [], members))  # type: ignore[arg-type]
+    people = OrganizationPeople(SimpleNamespace(), ORGANIZATION, People([], members))  # type: ignore[arg-type]
     guards = Guards(frozenset(["olive@example.com"]), None)
     with pytest.raises(WorkspaceError, match=rf"^\[access-not-proven\] .*hides the address of user {USER}"):
         plan_end(people, PERSON, [], guards, NOW, NOTHING_NOTED)

@@ -13,12 +13,13 @@ import pytest
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+from airflow_provider_workspace.procedures.apply_plan import raise_if_access_is_left
 from airflow_provider_workspace.procedures.members import Guards, plan_members
-from airflow_provider_workspace.procedures.plan import Change, raise_if_left, raise_if_unproven
+from airflow_provider_workspace.procedures.plan import Change
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.procedures.plan import Plan
@@ -297,9 +298,12 @@ def test_only_leavers_are_removed() -> None:
     assert "is leaving, but protected" in planned.table()
 
 
-@pytest.mark.parametrize("refuse", [raise_if_left, raise_if_unproven])
-def test_an_error_about_200_people_names_the_first_20(refuse: Callable[[list[str]], None]) -> None:
+@pytest.mark.parametrize("problem", ["people-hidden", "access-left"])
+def test_an_error_about_200_people_names_the_first_20(problem: str) -> None:
     people = [f"member person-{number}@example.com" for number in range(200)]
-    with pytest.raises(WorkspaceError, match=r"\(200\).*person-19@example\.com; … and 180 more: see the plan$") as red:
-        refuse(people)
+    with pytest.raises(
+        WorkspaceError, match=r"\] 200 people .*person-19@example\.com; … and 180 more: see the plan$"
+    ) as red:
+        raise_if_access_is_left(people if problem == "people-hidden" else [], people)
+    assert red.value.problem == problem
     assert str(red.value).count("@example.com") == 20

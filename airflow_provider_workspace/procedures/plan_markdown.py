@@ -1,0 +1,51 @@
+"""A plan in Markdown, for the question of an approval: a table whose cells wrap, with the names of levels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.api.levels import describe_level
+from airflow_provider_workspace.errors import visible
+from airflow_provider_workspace.procedures.markdown import inert, table
+from airflow_provider_workspace.procedures.plan import MARKS, PENDING, describe_fields
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.procedures.plan import Change, Plan
+
+COLUMNS = ("Change", "Who or what", "Values", "Reason")
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """
+    Return what people must know first, the numbers, and a table with a row for each change.
+
+    Values are whole: an approval covers what was shown.
+    """
+    lines: list[str] = []
+    for remark in plan.remark.splitlines():
+        lines += [inert(remark), ""]
+    lines += [f"**{inert(plan.summary())}**", ""]
+    rows = [_cells(change) for change in plan.changes]
+    return [*lines, *table(COLUMNS, rows, partial(inert, limit=None))]
+
+
+def _cells(change: Change) -> list[str]:
+    """Return the cells of a change, as texts of others."""
+    word: str = change.action
+    if change.action not in (*PENDING, "set"):
+        word = change.mark or MARKS[change.action]
+    before = _with_level_name(change, change.before)
+    after = _with_level_name(change, change.after)
+    values = ", ".join(describe_fields(before, after))
+    cells = [word, change.name, values, change.reason]
+    return [visible(cell) for cell in cells]
+
+
+def _with_level_name(change: Change, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return fields with the name of a level; those of dashboards have none."""
+    level = fields.get("level")
+    if change.part != "members" or not isinstance(level, int):
+        return fields
+    return {**fields, "level": describe_level(level)}

@@ -27,7 +27,7 @@ EXPECTED = {
         "two runs at once"
     ),
     "glossary": "glossary",
-    "guides/access-for-a-while": "temporary access, elevated access, grant",
+    "guides/temporary-access": "temporary access, elevated access, grant, just-in-time access, break-glass",
     "guides/access-review": "access review, recertification, audit evidence, soc 2",
     "guides/approve": "approve, require_approval, human in the loop",
     "guides/audits": "audit, what changed since last week",

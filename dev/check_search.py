@@ -22,15 +22,21 @@ EXPECTED = {
     "cli": "exit code, exit status",
     "errors": "401, 403, 404, error message, troubleshooting, task deferred forever",
     "endpoints": "scope, does it fit my service",
+    "examples": "example dags, gallery",
+    "faq": (
+        "airflow 2, already paused, dbt, get help, email changed, mwaa, rehire, rename project, revoke access, "
+        "roll back, staging and production, support, undo"
+    ),
     "faults": (
         "backoff, duplicate, idempotent, lost answer, retry, is it safe to clear a task, worker dies while inviting, "
         "two runs at once"
     ),
+    "from-terraform": "terraform, infrastructure as code",
     "glossary": "glossary",
-    "guides/access-for-a-while": "temporary access, elevated access, grant",
+    "guides/temporary-access": "temporary access, elevated access, grant, just-in-time access, break-glass",
     "guides/access-review": "access review, recertification, audit evidence, soc 2",
-    "guides/approve": "approve, require_approval, human in the loop",
-    "guides/audits": "audit, what changed since last week",
+    "guides/approve": "approve, require_approval, human in the loop, four eyes, segregation of duties",
+    "guides/audits": "audit, what changed since last week, two factor authentication",
     "guides/bulk-invites": "resend invite, bulk invites, rate limit invites, sso",
     "guides/maintenance-windows": (
         "alert, backfill, maintenance window, on_failure_callback, resume export, sweep, teardown"
@@ -39,24 +45,27 @@ EXPECTED = {
     "guides/mapping": "mapped",
     "guides/members": "offboarding, slack",
     "guides/organization-file": "drift, multiple organizations, onboarding, organization file, txt record",
-    "guides/pull-request": "github actions, pull request",
+    "guides/pull-request": "github actions, gitlab, pull request",
+    "how-it-works": "how it works",
     "index": "license",
+    "limits": "cost, how many requests does it send, limitations, quota",
     "guides/rosters": "csv, duplicate rows, roster",
     "guides/status-page": "airflow ui",
-    "guides/waiting": "deferrable, sensor, WorkspaceDomainVerifiedSensor",
-    "guides/warehouse": "hr system, okta, scim, sql, warehouse",
+    "guides/waiting": "deferrable, sensor, async operator",
+    "guides/warehouse": "bigquery, hr system, okta, read members from postgres, scim, snowflake, sql, warehouse",
     "migrating": "migrate",
     "operators/batch_exports": "max_length",
     "operators/dashboards": "variable_key",
-    "operators/index": "dry run, if_exists",
+    "operators/index": "dry run, if_exists, which operator do i need",
     "operators/send": "add another endpoint",
     "operators/members": "WorkspaceSyncMembersOperator",
     "production": (
         "docker compose, cron, postgres, 429, api key, kubernetes, openlineage, pool, rate limit, rotation, "
-        "secrets backend, service account, triggerer"
+        "key rotation, secrets backend, service account, triggerer"
     ),
     "sandbox": "sandbox",
     "scale": "performance",
+    "sensors": "WorkspaceDomainVerifiedSensor",
     "still-paused": "stuck paused, my export is stuck paused",
     "testing": "pytest, pytest hangs",
     "upgrading": "compatibility, deprecation, uninstall, upgrade",

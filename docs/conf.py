@@ -33,8 +33,8 @@ version = release = airflow_provider_workspace.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
 extensions += ["index_comments", "messages", "llms"]
-# The table of faults and the decisions are for those who read the code, in the repository.
-exclude_patterns = ["faults-table.md", "adr"]
+# For those who read the code, in the repository.
+exclude_patterns = ["faults-table.md", "adr", "architecture.md", "releasing.md"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3

@@ -1,4 +1,4 @@
-"""The operators that give access for a while, and end it early."""
+"""The operators that give temporary access, and end it early."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // What people do comes before how it is built: pages below guides in the search, by the name of their folder or page.
-var INTERNALS = /^(adr|api)\/|^(architecture|changelog|contributing|releasing)$/;
+var INTERNALS = /^api\/|^changelog$/;
 var Scorer = {
   score: ([page, , , , score]) => (INTERNALS.test(page) ? score - 30 : score),
   objNameMatch: 45, // a class or method, by its whole name

@@ -1,4 +1,4 @@
-"""Access for a while in a complete Airflow: grants that a Dag ends, whatever happened to the one that granted."""
+"""Temporary access in a complete Airflow: grants that a Dag ends, whatever happened to the one that granted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access for a while against the sandbox: given, ended, and what happens in between."""
+"""Temporary access against the sandbox: given, ended, and what happens in between."""
 
 from __future__ import annotations
 

@@ -982,7 +982,7 @@ def test_the_page_says_where_it_ran(review: Review, monkeypatch: pytest.MonkeyPa
 def test_a_last_look_of_others_proves_nothing(sandbox: SandboxServer, review: Review) -> None:
     review.decide({**KEPT, NOAH: "remove"})
     sandbox.inject("status_before", "delete_member", status=403)
-    with pytest.raises(Exception, match="refused 1 changes"):
+    with pytest.raises(Exception, match="refused 1 of 1 change"):
         review.run("apply_decisions")
     population = review.file("population.json")
     population["people"] = [person for person in population["people"] if person["who"] != NOAH]

@@ -349,7 +349,7 @@ def grants(args: Namespace) -> None:
     else:
         unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
         lines = unreadable + [_grant_line(grant, is_overdue=grant.is_over(now)) for grant in noted]
-        _print(*map(printable, lines or ["Nobody has access for a while."]))
+        _print(*map(printable, lines or ["No active grants."]))
     if registry.unreadable:
         raise SystemExit(1)
     if any(one["overdue"] for one in found):

@@ -541,7 +541,7 @@ def test_grants_lists_temporary_access_and_the_sweep_ends_it(  # noqa: PLR0915 -
 ) -> None:
     connect()
     airflow_cli.migrated_home(tmp_path, migrated_database)
-    assert airflow("workspace", "grants").stdout == "Nobody has access for a while.\n"
+    assert airflow("workspace", "grants").stdout == "No active grants.\n"
     mina, noah = "mina.member@example.com", "noah.newton@example.com"
     task = {"dag_id": "access", "run_id": "manual__1", "task_id": "grant"}
     place = {
@@ -597,7 +597,7 @@ def test_grants_lists_temporary_access_and_the_sweep_ends_it(  # noqa: PLR0915 -
     assert "(airflow workspace grants)" in row["ended_by"]
     assert json.loads(Path(row["evidence"]).read_text())["ended_early_by"] == row["ended_by"]
     assert len(list(ended.iterdir())) == 2
-    assert airflow("workspace", "grants").stdout == "Nobody has access for a while.\n"
+    assert airflow("workspace", "grants").stdout == "No active grants.\n"
     assert effects(sandbox) == ["update_member"] * 4
     assert airflow("variables", "set", key, "{").returncode == 0
     run = airflow("workspace", "grants")

@@ -392,7 +392,8 @@ def test_a_long_plan_is_cut_off_for_a_comment(
 def test_a_closed_pipe_ends_the_command_quietly() -> None:
     code = (
         "from airflow_provider_workspace.cli import commands; "
-        "commands.whoami = lambda args: (commands._print('a'), print('not reached')); commands.run('whoami', None)"
+        "commands.COMMANDS = {'whoami': lambda args: (commands._print('a'), print('not reached'))}; "
+        "commands.run('whoami', None)"
     )
     reader, writer = os.pipe()
     os.close(reader)

@@ -45,10 +45,10 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
     ("status_before", {"status": 503}),
     ("proxy_error", {"status": 502}),
     ("status_after", {"status": 500}),
-    ("empty_body", {}),
+    ("odd_body", {"body": "empty"}),
     ("cut_body", {}),
-    ("invalid_json", {}),
-    ("html_body", {}),
+    ("odd_body", {"body": "half"}),
+    ("odd_body", {"body": "html"}),
     ("wrong_content_type", {}),
     ("redirect", {}),
     ("slow_drip", {"pause": 0.5, "times": 1}),  # each byte is a jump of the clock

@@ -20,7 +20,7 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.fault_kinds import TEST_FAULTS
-from tests.scripted_service import Recorder
+from tests.raw_server import RawServer, answer
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +70,11 @@ def test_assert_no_secret_can_fail() -> None:
 
 
 def test_no_secret_is_stored_or_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with SandboxServer("strict", fault_kinds=TEST_FAULTS) as server, Recorder() as other_host, Recorder() as echo:
+    with (
+        SandboxServer("strict", fault_kinds=TEST_FAULTS) as server,
+        RawServer(answer(200, b"{}")) as other_host,
+        RawServer(answer(200, b"{}")) as echo,
+    ):
         server.add_key(KEY, "canary", ["*"])
         server.set_project(
             SEED.project_id, api_token=API_TOKEN, live_events_token=LIVE_TOKEN, slack_incoming_webhook=HOOK_OF_PROJECT,
@@ -78,9 +82,9 @@ def test_no_secret_is_stored_or_logged(tmp_path: Path, monkeypatch: pytest.Monke
             app_urls=[f"https://user:{URL_PASSWORD}@app.example.com/", f"https://app.example.com/?token={URL_TOKEN}"],
         )  # fmt: skip
         server.inject("redirect", "list_members", times=None, location=f"{other_host.url}/api/")
-        server.inject("next_elsewhere", "list_invites", times=None, origin=other_host.url)
+        server.inject("odd_next", "list_invites", times=None, origin=other_host.url)
         said = {"detail": f"Key {KEY} may not do this", "code": KEY, "attr": KEY}
-        echo.answer = (400, {"Content-Type": "application/json", "X-Request-Id": KEY}, json.dumps(said).encode())
+        echo.scenes = [answer(400, said, Content_Type="application/json", X_Request_Id=KEY)]
         monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", connection(server.url))
         with WorkspaceHook() as hook:
             sharing = hook.get_dashboard_sharing(dashboard_id=SEED.dashboard_id)
@@ -128,11 +132,15 @@ def test_no_secret_is_stored_or_logged(tmp_path: Path, monkeypatch: pytest.Monke
 
     states = task_states(tmp_path / "airflow" / "airflow.db")
     (tmp_path / "shown").write_bytes(shown)
-    places = {"output": shown, "page of the sandbox": page, "traffic to the other host": b"".join(other_host.received)}
+    places = {
+        "output": shown,
+        "page of the sandbox": page,
+        "traffic to the other host": repr(other_host.requests).encode(),
+    }
     places |= {str(file): file.read_bytes() for file in (tmp_path / "airflow").rglob("*") if file.is_file()}
     leaks = {place: found for place, content in places.items() if (found := found_in(content, secrets))}
     assert leaks == {}
-    assert other_host.received == []
+    assert other_host.requests == []
     print(f"\n{len(secrets)} secrets, {len(states)} tasks, {len(places)} places, "
           f"{sum(map(len, places.values())) / 1e6:.1f} MB searched: none found")  # fmt: skip
 
@@ -140,7 +148,7 @@ def test_no_secret_is_stored_or_logged(tmp_path: Path, monkeypatch: pytest.Monke
     good = {"project", "projects", "sharing", "certificate", "certificates", "domains", "webhook", "paged", "prints"}
     assert {task for task, state in states.items() if state == "success"} == good, states
     assert len(states) == len(good) + 1 + 4 * 4 + 1 + 1
-    assert any(KEY.encode() in request for request in echo.received)
+    assert KEY in repr(echo.requests)
     assert rendered(tmp_path / "airflow" / "airflow.db", "certificate")["saml_x509_cert"] == "***"
     assert "***" in json.dumps(rendered(tmp_path / "airflow" / "airflow.db", "webhook")["settings"])
 

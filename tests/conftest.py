@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -21,6 +23,9 @@ from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.airflow_cli import AirflowCli
 from tests.fault_kinds import TEST_FAULTS
+
+# A tool for releases brings it along. The jsonschema of Airflow would import it, a second in each process.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 # Airflow reads the environment when it is first imported, which no test module has done yet. Each worker of xdist is
 # a process with its own home.
@@ -41,6 +46,12 @@ hypothesis.settings.load_profile("tests")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(HOME.cleanup)
+
+
+def pytest_collection_finish() -> None:
+    """Take what is imported by now out of garbage collections, which otherwise walk through all of Airflow."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

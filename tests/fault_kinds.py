@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import unicodedata
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -41,9 +40,13 @@ async def refuse(context: FaultContext) -> None:
     await context.connection.close()
 
 
-async def empty_body(context: FaultContext) -> Response:
-    """Apply the request, then respond without a body."""
-    return with_body(context.handle(), b"", "application/json")
+async def odd_body(context: FaultContext, body: Literal["empty", "half", "html"] = "empty") -> Response:
+    """Apply the request, then send no body, half of its JSON with the matching length, or an HTML page."""
+    response = context.handle()
+    if body == "html":
+        return with_body(response, HTML, "text/html")
+    whole = bytes(response.body) or b"{}"
+    return with_body(response, whole[: len(whole) // 2] if body == "half" else b"", "application/json")
 
 
 async def cut_body(context: FaultContext) -> None:
@@ -51,18 +54,6 @@ async def cut_body(context: FaultContext) -> None:
     response = context.handle()
     body = bytes(response.body)
     await context.connection.close(head_of(response, max(1, len(body))) + body[: len(body) // 2])
-
-
-async def invalid_json(context: FaultContext) -> Response:
-    """Apply the request, then send truncated JSON with the matching length."""
-    response = context.handle()
-    body = bytes(response.body) or b"{}"
-    return with_body(response, body[: len(body) // 2], "application/json")
-
-
-async def html_body(context: FaultContext) -> Response:
-    """Apply the request, then send an HTML page with the status of success."""
-    return with_body(context.handle(), HTML, "text/html")
 
 
 async def proxy_error(
@@ -105,22 +96,23 @@ async def wrong_content_type(context: FaultContext, content_type: str = "text/pl
     return with_body(response, bytes(response.body), content_type)
 
 
-async def next_elsewhere(context: FaultContext, origin: str = "http://elsewhere.invalid") -> Response:
-    """Set the ``next`` link of a page to another origin."""
-    address = f"{origin.rstrip('/')}{context.request.url.path}?limit=100&offset=100"
-    return with_next(context, lambda _following: address)
-
-
-async def next_loop(context: FaultContext) -> Response:
-    """Set the ``next`` link of a page to the first page."""
-    address = str(context.request.url.include_query_params(offset=0))
-    return with_next(context, lambda _following: address)
-
-
-async def next_relative(context: FaultContext) -> Response:
-    """Set the ``next`` link of a page to a URL without scheme and host."""
-    origin = str(context.request.base_url).rstrip("/")
-    return with_next(context, lambda following: following and following.removeprefix(origin))
+async def odd_next(
+    context: FaultContext,
+    to: Literal["elsewhere", "first page", "relative"] = "elsewhere",
+    origin: str = "http://elsewhere.invalid",
+) -> Response:
+    """Set the ``next`` link of a page to another origin or to the first page, or leave out scheme and host."""
+    response = context.handle()
+    if response.status_code != 200:
+        return response
+    page = json.loads(bytes(response.body))
+    if to == "elsewhere":
+        page["next"] = f"{origin.rstrip('/')}{context.request.url.path}?limit=100&offset=100"
+    elif to == "first page":
+        page["next"] = str(context.request.url.include_query_params(offset=0))
+    elif page["next"]:
+        page["next"] = page["next"].removeprefix(str(context.request.base_url).rstrip("/"))
+    return json_response(page)
 
 
 async def say(context: FaultContext, body: Any = None, status: int = 200, rows: int | None = None) -> Response:
@@ -230,15 +222,6 @@ def head_of(response: Response, length: int) -> bytes:
     return "\r\n".join(lines).encode("latin-1")
 
 
-def with_next(context: FaultContext, change: Callable[[Any], Any]) -> Response:
-    """Respond with a page that has another ``next`` link."""
-    response = context.handle()
-    if response.status_code != 200:
-        return response
-    page = json.loads(bytes(response.body))
-    return json_response(page | {"next": change(page["next"])})
-
-
 def normalized(value: Any) -> Any:
     """Normalize texts as a service may store them: Unicode NFC, single spaces, a maximum length."""
     if isinstance(value, str):
@@ -259,18 +242,14 @@ def other(value: Any) -> Any:
 
 TEST_FAULTS = (
     FaultKind(refuse),
-    FaultKind(empty_body),
+    FaultKind(odd_body),
     FaultKind(cut_body),
-    FaultKind(invalid_json),
-    FaultKind(html_body),
     FaultKind(proxy_error),
     FaultKind(odd_rate_limit),
     FaultKind(slow_drip),
     FaultKind(redirect),
     FaultKind(wrong_content_type),
-    FaultKind(next_elsewhere, operations=LISTS),
-    FaultKind(next_loop, operations=LISTS),
-    FaultKind(next_relative, operations=LISTS),
+    FaultKind(odd_next, operations=LISTS),
     FaultKind(short_pages, operations=LISTS),
     FaultKind(moving_rows, times=None, operations=LISTS),
     FaultKind(said_otherwise, operations=WRITES),

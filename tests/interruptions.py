@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+
+from requests.adapters import HTTPAdapter
 
 from tests.task_instance import Killed
 
 if TYPE_CHECKING:
     import pytest
+    from requests import PreparedRequest, Response
 
 
 def kill() -> None:
@@ -27,23 +29,18 @@ class Interruptions:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.sent: list[str] = []
         self._planned: list[tuple[str, str, Callable[[], Any]]] = []
-        request, response = http.client.HTTPConnection.putrequest, http.client.HTTPConnection.getresponse
+        send = HTTPAdapter.send
         interruptions = self
 
-        def putrequest(connection: Any, method: str, url: str, *arguments: Any, **options: Any) -> Any:
-            connection.interrupted = f"{method} {url}"
-            if "/_sandbox/" not in url:
-                interruptions.sent.append(connection.interrupted)
-            interruptions._run("before", connection.interrupted)
-            return request(connection, method, url, *arguments, **options)
+        def interrupted_send(adapter: HTTPAdapter, request: PreparedRequest, *args: Any, **kwargs: Any) -> Response:
+            sent = f"{request.method} {request.path_url}"
+            interruptions.sent.append(sent)
+            interruptions._run("before", sent)
+            response = send(adapter, request, *args, **kwargs)
+            interruptions._run("after", sent)
+            return response
 
-        def getresponse(connection: Any, *arguments: Any, **options: Any) -> Any:
-            answer = response(connection, *arguments, **options)
-            interruptions._run("after", connection.interrupted)
-            return answer
-
-        monkeypatch.setattr(http.client.HTTPConnection, "putrequest", putrequest)
-        monkeypatch.setattr(http.client.HTTPConnection, "getresponse", getresponse)
+        monkeypatch.setattr(HTTPAdapter, "send", interrupted_send)
 
     def before(self, request: str, run: Callable[[], Any] = kill) -> None:
         """Run code before the next request whose method and path contain a text; the default is a kill."""
@@ -54,8 +51,9 @@ class Interruptions:
         self._planned.append(("after", request, run))
 
     def _run(self, moment: str, sent: str) -> None:
-        for planned in list(self._planned):
-            if planned[0] == moment and planned[1] in sent and "/_sandbox/" not in sent:
+        for planned in self._planned:
+            when, part, run = planned
+            if when == moment and part in sent:
                 self._planned.remove(planned)
-                planned[2]()
+                run()
                 return

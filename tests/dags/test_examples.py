@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
 
 WITH_APPROVAL = ("offboard_members", "sync_members", "grant_access", "quarterly_access_review")
-# A window, an approval, an organization and invites; the others, and the Dags below but one, are slow.
-ALWAYS = ("maintenance_window", "onboard_organizations", "people_from_warehouse")
+# A window, and organizations with their members and invites; the others, and the Dags below, are slow.
+ALWAYS = ("maintenance_window", "onboard_organizations")
 # The example that `make test-all` runs on every Python version.
 EVERYWHERE = "maintenance_window"
 # Examples with a test of their own, in which one follows the other.

@@ -162,19 +162,19 @@ def faults(elsewhere: str) -> dict[str, Fault]:
         "503 after, always": Fault("status_after", {"status": 503, "times": None}),
         "400 before": Fault("status_before", {"status": 400}),
         "401 before": Fault("status_before", {"status": 401}),
-        "empty body": Fault("empty_body"),
+        "empty body": Fault("odd_body", {"body": "empty"}),
         "cut body": Fault("cut_body"),
-        "invalid JSON": Fault("invalid_json"),
-        "HTML page": Fault("html_body"),
+        "invalid JSON": Fault("odd_body", {"body": "half"}),
+        "HTML page": Fault("odd_body", {"body": "html"}),
         "wrong content type": Fault("wrong_content_type"),
         "slow response": Fault("slow_drip", {"pause": 0}),
         "redirect within the service": Fault("redirect", {"status": 308}),
         "redirect that changes to GET": Fault("redirect", {"status": 302}),
         "redirect in a loop": Fault("redirect", {"status": 307, "times": None}),
         "redirect to another host": Fault("redirect", {"status": 307, "location": f"{elsewhere}/api/", "times": None}),
-        "next on another host": Fault("next_elsewhere", {"origin": elsewhere, "times": None}),
-        "next in a loop": Fault("next_loop", {"times": None}),
-        "next relative": Fault("next_relative", {"times": None}),
+        "next on another host": Fault("odd_next", {"origin": elsewhere, "times": None}),
+        "next in a loop": Fault("odd_next", {"to": "first page", "times": None}),
+        "next relative": Fault("odd_next", {"to": "relative", "times": None}),
         "applied 8 s after a timeout": Fault("slow_effect", {"seconds": 8}),
         "applied 10 s after a 504": Fault("slow_effect", {"seconds": 10, "answer": "504"}),
         "applied 50 s after a reset": Fault("slow_effect", {"seconds": 50, "answer": "reset"}),
@@ -423,32 +423,42 @@ def find_outdated(
     return differing()
 
 
+def print_counts(cells: dict[tuple[str, str, str], Cell]) -> None:
+    """Print how many cells were tried, why others were not, and how often each result came."""
+    tried = [cell for cell in cells.values() if cell.result != "-"]
+    factors = " x ".join(str(len({key[part] for key in cells})) for part in range(3))
+    print(f"\noperations x faults x ways: {factors} = {len(cells)} cells, {len(tried)} tried")
+    reasons = Counter(cell.message for cell in cells.values() if cell.result == "-")
+    for reason, count in reasons.items():
+        print(f"  {count} not tried: the operation {reason}")
+    results = Counter(cell.result for cell in tried)
+    for result, count in results.most_common():
+        print(f"  {count:>5} {result}")
+
+
 def main() -> int:
     """Print the matrix; return 1 if it violates a promise or differs from the documentation."""
     logging.disable(logging.ERROR)
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     began = time.monotonic()
     cells: dict[tuple[str, str, str], Cell] = {}
+    writes_table = "--write" in sys.argv[1:]
     with environment() as (sandbox, kinds, strays):
         for operation in CASES:
             print(f"\n{operation:<30}{''.join(f'{way:<44}' for way in WAYS)}")
             for fault_name, fault in kinds.items():
-                row = {way: check_connection(sandbox, way, operation, fault) for way in WAYS}
-                cells |= {(operation, fault_name, way): cell for way, cell in row.items()}
-                print(f"  {fault_name:<34}" + "".join(f"{cell!s:<44}" for cell in row.values()), flush=True)
-        outdated = [] if "--write" in sys.argv[1:] else find_outdated(cells, sandbox, kinds)
-    tried = [cell for cell in cells.values() if cell.result != "-"]
-    print(
-        f"\n{len(CASES)} operations x {len(kinds)} faults x {len(WAYS)} ways = {len(cells)} cells, {len(tried)} tried"
-    )
-    for reason, count in Counter(cell.message for cell in cells.values() if cell.result == "-").items():
-        print(f"  {count} not tried: the operation {reason}")
-    for result, count in Counter(cell.result for cell in tried).most_common():
-        print(f"  {count:>5} {result}")
+                print(f"  {fault_name:<34}", end="")
+                for way in WAYS:
+                    cell = check_connection(sandbox, way, operation, fault)
+                    cells[operation, fault_name, way] = cell
+                    print(f"{cell!s:<44}", end="")
+                print(flush=True)
+        outdated = [] if writes_table else find_outdated(cells, sandbox, kinds)
+    print_counts(cells)
     wrong = [f"{' / '.join(key)}: {cell.wrong}. {cell} {cell.message}" for key, cell in cells.items() if cell.wrong]
     if strays:
         wrong.append(f"{len(strays)} requests went to another server")
-    if "--write" in sys.argv[1:]:
+    if writes_table:
         TABLE.write_text(table(cells, kinds))
     wrong += [f"{TABLE.name} and what came of it differ (make faults ARGS=--write): {line}" for line in outdated]
     for line in wrong:

@@ -8,23 +8,19 @@ import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.contract.parts import BY_NAME
-from tests.faults.matrix import CASES, WAYS, Fault, check_connection, environment, faults, nothing_to_try
+from tests.faults.matrix import CASES, Fault, check_connection, environment, faults, nothing_to_try
+from tests.hook_calls import CALLS
 from tests.raw_server import Received
 
+# tests/unit/hooks has every way to lose a response.
 LOST = (
-    *("reset before", "reset after", "timeout after", "503 after", "cut body", "redirect to another host"),
+    *("reset before", "reset after", "timeout after", "redirect to another host"),
     *("applied 8 s after a timeout", "applied 50 s after a reset", "reset after, lists lag 20 s"),
 )
-
-# The hooks, which do not look up, under one fault of each kind: not sent, applied without an answer, sent elsewhere.
-BY_HOOKS = ("reset before", "timeout after", "redirect to another host")
-WRITTEN = [
-    (operation, way, fault_name)
-    for operation in (name for name, case in CASES.items() if case.effects)
-    for fault_name in LOST
-    for way in WAYS
-    if way == "operator" or fault_name in BY_HOOKS
-]
+WRITES = [name for name, case in CASES.items() if case.effects]
+WRITTEN = [(operation, "operator", fault_name) for operation in WRITES for fault_name in LOST]
+# The hooks do not look up: tests/unit/hooks has the other faults.
+WRITTEN += [(operation, way, "timeout after") for operation in WRITES for way in CALLS]
 
 Surroundings = tuple[SandboxServer, dict[str, Fault], list[Received]]
 
@@ -62,7 +58,9 @@ SHORT = (
     *("rows counted but not listed", "next in a loop", "next on another host", "very large list"),
 )
 PAGED = {item.operation for item in BY_NAME.values() if item.answer == "page"}
-READERS = [(way, name) for name in CASES if name in PAGED for way in ("requests", "httpx")]
+READERS = [("requests", name) for name in CASES if name in PAGED]
+# Both hooks read pages in the same way.
+READERS += [("httpx", "ListMembers")]
 READERS += [("operator", name) for name in ("CreateProject", "CreateDomain", "CreateInvite", "CreateInvites")]
 TRIED = [
     (way, operation, name)

@@ -34,16 +34,13 @@ def test_the_metadata_passes_airflows_strict_schema(key: str) -> None:
     jsonschema.validate(INFO[key], {**SCHEMA["properties"][key], "definitions": SCHEMA["definitions"]})
 
 
-@pytest.mark.parametrize("kind", ["operators", "sensors", "triggers"])
-def test_the_metadata_names_every_module(kind: str) -> None:
+@pytest.mark.parametrize(("kind", "base"), [("operators", "Operator"), ("sensors", "Sensor"), ("triggers", "Trigger")])
+def test_the_metadata_names_every_module(kind: str, base: str) -> None:
     package = importlib.import_module(f"airflow_provider_workspace.{kind}")
-    base = {"operators": "Operator", "sensors": "Sensor", "triggers": "Trigger"}[kind]
-    files = {
-        file.stem
-        for file in Path(str(package.__file__)).parent.glob("*.py")
-        if file.stem not in ("base", "crud")
-        and re.search(rf"^class Workspace\w+{base}\(", file.read_text(), re.MULTILINE)
-    }
+    folder = Path(str(package.__file__)).parent
+    a_class = re.compile(rf"^class Workspace\w+{base}\(", re.MULTILINE)
+    files = {file.stem for file in folder.glob("*.py") if a_class.search(file.read_text())}
+    files -= {"base", "crud"}
     named = {name.rpartition(".")[2] for name in modules(kind)}
     assert not files - named, f"get_provider_info.py: add {sorted(files - named)} to the modules of {kind}"
     assert not named - files, f"get_provider_info.py: {sorted(named - files)} has no {kind}"

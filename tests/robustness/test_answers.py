@@ -19,8 +19,8 @@ from airflow_provider_workspace.sensors.workspace import WorkspaceMembersJoinedS
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.contract.parts import arguments, operation_of
 from tests.contract.reference import EXPECTED
+from tests.raw_server import RawServer, answer
 from tests.robustness.values import texts
-from tests.scripted_service import Recorder
 
 if TYPE_CHECKING:
     from tests.conftest import Call
@@ -67,13 +67,13 @@ RAW = [
 bodies = st.sampled_from(RAW) | (values | pages).map(lambda value: json.dumps(value).encode()) | st.binary(max_size=30)
 
 
-def check_result(answer: Any, result: Any) -> None:
+def check_result(expected: Any, result: Any) -> None:
     """Check the type, and that the result can be printed and become an XCom."""
-    if answer is None:
+    if expected is None:
         assert result is None
         return
     for row in result if isinstance(result, list) else [result]:
-        assert isinstance(row, Resource) or (row is None and type(None) in get_args(answer))
+        assert isinstance(row, Resource) or (row is None and type(None) in get_args(expected))
         if row is not None:
             json.dumps(row.to_dict(), allow_nan=False, ensure_ascii=False).encode()
             assert isinstance(repr(row), str)
@@ -81,13 +81,13 @@ def check_result(answer: Any, result: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Recorder]:
+def service() -> Iterator[RawServer]:
     """A service with the connection to it."""
-    with Recorder() as recorder, pytest.MonkeyPatch.context() as patch:
+    with RawServer(answer()) as server, pytest.MonkeyPatch.context() as patch:
         extra = {"max_attempts": 1, "organization_id": "o", "project_id": "1"}
-        connection = {"conn_type": "workspace", "host": recorder.url, "password": KEY, "extra": extra}
+        connection = {"conn_type": "workspace", "host": server.url, "password": KEY, "extra": extra}
         patch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", json.dumps(connection))
-        yield recorder
+        yield server
 
 
 # Statuses with and without a body.
@@ -108,9 +108,9 @@ headers = st.fixed_dictionaries(
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(item=st.sampled_from(METHODS), status=statuses, headers=headers, body=bodies)
 def test_any_response_is_a_result_or_a_workspace_error(
-    call: Call, service: Recorder, item: Any, status: int, headers: dict[str, str], body: bytes
+    call: Call, service: RawServer, item: Any, status: int, headers: dict[str, str], body: bytes
 ) -> None:
-    service.answer = (status, headers, b"" if status in (204, 304) else body)
+    service.scenes = [answer(status, b"" if status in (204, 304) else body, **headers)]
     try:
         result = call(item.hook_method, **arguments(item))
     except WorkspaceRequestError as error:
@@ -127,9 +127,9 @@ def test_any_response_is_a_result_or_a_workspace_error(
 @pytest.mark.usefixtures("no_waits")
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=(pages | values).map(lambda value: json.dumps(value).encode()) | st.sampled_from(RAW), data=st.data())
-def test_bulk_invites_and_sensors_survive_any_list(service: Recorder, body: bytes, data: st.DataObject) -> None:
+def test_bulk_invites_and_sensors_survive_any_list(service: RawServer, body: bytes, data: st.DataObject) -> None:
     """They read lists in their own way."""
-    service.answer = (200, {}, body)
+    service.scenes = [answer(200, body)]
     with suppress(WorkspaceError, AirflowFailException):
         if data.draw(st.booleans()):
             with WorkspaceHook() as hook:

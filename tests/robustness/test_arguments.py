@@ -147,15 +147,18 @@ def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     vars(airflow.sdk.Variable)["values"].clear()
     if kwargs.get("require_approval") in (True, "true", "1", "yes", "on"):
         return  # there is nobody to ask
-    fixed = {name for name, each in getattr(cls, "declared", {}).items() if not each.templated}
-    task = cls(task_id="task", **own_arguments(cls) | {name: kwargs[name] for name in fixed & kwargs.keys()})
-    # Not with setattr, where Airflow searches for XComArgs at any depth.
-    rendered = {name: value for name, value in kwargs.items() if name not in fixed}
-    kept_as = {name: each.attribute for name, each in getattr(cls, "declared", {}).items() if each.attribute}
-    vars(task).update({kept_as.get(name, name): value for name, value in rendered.items()})
+    declared = getattr(cls, "declared", {})
+    fixed = {name for name, each in declared.items() if not each.templated}
+    of_the_dag_file = {name: kwargs[name] for name in fixed & kwargs.keys()}
+    task = cls(task_id="task", **own_arguments(cls) | of_the_dag_file)
+    attributes = vars(task)  # not with setattr, where Airflow searches for XComArgs at any depth
+    for name in kwargs.keys() - fixed:
+        kept_as = declared[name].attribute if name in declared else ""
+        attributes[kept_as or name] = kwargs[name]
     if cls in SENSORS:  # no templates, so Airflow has checked that they are numbers
         for name in ("poke_interval", "timeout"):
-            vars(task)[name] = getattr(task, name) if isinstance(getattr(task, name), int | float) else 60.0
+            if not isinstance(attributes[name], int | float):
+                attributes[name] = 60.0
     with pytest.MonkeyPatch.context() as patch:
         if cls in SENSORS:  # it would poke until its timeout
             patch.setattr("airflow.sdk.bases.sensor.time", SimpleNamespace(monotonic=time.monotonic, sleep=leave))

@@ -20,7 +20,7 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.fault_kinds import TEST_FAULTS
-from tests.scripted_service import Recorder
+from tests.raw_server import RawServer, answer
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +39,21 @@ URL_TOKEN = "canary-url-token-a07b61c8"
 WEBHOOK = "https://hooks.example.com/canary-b7724c19"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nCANARYe4c19a70\nCANARY5bd2f308\n-----END CERTIFICATE-----"
 
+SECRETS = {
+    "key": KEY,
+    "revoked key": REVOKED,
+    "password of the proxy": PROXY,
+    "api_token": API_TOKEN,
+    "live_events_token": LIVE_TOKEN,
+    "slack_incoming_webhook": HOOK_OF_PROJECT,
+    "nested in a free-form field": NESTED,
+    "nested under an unknown name": HMAC,
+    "password in a URL": URL_PASSWORD,
+    "token in a URL": URL_TOKEN,
+    "webhook that is sent": WEBHOOK,
+    "certificate that is sent": CERTIFICATE,
+}
+
 
 def connection(host: str, password: str = KEY, **extra: Any) -> str:
     defaults = {"organization_id": SEED.organization_id, "project_id": SEED.project_id, "max_attempts": 2}
@@ -50,6 +65,26 @@ def connection(host: str, password: str = KEY, **extra: Any) -> str:
             "extra": {**defaults, "max_retry_wait": 0.1, **extra},
         }
     )
+
+
+def environment(home: Path, service: str, echo: str) -> dict[str, str]:
+    """Return the environment of Airflow: its settings, and the connections and Variables of the Dag."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")}
+    return {
+        **inherited,
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        # At DEBUG, Airflow logs the secrets that it is asked to mask.
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
+        "AIRFLOW_VAR_CANARY_CERTIFICATE": CERTIFICATE,
+        "AIRFLOW_VAR_CANARY_WEBHOOK": WEBHOOK,
+        "AIRFLOW_CONN_WORKSPACE_DEFAULT": connection(service),
+        "AIRFLOW_CONN_WORKSPACE_REVOKED": connection(service, REVOKED),
+        "AIRFLOW_CONN_WORKSPACE_ECHO": connection(echo),
+        "AIRFLOW_CONN_WORKSPACE_PROXY": connection(service, proxy=f"http://user:{PROXY}@127.0.0.1:9"),
+        "AIRFLOW_CONN_WORKSPACE_BROKEN": connection(f"https://user:{PROXY}@example.invalid"),
+    }
 
 
 def spellings(secret: str) -> Iterator[bytes]:
@@ -70,7 +105,11 @@ def test_assert_no_secret_can_fail() -> None:
 
 
 def test_no_secret_is_stored_or_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with SandboxServer("strict", fault_kinds=TEST_FAULTS) as server, Recorder() as other_host, Recorder() as echo:
+    with (
+        SandboxServer("strict", fault_kinds=TEST_FAULTS) as server,
+        RawServer(answer(200, b"{}")) as other_host,
+        RawServer(answer(200, b"{}")) as echo,
+    ):
         server.add_key(KEY, "canary", ["*"])
         server.set_project(
             SEED.project_id, api_token=API_TOKEN, live_events_token=LIVE_TOKEN, slack_incoming_webhook=HOOK_OF_PROJECT,
@@ -78,42 +117,14 @@ def test_no_secret_is_stored_or_logged(tmp_path: Path, monkeypatch: pytest.Monke
             app_urls=[f"https://user:{URL_PASSWORD}@app.example.com/", f"https://app.example.com/?token={URL_TOKEN}"],
         )  # fmt: skip
         server.inject("redirect", "list_members", times=None, location=f"{other_host.url}/api/")
-        server.inject("next_elsewhere", "list_invites", times=None, origin=other_host.url)
+        server.inject("odd_next", "list_invites", times=None, origin=other_host.url)
         said = {"detail": f"Key {KEY} may not do this", "code": KEY, "attr": KEY}
-        echo.answer = (400, {"Content-Type": "application/json", "X-Request-Id": KEY}, json.dumps(said).encode())
+        echo.scenes = [answer(400, said, Content_Type="application/json", X_Request_Id=KEY)]
         monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", connection(server.url))
         with WorkspaceHook() as hook:
             sharing = hook.get_dashboard_sharing(dashboard_id=SEED.dashboard_id)
-        secrets = {
-            "key": KEY,
-            "revoked key": REVOKED,
-            "password of the proxy": PROXY,
-            "api_token": API_TOKEN,
-            "live_events_token": LIVE_TOKEN,
-            "slack_incoming_webhook": HOOK_OF_PROJECT,
-            "nested in a free-form field": NESTED,
-            "nested under an unknown name": HMAC,
-            "password in a URL": URL_PASSWORD,
-            "token in a URL": URL_TOKEN,
-            "webhook that is sent": WEBHOOK,
-            "certificate that is sent": CERTIFICATE,
-            "access_token": str(sharing.access_token),
-        }
-        env = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
-            "AIRFLOW_HOME": str(tmp_path / "airflow"),
-            "AIRFLOW__CORE__DAGS_FOLDER": str(DAGS),
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-            # At DEBUG, Airflow logs the secrets that it is asked to mask.
-            "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
-            "AIRFLOW_VAR_CANARY_CERTIFICATE": CERTIFICATE,
-            "AIRFLOW_VAR_CANARY_WEBHOOK": WEBHOOK,
-            "AIRFLOW_CONN_WORKSPACE_DEFAULT": connection(server.url),
-            "AIRFLOW_CONN_WORKSPACE_REVOKED": connection(server.url, REVOKED),
-            "AIRFLOW_CONN_WORKSPACE_ECHO": connection(echo.url),
-            "AIRFLOW_CONN_WORKSPACE_PROXY": connection(server.url, proxy=f"http://user:{PROXY}@127.0.0.1:9"),
-            "AIRFLOW_CONN_WORKSPACE_BROKEN": connection(f"https://user:{PROXY}@example.invalid"),
-        }
+        secrets = {**SECRETS, "access_token": str(sharing.access_token)}
+        env = environment(tmp_path / "airflow", server.url, echo.url)
         migrated = subprocess.run([AIRFLOW, "db", "migrate"], env=env, capture_output=True, check=False)
         assert migrated.returncode == 0, migrated.stderr[-2000:]
         run = subprocess.run(
@@ -126,23 +137,26 @@ def test_no_secret_is_stored_or_logged(tmp_path: Path, monkeypatch: pytest.Monke
         )
         page += json.dumps([server.effects(), server.faults()]).encode()
 
-    states = task_states(tmp_path / "airflow" / "airflow.db")
+    home = tmp_path / "airflow"
+    states = task_states(home / "airflow.db")
     (tmp_path / "shown").write_bytes(shown)
-    places = {"output": shown, "page of the sandbox": page, "traffic to the other host": b"".join(other_host.received)}
-    places |= {str(file): file.read_bytes() for file in (tmp_path / "airflow").rglob("*") if file.is_file()}
-    leaks = {place: found for place, content in places.items() if (found := found_in(content, secrets))}
-    assert leaks == {}
-    assert other_host.received == []
-    print(f"\n{len(secrets)} secrets, {len(states)} tasks, {len(places)} places, "
-          f"{sum(map(len, places.values())) / 1e6:.1f} MB searched: none found")  # fmt: skip
+    places = {"output": shown, "page of the sandbox": page, "other host": repr(other_host.requests).encode()}
+    places |= {str(file): file.read_bytes() for file in home.rglob("*") if file.is_file()}
+    found = {place: found_in(content, secrets) for place, content in places.items()}
+    assert {place: names for place, names in found.items() if names} == {}
+    assert other_host.requests == []
+    megabytes = sum(map(len, places.values())) / 1e6
+    print(
+        f"\n{len(secrets)} secrets, {len(states)} tasks, {len(places)} places, {megabytes:.1f} MB searched: none found"
+    )
 
     # Everything happened; otherwise there would be nothing to find.
     good = {"project", "projects", "sharing", "certificate", "certificates", "domains", "webhook", "paged", "prints"}
     assert {task for task, state in states.items() if state == "success"} == good, states
     assert len(states) == len(good) + 1 + 4 * 4 + 1 + 1
-    assert any(KEY.encode() in request for request in echo.received)
-    assert rendered(tmp_path / "airflow" / "airflow.db", "certificate")["saml_x509_cert"] == "***"
-    assert "***" in json.dumps(rendered(tmp_path / "airflow" / "airflow.db", "webhook")["settings"])
+    assert KEY in repr(echo.requests)
+    assert rendered(home / "airflow.db", "certificate")["saml_x509_cert"] == "***"
+    assert "***" in json.dumps(rendered(home / "airflow.db", "webhook")["settings"])
 
 
 def task_states(database: Path) -> dict[str, str]:

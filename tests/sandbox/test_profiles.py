@@ -147,25 +147,29 @@ def test_domains_are_unique_in_live(
 def test_live_domains_keep_their_name_and_sso_fields_need_verification(
     api: httpx.Client, sandbox: SandboxServer, client_for: Clients
 ) -> None:
-    wanted = [{"domain": f"{name}.example.org", **SSO} for name in ("acme", "other")]
-    first, second = (api.post(DOMAINS, json=body).json() for body in wanted)
-    assert (first["jit_provisioning_enabled"], first["sso_enforcement"]) == (False, "")
-    paths = [f"{DOMAINS}{domain['id']}/" for domain in (first, second)]
-    assert api.patch(paths[0], json={"domain": "renamed.example.org"}).json() == first
-    unverified = api.patch(paths[0], json=SSO)
-    assert (unverified.status_code, unverified.json()["attr"]) == (400, "jit_provisioning_enabled")
+    first = api.post(DOMAINS, json={"domain": "acme.example.org", **SSO}).json()
+    second = api.post(DOMAINS, json={"domain": "other.example.org", **SSO}).json()
+    first_path = f"{DOMAINS}{first['id']}/"
+    second_path = f"{DOMAINS}{second['id']}/"
+    assert first["jit_provisioning_enabled"] is False
+    assert first["sso_enforcement"] == ""
+    assert api.patch(first_path, json={"domain": "renamed.example.org"}).json() == first
+    unverified = api.patch(first_path, json=SSO)
+    assert unverified.status_code == 400
+    assert unverified.json()["attr"] == "jit_provisioning_enabled"
     # Only a session may ask for the verification; the service looks at the DNS when domains are read.
     session = client_for(SEED.session_key)
-    personal = api.post(paths[0] + "verify/")
-    assert (personal.status_code, "Personal API Key" in personal.json()["detail"]) == (403, True)
-    assert session.post(paths[1] + "verify/").json() == second
+    personal = api.post(first_path + "verify/")
+    assert personal.status_code == 403
+    assert "Personal API Key" in personal.json()["detail"]
+    assert session.post(second_path + "verify/").json() == second
     for domain in (first, second):
         sandbox.publish_dns(f"_workspace-challenge.{domain['domain']}", domain["verification_challenge"])
-    assert session.post(paths[1] + "verify/").json()["is_verified"] is True
-    assert session.post(paths[1] + "verify/").json()["code"] == "already_verified"
+    assert session.post(second_path + "verify/").json()["is_verified"] is True
+    assert session.post(second_path + "verify/").json()["code"] == "already_verified"
     assert [row["is_verified"] for row in api.get(DOMAINS).json()["results"]] == [True, True, True]
     assert [effect["key_name"] for effect in sandbox.effects("verify_domain")] == ["session", "the service"]
-    assert api.patch(paths[0], json=SSO).json()["sso_enforcement"] == "saml"
+    assert api.patch(first_path, json=SSO).json()["sso_enforcement"] == "saml"
 
 
 # Invites and members
@@ -191,9 +195,8 @@ def test_live_bulk_stops_at_a_member(api: httpx.Client, sandbox: SandboxServer) 
 
 @live
 def test_live_invites_replace_older_ones(api: httpx.Client, sandbox: SandboxServer) -> None:
-    first, second = (
-        api.post(INVITES, json={"target_email": f"new.person@{host}.com"}).json() for host in ("EXAMPLE", "example")
-    )
+    first = api.post(INVITES, json={"target_email": "new.person@EXAMPLE.com"}).json()
+    second = api.post(INVITES, json={"target_email": "new.person@example.com"}).json()
     assert first["target_email"] == "new.person@example.com"
     ids = {row["id"] for row in api.get(INVITES).json()["results"]}
     assert ids & {first["id"], second["id"]} == {second["id"]}
@@ -216,11 +219,14 @@ def test_live_refuses_levels_above_the_callers(sandbox: SandboxServer, client_fo
     admin = client_for(SEED.onboarding_key)
     rows: list[dict[str, object]] = [{"target_email": f"{level}@example.com", "level": level} for level in (1, 8, 15)]
     owner = f"{MEMBERS}{SEED.owner_uuid}/"
-    answers = [admin.post(BULK, json=rows), admin.post(INVITES, json=rows[2]), admin.delete(owner)]
-    answers += [admin.patch(MEMBER, json={"level": 15}), admin.patch(owner, json={"level": 8})]
-    assert [response.status_code for response in answers] == [403] * 5
-    own = admin.patch(f"{MEMBERS}{SEED.admin_uuid}/", json={"level": 1})
-    assert (own.status_code, sandbox.effects()) == (403, [])
+    own = f"{MEMBERS}{SEED.admin_uuid}/"
+    assert admin.post(BULK, json=rows).status_code == 403
+    assert admin.post(INVITES, json=rows[2]).status_code == 403
+    assert admin.delete(owner).status_code == 403
+    assert admin.patch(owner, json={"level": 8}).status_code == 403
+    assert admin.patch(MEMBER, json={"level": 15}).status_code == 403
+    assert admin.patch(own, json={"level": 1}).status_code == 403
+    assert sandbox.effects() == []
     assert admin.post(BULK, json=rows[:2]).status_code == 201
     assert admin.patch(MEMBER, json={"level": 8}).status_code == 200
 

@@ -122,6 +122,7 @@ def fail(name: str) -> None:
     raise made(next(cls for cls in CLASSES if cls.__name__ == name))
 
 
+@pytest.mark.slow
 def test_a_process_pool_raises_what_its_process_raised() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         for cls in CLASSES:

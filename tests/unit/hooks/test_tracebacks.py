@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import logging
 import os
 import signal
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk._shared.secrets_masker import redact
-from rich.console import Console
 from rich.traceback import Traceback
 
 from airflow_provider_workspace.errors import WorkspaceError
@@ -61,10 +59,12 @@ def assert_no_secret(error: BaseException) -> None:
     while error.__traceback__ and "/airflow_provider_workspace/" not in error.__traceback__.tb_frame.f_code.co_filename:
         error = error.with_traceback(error.__traceback__.tb_next)
     shown = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
-    out = io.StringIO()
+    # What rich shows of locals, as in a log of Airflow, unabridged.
     unabridged: dict[str, Any] = {"show_locals": True, "locals_max_length": None, "locals_max_string": None}
-    Console(file=out, width=500).print(Traceback.from_exception(type(error), error, error.__traceback__, **unabridged))
-    for text in (shown, out.getvalue(), *(repr(item) for item in reachable_from(error))):
+    stacks = Traceback.extract(type(error), error, error.__traceback__, **unabridged).stacks
+    frames = [frame for stack in stacks for frame in stack.frames]
+    rich = [str(node) for frame in frames for node in (frame.locals or {}).values()]
+    for text in (shown, *rich, *(repr(item) for item in reachable_from(error))):
         found = [secret for secret in (KEY, PASSWORD, TOKEN) if secret in text]
         assert not found, text[max(0, text.index(found[0]) - 1500) :][:3000]
     assert not [item for item in reachable_from(error) if WEBHOOK in repr(item)]

@@ -44,7 +44,6 @@ CYCLE["again"] = CYCLE
 INVALID: list[tuple[type[Any], str, list[Any], str]] = [
     (WorkspaceGetDomainOperator, "domain_id", ["None"],
      "Check the task that domain_id comes from: its template found no value and rendered to 'None'"),
-    (WorkspaceGetDomainOperator, "domain_id", ["not-a-uuid"], "expected a UUID"),
     (WorkspaceCreateProjectOperator, "name", [" "], "Check the task that name comes from: its template found no"),
     (WorkspaceCreateProjectOperator, "name", [5], "name must be a string"),
     (WorkspaceGetDashboardOperator, "dashboard_id", [True, 10**4400], "dashboard_id: expected an id, a number or text"),
@@ -54,7 +53,6 @@ INVALID: list[tuple[type[Any], str, list[Any], str]] = [
     (WorkspaceGetProjectOperator, "project_id", ["\x00"],
      r"project_id: expected an id, .* can be printed, not '\\x00'"),
     (WorkspaceGetProjectOperator, "organization_id", ["a\nb"], r"organization_id: expected an id, .*, not 'a\\nb'"),
-    (WorkspaceGetProjectOperator, "project_id", ["x"], "expected a whole number"),
     (WorkspaceCreateProjectOperator, "settings", [CYCLE], "settings is nested too deeply"),
     (WorkspaceCreateProjectOperator, "settings", [{"timezoen": "UTC"}], "did you mean 'timezone'"),
     (WorkspaceCreateProjectOperator, "settings", ["name", "{'name': 1}", "[1]", 5, ["name"], {5: 6}, "[" * 100_000],

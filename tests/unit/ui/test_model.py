@@ -313,24 +313,27 @@ SYNC = {"operator": "WorkspaceSyncMembersOperator"}
 def test_what_waits_for_a_person_says_so(view: View, waiting: dict[str, Any]) -> None:
     """In a window, which is not over, as a campaign and in a section; other questions and waits are none of these."""
     sync = task("load", **SYNC, **waiting)
-    others = [
-        {**sync, "id": "2", "operator": "HITLOperator"},
-        {**sync, "id": "3", "state": "deferred", "trigger": None},
-    ]
+    other_question = {**sync, "id": "2", "operator": "HITLOperator"}
+    other_wait = {**sync, "id": "3", "state": "deferred", "trigger": None}
     campaign = {"task": sync, "progress": {"again_at": iso(NOW + HOUR)}}
+    questions = [asked(other_question), asked(other_wait), asked(sync)]
     shown = view(
         variables=variables(WORK, workspace_labels='{"organization": "Northwind"}'),
         **seen(sync, task("check", "success"), task("window.close", None)),
         campaigns={"value": {"rows": [campaign]}},
-        questions={"value": {"rows": [asked(one) for one in (*others, sync)], "total": 4}},
+        questions={"value": {"rows": questions, "total": 4}},
     )
-    (window,), (row,), (one,) = (shown[name]["rows"] for name in ("windows", "questions", "invites"))
-    assert [ask["asked_at"] for ask in window["asking"]] == [iso(NOW - 60)] * 2
+    (window,) = shown["windows"]["rows"]
+    assert [question["asked_at"] for question in window["asking"]] == [iso(NOW - 60)] * 2
     assert window["work"] == ["Somebody must answer", "warn"]
-    assert (row["what"], row["organization"], row["task"]["asked_at"]) == (
-        "Change Northwind (organization)?", "Northwind", iso(NOW - 60)
-    )  # fmt: skip
-    assert (one["asks"], one["again"], shown["invites"]["headline"]) == (True, None, ["campaigns running: 1"])
+    (row,) = shown["questions"]["rows"]
+    assert row["what"] == "Change Northwind (organization)?"
+    assert row["organization"] == "Northwind"
+    assert row["task"]["asked_at"] == iso(NOW - 60)
+    (invite,) = shown["invites"]["rows"]
+    assert invite["asks"]
+    assert invite["again"] is None
+    assert shown["invites"]["headline"] == ["campaigns running: 1"]
     assert "waiting for a person: 1" in shown["summary"]["text"]
     assert shown["questions"]["notes"] == ["The latest 3 of 4 questions of all Dags were searched."]
 

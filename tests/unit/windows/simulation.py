@@ -40,6 +40,10 @@ class Request:
     pauses: bool
     takes_effect_by: float
 
+    def state(self) -> Any:
+        """Return everything that the future depends on."""
+        return self.sender.name, self.pauses, self.takes_effect_by
+
 
 class Process:
     """A Dag run with a window. Its tasks run one after the other; each is a process that can be killed."""
@@ -59,6 +63,13 @@ class Process:
         self.history: list[Any] = []
         self.at: Any = None
         self._start()
+
+    def state(self) -> Any:
+        """Return everything that the future depends on."""
+        place = (self.task, self.tries, str(self.at), self.wakes_at)
+        stage = (self.over, self.at_work, self.request is not None, self.answered)
+        history = hash(tuple(map(str, self.history)))
+        return place, stage, history
 
     def _start(self) -> None:
         # Only pausing depends on the time; for other tasks it would multiply equal states.
@@ -298,21 +309,8 @@ class World:
             self.moved.name if self.moved and self.kills < self.max_kills else None,
             round(self.clock, 3),
             tuple(sorted(self.variables.items())),
-            tuple((request.sender.name, request.pauses, request.takes_effect_by) for request in self.under_way),
-            tuple(
-                (
-                    p.task,
-                    p.tries,
-                    p.over,
-                    p.at_work,
-                    str(p.at),
-                    p.wakes_at,
-                    p.request is not None,
-                    p.answered,
-                    hash(tuple(map(str, p.history))),
-                )
-                for p in self.processes
-            ),
+            tuple(request.state() for request in self.under_way),
+            tuple(process.state() for process in self.processes),
         )
 
     def violation(self) -> str | None:

@@ -58,6 +58,7 @@ class Pages(Generic[T]):
     def __init__(self, first: Operation[Page[T]], base_url: str) -> None:
         self.first = first
         self.base_url = base_url
+        self.origin = origin(base_url)
         self.start: int = getattr(first, "offset", None) or 0
         self.seen = _Ids()
         self.reads = self.distinct = 0
@@ -216,7 +217,7 @@ class Pages(Generic[T]):
         """Return the offset in a ``next`` link; ``None`` if it has none or another origin."""
         try:
             target = urljoin(self.base_url, str(link))
-            if origin(target) != origin(self.base_url):
+            if origin(target) != self.origin:
                 return None
             offset = int(parse_qs(urlsplit(target).query)["offset"][0])
         except (ValueError, KeyError):
@@ -275,7 +276,7 @@ class CursorPages(Pages[T]):
         try:
             target = urljoin(self.base_url, str(link))
             query = quote(urlsplit(target).query, safe=QUERY_CHARACTERS)
-            is_own = origin(target) == origin(self.base_url)
+            is_own = origin(target) == self.origin
         except ValueError:
             query, is_own = "", False
         if query and is_own:

@@ -11,14 +11,17 @@ docstrings are those of "Resources and their fields" in the interface document.
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from airflow_provider_workspace.api.ids import canonical_text
+from airflow_provider_workspace.api.ids import CANONICAL_UUID, canonical_text
 from airflow_provider_workspace.api.levels import ShownLevel, ShownNumber
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets
 
 T = TypeVar("T")
-Id = Annotated[str, AfterValidator(canonical_text)]
+# Most ids of long lists are canonical already: pydantic sees that by itself, and asks only about the others.
+_CanonicalUuid = Annotated[str, StringConstraints(pattern=f"^{CANONICAL_UUID.pattern}$")]
+_OtherId = Annotated[str, AfterValidator(canonical_text)]
+Id = Annotated[_CanonicalUuid | _OtherId, Field(union_mode="left_to_right")]
 
 
 class Resource(BaseModel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qs, quote, urljoin, urlsplit
@@ -59,8 +58,9 @@ class Pages(Generic[T]):
     def __init__(self, first: Operation[Page[T]], base_url: str) -> None:
         self.first = first
         self.base_url = base_url
+        self.origin = origin(base_url)
         self.start: int = getattr(first, "offset", None) or 0
-        self.seen = _Ids(bytearray)
+        self.seen = _Ids()
         self.reads = self.distinct = 0
         self.max_count = 0
         self.unchanged_readings = 0
@@ -70,11 +70,12 @@ class Pages(Generic[T]):
         """Start a reading."""
         self.current: Operation[Page[T]] = first
         self.reads += 1
-        self.reading = _Ids(bytearray)
+        # The first reading has seen what was seen at all: one set of ids is enough for most lists.
+        self.reading = self.seen if self.reads == 1 else _Ids()
         self.offset = self.start
         self.position = self._first_position(first)
         self.pages = 1
-        self.asked_for = _Ids(bytearray)
+        self.asked_for = _Ids()
         self.asked_for.add(self.position)
         self.rows: list[T] = []
         self.received = self.without_id = self.distinct_here = 0
@@ -96,7 +97,7 @@ class Pages(Generic[T]):
                 row_id = ("row without id", self.without_id)
             if self.reading.add(row_id):
                 self.distinct_here += 1
-                if self.seen.add(row_id):
+                if self.reading is self.seen or self.seen.add(row_id):
                     fresh.append(row)
         self.distinct += len(fresh)
         return fresh
@@ -216,7 +217,7 @@ class Pages(Generic[T]):
         """Return the offset in a ``next`` link; ``None`` if it has none or another origin."""
         try:
             target = urljoin(self.base_url, str(link))
-            if origin(target) != origin(self.base_url):
+            if origin(target) != self.origin:
                 return None
             offset = int(parse_qs(urlsplit(target).query)["offset"][0])
         except (ValueError, KeyError):
@@ -275,7 +276,7 @@ class CursorPages(Pages[T]):
         try:
             target = urljoin(self.base_url, str(link))
             query = quote(urlsplit(target).query, safe=QUERY_CHARACTERS)
-            is_own = origin(target) == origin(self.base_url)
+            is_own = origin(target) == self.origin
         except ValueError:
             query, is_own = "", False
         if query and is_own:
@@ -287,14 +288,16 @@ class CursorPages(Pages[T]):
         )
 
 
-class _Ids(defaultdict[int, bytearray]):
+class _Ids(dict[int, bytes]):
     """A set of row ids with eight bytes per id, a tenth of the memory of a set of texts."""
 
     def add(self, row_id: Hashable) -> bool:
         """Add an id, and return whether it is new."""
         digest = hash((row_id,))
-        part, written = self[digest & 4095], digest.to_bytes(8, "little", signed=True)
-        if written in part:
+        written = digest.to_bytes(8, "little", signed=True)
+        part = digest & 4095
+        known = self.get(part, b"")
+        if known.find(written) >= 0:  # "in" would try it as a number first
             return False
-        part += written
+        self[part] = known + written
         return True

@@ -234,7 +234,7 @@ def _repair(result_type: object, value: object) -> Any:
     A list may be an array, an envelope or a single object; an object may be an array of one.
     """
     value = _reshape(result_type, value)
-    fields: set[str] = set()
+    paths: set[tuple[int | str, ...]] = set()
     try:
         return _adapter(result_type).validate_python(value)
     except ValidationError as error:
@@ -242,9 +242,10 @@ def _repair(result_type: object, value: object) -> Any:
             path = _field_path(finding["loc"], value)
             if not path or not isinstance(path[-1], str):
                 raise UnreadableResponseError(f"JSON of another shape ({finding['msg']})") from None
-            _drop(value, path)
-            fields.add(".".join(part for part in path if isinstance(part, str)))
-    for name in sorted(fields):
+            paths.add(path)  # once, although each member of a union has a finding
+    for path in sorted(paths, key=len, reverse=True):  # a field of a field that is dropped, too, goes before it
+        _drop(value, path)
+    for name in sorted({".".join(part for part in path if isinstance(part, str)) for path in paths}):
         log.warning("Field %s of the response has another type than in the interface; read as null", name)
     try:
         return _adapter(result_type).validate_python(value)
@@ -275,7 +276,7 @@ def _reshape(result_type: object, value: object) -> Any:
     return value
 
 
-def _field_path(loc: tuple[int | str, ...], value: Any) -> list[int | str]:
+def _field_path(loc: tuple[int | str, ...], value: Any) -> tuple[int | str, ...]:
     """Return the part of a location that exists in the value; pydantic adds the members of unions."""
     path: list[int | str] = []
     for part in loc:
@@ -284,10 +285,10 @@ def _field_path(loc: tuple[int | str, ...], value: Any) -> list[int | str]:
         except (KeyError, IndexError, TypeError):
             continue
         path.append(part)
-    return path
+    return tuple(path)
 
 
-def _drop(value: Any, path: list[int | str]) -> None:
+def _drop(value: Any, path: tuple[int | str, ...]) -> None:
     for part in path[:-1]:
         value = value[part]
     del value[path[-1]]

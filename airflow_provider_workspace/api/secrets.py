@@ -23,8 +23,8 @@ _SECRET_WORDS = (
 # Further names of secret URL parameters.
 _SECRET_PARAMETERS = frozenset({"key", "auth", "sig", "signature", "code", "pass", "pwd", "pw"})
 Span = tuple[int, int]
-# The types of values that may hold a secret.
-READ = (str, dict, list, tuple)
+# The types of values that hold none.
+HARMLESS = frozenset({int, float, bool, type(None)})
 # Compiled on first use, to keep the parsing of Dag files fast.
 _LOGIN = r"://[^\s/?#:@\"'<>]*:([^\s/?#\"'<>]+)@"
 _PARAMETER = r"[?&;#]([^\s=&;#\"'<>]{1,100})=([^\s&;#\"'<>]+)"
@@ -52,7 +52,7 @@ def secrets_under(name: str, value: object) -> Iterator[str]:
     while pending:
         secret, value = pending.pop()
         if isinstance(value, str):
-            found = [value] if secret and value else list(_secrets_in_url(value))
+            found = [value] if secret and value else _secrets_in_url(value)
             if found and not re.search(TEMPLATE, value):
                 yield from found
             continue
@@ -61,10 +61,10 @@ def secrets_under(name: str, value: object) -> Iterator[str]:
         seen.add(id(value))
         if isinstance(value, dict):
             for key, item in value.items():
-                if isinstance(item, READ):
+                if type(item) not in HARMLESS:
                     pending.append((secret or is_secret(str(key)), item))
         elif isinstance(value, list | tuple):
-            pending += [(secret, item) for item in value if isinstance(item, READ)]
+            pending += [(secret, item) for item in value if type(item) not in HARMLESS]
 
 
 def without_secrets(value: object, *, secret: bool = False) -> Any:
@@ -96,14 +96,16 @@ def without_url_secrets(text: str) -> str:
     return text
 
 
-def _secrets_in_url(text: str) -> Iterator[str]:
-    """Yield the credentials in the URLs of a text, quoted and unquoted."""
+def _secrets_in_url(text: str) -> list[str]:
+    """Return the credentials in the URLs of a text, quoted and unquoted."""
+    secrets: list[str] = []
     for start, end in _spans(text):
         quoted = text[start:end]
-        yield quoted
+        secrets.append(quoted)
         unquoted = unquote(quoted)
         if unquoted != quoted:
-            yield unquoted
+            secrets.append(unquoted)
+    return secrets
 
 
 def _spans(text: str) -> set[Span]:

@@ -414,7 +414,7 @@ def _secrets_in(result: object) -> list[str]:
     secrets: list[str] = []
     for resource in resources:
         # An unknown field may contain a secret. Most members and invites have neither kind, so they are skipped.
-        if isinstance(resource, Resource) and (resource.holds_secrets or resource.model_extra):
+        if isinstance(resource, Resource) and (resource.holds_secrets or resource.__pydantic_extra__):
             secrets += resource.secrets()
     return secrets
 

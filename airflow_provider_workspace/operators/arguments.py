@@ -377,8 +377,11 @@ def _make_init(cls: type[DeclaredArguments]) -> Callable[..., None]:
 
 def _writer_of_init(cls: type) -> type:
     """Return the nearest base with an ``__init__`` that was not built."""
-    written = [base for base in cls.__mro__[1:] if "__init__" in vars(base)]
-    return next(base for base in written if not hasattr(vars(base)["__init__"], "is_built"))
+    for base in _classes_with_arguments(cls)[1:]:
+        init = vars(base).get("__init__")
+        if init is not None and not hasattr(init, "is_built"):
+            return base
+    return DeclaredArguments
 
 
 def _arguments_above(cls: type, author: type) -> list[Argument]:

@@ -1,6 +1,6 @@
 """Dashboards of an environment (a project). Section "Endpoints, Dashboards"."""
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue
 
 from airflow_provider_workspace.api.endpoint import endpoint
 from airflow_provider_workspace.api.fields import IntegerId, Offset, TextId, UserId
@@ -14,6 +14,8 @@ DASHBOARD = DASHBOARDS + "{dashboard_id}/"
 
 class DashboardFields(BaseModel):
     """The writable fields of a dashboard."""
+
+    model_config = ConfigDict(defer_build=True)
 
     name: str | None = None
     description: str | None = None

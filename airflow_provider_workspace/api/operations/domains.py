@@ -1,6 +1,6 @@
 """Domains of an organization. Section "Endpoints, Domains"."""
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from airflow_provider_workspace.api.endpoint import endpoint
 from airflow_provider_workspace.api.fields import TextId, Uuid
@@ -13,6 +13,8 @@ DOMAIN = DOMAINS + "{domain_id}/"
 
 class DomainFields(BaseModel):
     """The writable fields of a domain except its name."""
+
+    model_config = ConfigDict(defer_build=True)
 
     jit_provisioning_enabled: bool | None = None
     sso_enforcement: str | None = None

@@ -1,6 +1,6 @@
 """Projects of an organization. Section "Endpoints, Projects"."""
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from airflow_provider_workspace.api.endpoint import endpoint
 from airflow_provider_workspace.api.fields import IntegerId, TextId
@@ -13,6 +13,8 @@ PROJECTS = "/organizations/{organization_id}/projects/"
 
 class ProjectFields(BaseModel):
     """The writable fields of a project. Section "Fields accepted on project creation"."""
+
+    model_config = ConfigDict(defer_build=True)
 
     name: str | None = None
     product_description: str | None = None

@@ -257,6 +257,10 @@ class LocalFile(TaskFile):
             mode = self.path.stat().st_mode
         except FileNotFoundError:
             raise WorkspaceInputError(f"There is no file {self} on this worker", problem="file-missing") from None
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            raise WorkspaceInputError(f"No file can have a path as long as {shown(str(self.path))}…") from None
         except ValueError as error:  # such as a null byte
             raise WorkspaceInputError(f"{self} is not a path: {error}") from None
         if not stat.S_ISREG(mode):  # reading a pipe or a device may never end

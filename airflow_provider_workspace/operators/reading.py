@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 # What a switch may render to.
 SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+# Half of a character, which neither a request nor a Variable can hold.
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # No wait may be longer than a year.
 MAX_SECONDS = 366 * 86_400.0
 # The year 5138 in seconds since 1970: a larger number is in milliseconds.
@@ -194,6 +196,10 @@ def read_nested(name: str, value: object, *, leave_out: bool, key: object = None
         for entry_key, entry in value.items():
             if leave_out and is_no_value(entry):
                 continue
+            if isinstance(entry_key, str) and LONE_SURROGATE.search(entry_key):
+                raise WorkspaceInputError(
+                    f"{name}: {shown(entry_key)} holds lone surrogates, which UTF-8 cannot encode"
+                )
             entries[entry_key] = read_nested(name, entry, leave_out=leave_out, key=entry_key)
         return entries
     if isinstance(value, list | tuple | set):

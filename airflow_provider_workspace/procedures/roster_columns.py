@@ -160,7 +160,7 @@ class RosterColumns:
         spellings: dict[str, str] = {}
         for name, given in self._named.items():
             key = column_key(name)
-            field = None if given is None else FIELDS.get(column_key(given))
+            field = FIELDS.get(column_key(given)) if isinstance(given, str) else None
             if given is not None and (field is None or name == ALL_OTHERS):
                 self.reject(f"unknown field {shown(given)} in columns", 0)
             elif key in spellings:
@@ -369,7 +369,12 @@ def _refuse_doubts(name: str, value: Any, wanted: Sequence[Any], number: int) ->
 
 
 def _shown(value: Any) -> str:
-    return shown(value) if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return shown(value)
+    try:
+        return str(value)
+    except (ValueError, RecursionError):  # long numbers, and what is nested deeply
+        return shown(value)
 
 
 def _read_wanted(name: str, value: Any, now: datetime) -> Any:

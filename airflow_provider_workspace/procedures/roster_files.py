@@ -342,7 +342,7 @@ def _hint(address: Any, cells: Sequence[Any], layout: Layout, *, may_be_footer: 
             if "@" in text and address_problem(text) is None:
                 return f"column {shown(name)} holds one"
         return ""
-    filled = [str(cell).strip() for cell in cells if not is_empty(cell)]
+    filled = [_text_of(cell) for cell in cells if not is_empty(cell)]
     if may_be_footer and _may_be_footer(filled, has_address=address is not None):
         alone = ", ".join(map(shown, filled))
         return f"it has {alone} alone: delete it if it is the footer of an export"
@@ -361,8 +361,16 @@ def _about_person(cells: Sequence[Any], layout: Layout) -> dict[str, str]:
         if field is not None and field not in TEXT_FIELDS:
             continue
         if isinstance(cell, str | int | float) and not is_empty(cell):
-            texts[name or f"column {place}"] = str(cell).strip()
+            texts[name or f"column {place}"] = _text_of(cell)
     return texts
+
+
+def _text_of(cell: object) -> str:
+    """Return the text of a cell, or the type of what cannot be written out: long numbers, and what is nested deeply."""
+    try:
+        return str(cell).strip()
+    except (ValueError, RecursionError):
+        return type_name(cell)
 
 
 def _may_be_footer(filled: Sequence[str], *, has_address: bool) -> bool:

@@ -142,7 +142,8 @@ def test_the_plan_of_an_organization_is_readable_in_the_browser(
     task = f"dags/{THREE}/runs/{three}/tasks/{PLAN}/mapped/{NORTH}"
     browser.resize(HEIGHT, LEGIBLE)
     open_page(airflow, browser, f"{task}/required_actions")
-    browser.read("Make these changes to organization north.yaml (", "+ project Northwind", "level: 1 -> 8", "Reject")
+    browser.read("Make these changes to organization north.yaml (", "create project Northwind", "Reject")
+    browser.read("level: member (1) -> admin (8)")
     browser.picture("organization_approval")
     browser.resize(2 * HEIGHT)  # only visible lines of a log are in the page
     browser.open(f"{airflow.url}/{task}")

@@ -12,7 +12,7 @@ from uuid import UUID
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.api.timestamps import parse_timestamp
-from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 
 # The types of cells that can be compared, and of what is wanted of them.
 COMPARABLE = (str, bool, int, float, Decimal, date)
@@ -86,6 +86,14 @@ def comparable(cell: Any) -> Any:
     return value
 
 
+def text_of(cell: object) -> str:
+    """Return the text of a cell, or the type of what cannot be written out: long numbers, and what is nested deeply."""
+    try:
+        return str(cell).strip()
+    except (ValueError, RecursionError):
+        return type_name(cell)
+
+
 def is_equal(cell: Any, wanted: Any) -> bool:
     """
     Return whether a cell is plainly a wanted value, both as :func:`comparable` returns them.
@@ -96,9 +104,8 @@ def is_equal(cell: Any, wanted: Any) -> bool:
     if cell is None or wanted is None:
         return cell is wanted
     if isinstance(cell, str) and isinstance(wanted, str):
-        if cell == wanted:
-            return True
-        return truth_of(cell) is not None and cell.lower() == wanted.lower()
+        has_same_truth = truth_of(cell) is not None and cell.lower() == wanted.lower()
+        return has_same_truth or cell == wanted
     if _is_boolean(cell) or _is_boolean(wanted):
         truth = truth_of(cell)
         return truth is not None and truth == truth_of(wanted)

@@ -136,9 +136,6 @@ class ReviewPage:
         for who, decision in decisions.items():
             if decision != KEEP or who in exceptions or who in open_names:
                 rows.append([who, *self._outcome_cells(who), exceptions.get(who, "")])
-        for who, reason in exceptions.items():
-            if who not in decisions:
-                rows.append([who, *self._outcome_cells(who), reason])
         return table(("who", "decision", "done", "last look", "exception"), rows)
 
     def _everybody(self) -> list[str]:
@@ -336,9 +333,8 @@ def _said(value: object) -> str:
 
 def _outcomes_by_name(outcomes: Iterable[Outcome]) -> Mapping[str, str]:
     """Return what became of each person, in words; of several tries, each that says something else."""
-    words: dict[str, list[str]] = {}
+    words: dict[str, dict[str, None]] = {}  # a dictionary keeps each once, in order
     for outcome in outcomes:
-        of_person = words.setdefault(outcome.who, [])
-        if str(outcome) not in of_person:
-            of_person.append(str(outcome))
+        of_person = words.setdefault(outcome.who, {})
+        of_person[str(outcome)] = None
     return {who: ", then ".join(of_person) for who, of_person in words.items()}

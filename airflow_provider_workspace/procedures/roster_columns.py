@@ -22,6 +22,7 @@ from airflow_provider_workspace.procedures.matching import (
     is_time,
     matches,
     read_age,
+    text_of,
     truth_of,
 )
 
@@ -369,12 +370,7 @@ def _refuse_doubts(name: str, value: Any, wanted: Sequence[Any], number: int) ->
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, str):
-        return shown(value)
-    try:
-        return str(value)
-    except (ValueError, RecursionError):  # long numbers, and what is nested deeply
-        return shown(value)
+    return shown(value) if isinstance(value, str) else text_of(value)
 
 
 def _read_wanted(name: str, value: Any, now: datetime) -> Any:

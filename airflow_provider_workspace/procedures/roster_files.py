@@ -14,7 +14,7 @@ from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
 from airflow_provider_workspace.procedures.invites_report import name_entries
-from airflow_provider_workspace.procedures.matching import plain_scalar
+from airflow_provider_workspace.procedures.matching import plain_scalar, text_of
 from airflow_provider_workspace.procedures.roster import GUEST, RosterRows, address_problem, check_roster
 from airflow_provider_workspace.procedures.roster_columns import (
     ADDRESS,
@@ -342,7 +342,7 @@ def _hint(address: Any, cells: Sequence[Any], layout: Layout, *, may_be_footer: 
             if "@" in text and address_problem(text) is None:
                 return f"column {shown(name)} holds one"
         return ""
-    filled = [_text_of(cell) for cell in cells if not is_empty(cell)]
+    filled = [text_of(cell) for cell in cells if not is_empty(cell)]
     if may_be_footer and _may_be_footer(filled, has_address=address is not None):
         alone = ", ".join(map(shown, filled))
         return f"it has {alone} alone: delete it if it is the footer of an export"
@@ -361,16 +361,8 @@ def _about_person(cells: Sequence[Any], layout: Layout) -> dict[str, str]:
         if field is not None and field not in TEXT_FIELDS:
             continue
         if isinstance(cell, str | int | float) and not is_empty(cell):
-            texts[name or f"column {place}"] = _text_of(cell)
+            texts[name or f"column {place}"] = text_of(cell)
     return texts
-
-
-def _text_of(cell: object) -> str:
-    """Return the text of a cell, or the type of what cannot be written out: long numbers, and what is nested deeply."""
-    try:
-        return str(cell).strip()
-    except (ValueError, RecursionError):
-        return type_name(cell)
 
 
 def _may_be_footer(filled: Sequence[str], *, has_address: bool) -> bool:

@@ -917,17 +917,20 @@ def test_the_page_says_who_reviewed_whom(tmp_path: Path) -> None:
         ("reset_before", "unknown", "sent, but no answer came; the last look shows whether it was done", "not done"),
         ("reset_after", "unknown", "sent, but no answer came; the last look shows whether it was done", "done"),
         ("status_before", "unknown", "sent, but HTTP 503: Sorry; the last look shows whether it was done", "not done"),
+        ("odd_body", "unknown", "[not-the-service]", "done"),
     ],
 )
 def test_a_request_without_an_answer_was_sent(
     sandbox: SandboxServer, review: Review, fault: str, outcome: str, detail: str, seen: str
 ) -> None:
     review.decide({**KEPT, NOAH: "remove", GRACE: "remove"})
-    sandbox.inject(fault, "delete_member", **({"detail": "Sorry."} if fault == "status_before" else {}))
+    options: dict[str, dict[str, Any]] = {"status_before": {"detail": "Sorry."}, "odd_body": {"body": "html"}}
+    sandbox.inject(fault, "delete_member", **options.get(fault, {}))
     with pytest.raises(Exception, match="DeleteMember"):
         review.run("apply_decisions")
     first, second = [row for row in review.file("done-1.json")["outcomes"] if row["decision"] == "remove"]
-    assert (first["outcome"], first["detail"], second["outcome"]) == (outcome, detail, "not sent")
+    assert (first["outcome"], second["outcome"]) == (outcome, "not sent")
+    assert detail in first["detail"]
     review.close("is incomplete: ")
     assert review.outcomes() == {NOAH: seen, GRACE: "not done"}
     done = int(seen == "done")

@@ -293,6 +293,18 @@ def test_what_others_do_meanwhile_counts(
     assert invite(PEOPLE[:1]).statuses == {status: 1}
 
 
+def test_somebody_who_joins_before_their_row_is_sent_is_a_member(
+    sandbox: SandboxServer, invite: Invite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def join() -> None:
+        sandbox.accept_invite(str(WorkspaceHook().create_invite(target_email=PEOPLE[25]).id))
+
+    sandbox.inject("reset_after", "create_invites")
+    interruptions = Interruptions(monkeypatch)
+    interruptions.before("/bulk/", lambda: interruptions.before("GET", join))
+    assert invite(PEOPLE[:30]).statuses == {"invited": 29, "member": 1}
+
+
 # Time
 
 

@@ -49,6 +49,15 @@ def test_operators_find_people_by_address(sandbox: SandboxServer, connect: Conne
 
 
 @pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
+def test_a_member_whose_level_is_hidden_may_be_an_owner(sandbox: SandboxServer) -> None:
+    hidden = [{"user": {"uuid": SEED.member_uuid, "email": MEMBER}}]
+    sandbox.inject("say", "list_members", body=hidden, times=None)
+    with pytest.raises(AirflowFailException, match=r"does not show the level of .*, who may be an owner\. To remove"):
+        run(members.WorkspaceDeleteMemberOperator, user_email=MEMBER)
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(sandbox: SandboxServer) -> None:
     delete, olive = members.WorkspaceDeleteMemberOperator, "olive.owner@example.com"
     for arguments, message in (

@@ -80,3 +80,9 @@ def test_a_late_row_is_reported_if_it_is_among_the_newest() -> None:
 @pytest.mark.parametrize("value", [None, [], ["a"], {}, {"ids": ["a"]}])
 def test_an_unusable_state_is_ignored(value: Any) -> None:
     assert SeenRows.from_json(value) is None
+
+
+def test_a_row_without_a_time_may_wait_beside_a_long_list() -> None:
+    rows = listed(*range(2 * MAX_KEPT)) | {"timeless": ListedRow(None, None)}
+    told = SeenRows.of(rows, {"timeless"})
+    assert told.new(rows) == ["timeless"]

@@ -138,6 +138,8 @@ CASES: list[Case] = [
     ("ended row then, lowered", [row(8, until="2026-11-20", then=5)], 8, (LOWERED,), {}, ("change", 1, LOWERED_BY)),
     ("ended row then, removed", [BACK], 8, (REMOVED,), {}, ("remove", None, REMOVED_BY)),
     ("leaver, lowered", [row()], 1, (LOWERED,), {"leaving": True}, ("remove", None, "is leaving")),
+    ("a row that gives no more, a decision that expired", [row(1)], 8, (decided(1, "2025-10-01", "2026-11-01"),), {},
+     ("change", 1, "level: 8 -> 1")),
     ("row, a decision that expired", [row(8)], 1, (decided(1, "2025-10-01", "2026-11-01"),), {},
      ("change", 8, "Rita lowered them to member (1) in access review of 2025-10-01, which counted until 2026-11-01")),
     ("row, two decisions", [row(8)], 5, (LOWERED, decided(5, "2026-11-23")), {},

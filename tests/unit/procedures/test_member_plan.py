@@ -15,14 +15,13 @@ from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.procedures.apply_plan import raise_if_access_is_left
 from airflow_provider_workspace.procedures.members import Guards, plan_members
-from airflow_provider_workspace.procedures.plan import Change
+from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.procedures.plan import Plan
 
 ORGANIZATION = "0190c0de-0000-4000-8000-000000000001"
 
@@ -270,6 +269,19 @@ def test_a_change_says_what_it_takes_from_a_person() -> None:
         "invite new@example.com": (False, False, False, False),
         "domain b.example": (True, False, False, False),
     }
+
+
+def test_a_change_without_values_and_reason_is_a_line() -> None:
+    assert Change("skip", "domains", "domain b.example").line().split() == ["domain", "b.example", "skipped"]
+
+
+@pytest.mark.parametrize(
+    ("members", "says"), [(0, "This plan removes 2; max_removals=1"), (9, "removes 2 in an organization of 9 members;")]
+)
+def test_a_plan_that_takes_too_much_says_how_much(members: int, says: str) -> None:
+    domains = [Change("remove", "domains", f"domain {name}.example") for name in "ab"]
+    with pytest.raises(WorkspaceInputError, match=says):
+        Plan("service / organization", domains, members=members).check_losses(1)
 
 
 def test_only_leavers_are_removed() -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from hypothesis import strategies as st
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.files.storage import file_at
 from airflow_provider_workspace.procedures import roster_tables
+from airflow_provider_workspace.procedures.roster import check_roster
 from airflow_provider_workspace.procedures.roster_files import read_roster
 from tests.robustness.values import NASTY_TEXTS, texts
+
+NOW = datetime(2026, 11, 26, tzinfo=timezone.utc)
 
 
 def write(folder: Path, name: str, content: str | bytes) -> str:
@@ -125,6 +129,7 @@ def test_a_list_from_another_task_is_read(value: Any) -> None:
         *((None, path, r"Nothing was sent\.$")
          for path in ("x\x00.csv", "x\ud800.csv", "a/" * 3000 + ".csv", ".csv", "")),
         ('[{"email": "a", "email": "b"}]', None, "invites: the key 'email' is repeated in one object"),
+        ([{"email": "a@example.com", f"column {n}": 1} | {} for n in range(12)], None, "; …. Known columns: "),
     ],
 )  # fmt: skip
 def test_value_errors_name_the_row(invites: Any, path: Any, says: str) -> None:
@@ -291,3 +296,27 @@ def test_columns_are_for_files_too(tmp_path: Path, columns: Any, read: Any) -> N
     else:
         with pytest.raises(WorkspaceInputError, match=re.escape(read)):
             read_roster(None, file_at(path), columns=columns)
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({"email": None, "first_name": 10**5000}, "int"),
+        ({"email": "Mia <mia@.example>"}, "Mia"),
+        ({"email": "a_b.example#EXT#@tenant.example.com", "first_name": "@mia"}, "#EXT#"),
+    ],
+)
+def test_an_odd_cell_has_its_reason(row: Any, says: str) -> None:
+    (entry,) = check_roster(read_roster([row])).invalid
+    assert says in str(entry)
+
+
+def test_rows_that_conflict_and_end_are_told_apart() -> None:
+    rows = [{"email": "mia@example.com", "level": level, "until": "2030-01-01"} for level in (1, 8)]
+    roster = check_roster(read_roster(rows), NOW)
+    assert (len(roster.invalid), roster.with_end) == (2, {1, 2})
+
+
+def test_a_title_without_rows_below_is_no_title(tmp_path: Path) -> None:
+    with pytest.raises(WorkspaceInputError, match="no column 'Mail'"):
+        read_roster(None, file_at(write(tmp_path, "title.csv", "Employees")), columns={"Mail": "email"})

@@ -197,9 +197,7 @@ def read_nested(name: str, value: object, *, leave_out: bool, key: object = None
             if leave_out and is_no_value(entry):
                 continue
             if isinstance(entry_key, str) and LONE_SURROGATE.search(entry_key):
-                raise WorkspaceInputError(
-                    f"{name}: {shown(entry_key)} holds lone surrogates, which UTF-8 cannot encode"
-                )
+                raise WorkspaceInputError(f"{name} must have names that can be printed, not {shown(entry_key)}")
             entries[entry_key] = read_nested(name, entry, leave_out=leave_out, key=entry_key)
         return entries
     if isinstance(value, list | tuple | set):

@@ -155,9 +155,9 @@ def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     for name in kwargs.keys() - fixed:
         kept_as = declared[name].attribute if name in declared else ""
         attributes[kept_as or name] = kwargs[name]
-    if cls in SENSORS:  # no templates, so Airflow has checked that they are numbers
+    if cls in SENSORS:  # no templates, so Airflow has checked that they are numbers; a timeout of 0 is over at once
         for name in ("poke_interval", "timeout"):
-            if not isinstance(attributes[name], int | float):
+            if not isinstance(attributes[name], int | float) or not attributes[name] > 0:
                 attributes[name] = 60.0
     with pytest.MonkeyPatch.context() as patch:
         if cls in SENSORS:  # it would poke until its timeout
@@ -238,8 +238,7 @@ def targets() -> dict[str, Run]:
 def test_any_argument_is_sent_or_a_workspace_error(server: SandboxServer, name: str, examples: int) -> None:
     run = targets()[name]
 
-    # The few calls of a normal test run are always the same.
-    @settings(max_examples=examples, derandomize=examples < 100, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def call(data: st.DataObject) -> None:
         attempt(server, lambda: run(data))

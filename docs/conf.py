@@ -75,7 +75,7 @@ html_theme = "furo"
 html_title = f"Workspace provider {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_js_files = ["tables.js"]
+html_js_files = ["tables.js", "contents.js"]
 html_logo = html_favicon = "_static/logo.svg"
 html_search_scorer = str(Path(__file__).parent / "_static" / "scorer.js")
 html_copy_source = False

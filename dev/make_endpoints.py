@@ -1,4 +1,4 @@
-"""Generate the tables of docs/endpoints.md: the operations of the interface, with scopes, hook methods and operators."""
+"""Generate the tables of docs/endpoints.md: the operations of the interface, with scope, hook method and operator."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """
 Audit access every week: members without a second factor, expired invites, and inactive administrators.
 
-Nothing is changed. The findings are
+It changes nothing. You find the findings in
 
-- a table in the log of the last task,
+- the log of the last task, as a table,
 - the result of the last task, for a Dag that acts on them,
-- and a CSV file, if the run names one.
+- a CSV file, if the run names one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from airflow_provider_workspace.operators.members import WorkspaceListMembersOpe
             None,
             type=["null", "string"],
             title="File",
-            description="A CSV file for the findings on the machine of the worker; empty for none.",
+            description="Path of a CSV file for the findings, on the worker. Leave it empty to write none.",
         ),
         "days": Param(
             90,
@@ -40,7 +40,7 @@ from airflow_provider_workspace.operators.members import WorkspaceListMembersOpe
             minimum=1,
             maximum=3650,
             title="Days",
-            description="Administrators who did not log in for this many days are reported.",
+            description="Administrators who have not logged in for this many days are reported.",
         ),
     },
 )
@@ -56,7 +56,7 @@ def access_audit() -> None:
     administrators = WorkspaceListMembersOperator(
         task_id="administrators",
         task_display_name="Inactive administrators",
-        doc_md="Members of level **8** (administrator) or **15** (owner), who do not log in any more.",
+        doc_md="Members of level **8** (admin) or **15** (owner) who no longer log in.",
         where={
             "level": [8, 15],
             "last_login": {"before": "{{ params.days }}d"},
@@ -66,7 +66,7 @@ def access_audit() -> None:
     invites = WorkspaceListInvitesOperator(
         task_id="expired_invites",
         task_display_name="Expired invites",
-        doc_md="Invites nobody accepted in time. They stay on the list until somebody deletes them.",
+        doc_md="Invites that were not accepted in time. They stay on the list until they are deleted.",
         where={"is_expired": True},
         fields=["target_email", "created_at"],
     )

@@ -1,12 +1,12 @@
 """
-Watch the contract: a run fails and lists what will break, before the service breaks it.
+Get an alert before the API of the service changes: a run fails and lists what will break.
 
-Every week the operations of this package are compared with the OpenAPI document of the service: what is **gone**,
-**moved** or **deprecated**, and fields that the service does not know any more. Nothing is sent to change anything. Add
-an `on_failure_callback` to notify somebody.
+Every week it compares the operations of this package with the OpenAPI document of the service: what is **gone**,
+**moved** or **deprecated**, and which fields the service no longer knows. It changes nothing. Add an
+`on_failure_callback` to notify somebody.
 
-The task runs on a worker, which may not reach Airflow's database, so it is an operator and not a shell command. The
-command for people is `airflow workspace ping --schema`.
+To check by hand, run `airflow workspace ping --schema`. That command needs Airflow's database, which a worker may not
+reach; this operator does not.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_contract() -> None:
     WorkspaceCheckContractOperator(
         task_id="check",
         task_display_name="Check the contract",
-        doc_md="**Fails** if an operation is gone, moved or deprecated, or a body does not know a field.",
+        doc_md="**Fails** if an operation is gone, moved or deprecated, or if a body does not know a field.",
         schema="{{ params.schema }}",
         operations=["airflow_provider_workspace.api.operations.ListInvites"],  # those of your own
         retries=2,

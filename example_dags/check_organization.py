@@ -1,7 +1,7 @@
 """
-Detect drift: a run fails and logs the differences if an organization differs from its file.
+Detect drift every day: a run fails and logs the differences if an organization differs from its file.
 
-It sends no writes. Add an `on_failure_callback` to notify somebody. The Dag `onboard_organization` applies the file.
+It sends no writes. Add an `on_failure_callback` to notify somebody. To apply the file, run `onboard_organization`.
 """
 
 from __future__ import annotations

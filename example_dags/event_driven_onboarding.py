@@ -1,14 +1,14 @@
 """
-Start onboarding when somebody creates a project, without a schedule and without a waiting worker.
+Give each new project its first dashboard, without a schedule and without a waiting worker.
 
 1. A watcher in the triggerer polls the organization's projects every 30 seconds.
-2. What is new becomes one event of the asset `workspace_projects`, which starts a run.
-3. The run gives each new project its first dashboard.
-4. At the end, a Variable remembers the last event, so that the next run begins after it.
+2. New projects become one event of the asset `workspace_projects`, which starts a run.
+3. The run creates a dashboard in each new project.
+4. A Variable remembers the last event, so that the next run starts after it.
 
-The run reads the asset's events itself: an event that comes while a run is queued starts no run of its own and is not
-among the triggering events. The triggerer remembers which events it has sent, so a restart neither repeats nor misses a
-project. A manual run handles the events that no run has finished.
+The run reads the events of the asset itself: an event that comes while a run is queued starts no run of its own, and
+is not among the triggering events. A manual run handles all events that no run has finished. On Airflow 3.3 the watcher
+remembers the projects, so a restart of the triggerer misses none.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def event_driven_onboarding() -> None:
 
     @task(task_display_name="Read the new projects", inlets=[new_project])
     def read_events(*, inlet_events: Mapping[Asset, Any], ti: Any) -> list[dict[str, str]]:
-        """Return the projects of all events after the last one, also of those that started no run."""
+        """Return the projects of all events since the last one that a run finished."""
         last = int(Variable.get(LAST_EVENT, default="0"))
         events = [event for event in inlet_events[new_project] if event.id > last]
         ti.xcom_push(key="last_event", value=max([last, *(event.id for event in events)]))
@@ -64,14 +64,14 @@ def event_driven_onboarding() -> None:
 
     @task(task_display_name="Remember the last event")
     def remember(last_event: int) -> None:
-        """Let the next run begin after this event; a failed run's events are read again."""
+        """Let the next run start after this event. The events of a failed run are read again."""
         Variable.set(LAST_EVENT, str(last_event))
 
     projects = read_events()
     welcome = WorkspaceCreateDashboardOperator.partial(
         task_id="welcome_dashboard",
         task_display_name="Create a first dashboard",
-        doc_md="One for each new project, remembered in a Variable so that a retry creates no second one.",
+        doc_md="Creates one for each new project. A Variable remembers it, so a retry creates no second one.",
     ).expand_kwargs(projects)
     welcome >> remember(projects["last_event"])
 

@@ -1,9 +1,8 @@
 """
-Keep batch exports paused for a fixed time every week, without a worker slot and without tasks in between.
+Pause batch exports for a fixed time every week, without a worker slot.
 
-Use it for maintenance that somebody else does at a known time. A manual run can set another length.
-
-If an export cannot be resumed, the run fails and names it.
+Use it for maintenance that somebody else does at a known time. A manual run can set another length. If an export cannot
+be resumed, the run fails and names it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from airflow_provider_workspace.task_groups import maintenance_window
             minimum=0.01,
             maximum=10_080,
             title="Minutes",
-            description="How long they stay paused. 0.05 is three seconds, to try it; 120 is two hours.",
+            description="How long the exports stay paused: 120 is two hours; 0.05 is three seconds, to try it.",
         ),
     },
 )

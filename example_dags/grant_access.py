@@ -1,7 +1,7 @@
 """
-Give a person a higher access level for some hours: say who, which level, how long and why; somebody else approves.
+Give a person a higher access level for some hours. The run says who, which level, how long and why; a person approves.
 
-The question is under **Required Actions**, and **nothing is sent before the answer**. The time counts from the
+The question is under **Required Actions**, and **nothing is sent before the answer**. The time starts with the
 approval. The Dag `workspace_sweep` ends the access: unpause it first.
 """
 
@@ -25,14 +25,14 @@ from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOper
             type="string",
             format="email",
             title="Who",
-            description="Address of the person. Somebody who is no member is invited.",
+            description="E-mail address of the person. Somebody who is not a member is invited.",
         ),
         "level": Param(
             "admin",
             type="string",
             enum=["member", "admin", "owner"],
             title="Level",
-            description="The access level for this time.",
+            description="The temporary access level.",
         ),
         "hours": Param(
             4,
@@ -40,14 +40,14 @@ from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOper
             minimum=0.25,
             maximum=720,
             title="Hours",
-            description="How long, from the approval on. 0.5 is half an hour.",
+            description="How long the access lasts after the approval. 0.5 is half an hour.",
         ),
         "why": Param(
             "Rollout of the dashboards",
             type="string",
             minLength=5,
             title="Why",
-            description="The reason, which whoever approves reads first.",
+            description="The reason. The person who approves reads it first.",
         ),
     },
 )
@@ -57,13 +57,13 @@ def grant_access() -> None:
     WorkspaceGrantAccessOperator(
         task_id="grant",
         task_display_name="Grant the access",
-        doc_md="Plans the grant, waits for **Approve**, notes its end, then changes the level or invites.",
+        doc_md="Plans the grant, waits for its approval, notes its end, then changes the level or invites.",
         user_email="{{ params.who }}",
         level="{{ params.level }}",
         length="{{ params.hours * 3600 }}",  # seconds
         reason="{{ params.why }}",
         require_approval=True,
-        allow_self_approval=True,  # for a trial of one person: remove it, so that somebody else approves
+        allow_self_approval=True,  # to try it alone; remove it, so that somebody else must approve
         approval_timeout=timedelta(days=1),
     )
     # [END howto_grant_access]

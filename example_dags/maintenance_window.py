@@ -1,8 +1,8 @@
 """
 Pause batch exports, do maintenance, and resume the exports.
 
-**The exports are resumed** also if the work fails, hangs, is killed or is marked as failed, after two hours at the
-latest. If one cannot be resumed, the run fails and names it.
+**The exports resume** even if the work fails, hangs, is killed or is marked as failed: after two hours at the latest.
+If an export cannot be resumed, the run fails and names it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def maintenance_window() -> None:
 
         @task(task_display_name="Maintain the warehouse")
         def maintain() -> str:
-            """Put your own maintenance here, of any number of tasks."""
+            """Put your own maintenance here, in any number of tasks."""
             return "The tables are vacuumed."
 
         maintain()

@@ -1,8 +1,7 @@
 """
-Remove people who left: find their membership and open invites, let a person approve, then remove and withdraw them.
+Offboard people who left: find their memberships and open invites, let a person approve, then remove and withdraw them.
 
-The run waits up to three days for the answer, which is given under **Required Actions**. Until somebody approves,
-**nothing is changed**.
+The run waits up to three days for the answer under **Required Actions**. **Nothing is changed** before the approval.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOpe
             type="array",
             items={"type": "string", "format": "email"},
             title="Addresses",
-            description="Addresses of the people who left, one per line.",
+            description="E-mail addresses of the people who left, one per line.",
         )
     },
 )
@@ -34,10 +33,10 @@ def offboard_members() -> None:
     """Look up, ask, remove."""
     WorkspaceSyncMembersOperator(
         task_id="offboard_members",
-        task_display_name="Off-board the members",
-        doc_md="Finds these people and their open invites, waits for **Approve**, removes them.",
+        task_display_name="Offboard the members",
+        doc_md="Finds these people and their open invites, waits for the approval, then removes them.",
         leavers="{{ params.emails }}",
-        protected=["olive.owner@example.com"],  # whose API key the connection holds
+        protected=["olive.owner@example.com"],  # owns the API key of the connection
         require_approval=True,
         approval_timeout=timedelta(days=3),
     )

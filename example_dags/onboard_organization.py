@@ -1,8 +1,8 @@
 """
-Onboard an organization from a file: a project with three dashboards, a domain, 150 people and the analyst.
+Onboard an organization from a file: a project, three dashboards with a collaborator, a domain, and 150 people.
 
-`data/northwind.yaml` describes the organization. Each part is a task that compares and sends only the differences, so
-**a second run changes nothing**. The Dag `check_organization` detects drift from the file.
+`data/northwind.yaml` describes the organization. Each task compares its part of the file with the service, and sends
+only the differences: **a second run changes nothing**. The Dag `check_organization` detects drift from the file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def onboard_organization() -> None:
 
     @task(task_display_name="Publish the DNS challenges")
     def publish_challenges(domains: list[dict[str, str]]) -> None:
-        """Publish to the DNS of the sandbox. Replace this with the operator of your DNS."""
+        """Publish to the DNS of the sandbox. Replace this with a call to your DNS provider."""
         import requests
 
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook

@@ -1,8 +1,8 @@
 """
-Onboard several organizations at once: the same steps for each, mapped over a list.
+Onboard several organizations at once with a mapped task group.
 
-Each organization has its own connection with a key for it. An organization that fails does not stop the others. A
-second run changes nothing.
+Each organization has its own connection and key. One that fails does not stop the others. **A second run changes
+nothing.**
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ ORGANIZATIONS = [
             type="array",
             items={"type": "object", "required": ["organization_id", "connection", "project", "people"]},
             title="Organizations",
-            description="A JSON list. Each organization has an organization_id, a connection whose key may act on it, "
-            "the name of its project, and the addresses of the people to invite.",
+            description="A JSON list. Each organization has an organization_id, a connection with its key, the name of "
+            "its project, and the addresses of the people to invite.",
         )
     },
 )
@@ -70,7 +70,7 @@ def onboard_organizations() -> None:
         invited = WorkspaceCreateInvitesOperator(
             task_id="invite_people",
             task_display_name="Invite the people",
-            doc_md="Leaves out members and people with an open invite.",
+            doc_md="Skips members and people with an open invite.",
             map_index_template="{{ task.organization_id }}",
             organization_id=organization_id,
             workspace_conn_id=connection,

@@ -1,11 +1,11 @@
 """
-Two maintenance windows over the same export that overlap: the one that ends last resumes it.
+Pause one export in two maintenance windows that overlap: the window that closes last resumes it.
 
-- **Maintain the warehouse** opens its window, and so does **Maintain the network**.
-- When the warehouse's window closes, the export **stays paused**, because the network's is still open.
-- When the network's window closes, the export is resumed.
+1. **Maintain the warehouse** and **Maintain the network** each open a window.
+2. When the warehouse's window closes, the export **stays paused**, because the network's window is still open.
+3. When the network's window closes, the export resumes.
 
-The windows do not know each other, and may be in different Dags.
+The windows may be in different Dags.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def overlapping_windows() -> None:
         second = maintain_network()
     # [END howto_overlapping_windows]
 
-    # Makes them overlap in this example: the network's work begins when the warehouse's is done.
+    # Makes them overlap in this example: the work on the network starts when that on the warehouse is done.
     first >> second
 
 

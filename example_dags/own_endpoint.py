@@ -1,8 +1,7 @@
 """
-List the batch exports, which the interface of the package does not have, and let a window prove that they are paused.
+Call an endpoint that the package does not have: list the batch exports, and let a window prove that they are paused.
 
-The list is declared here. Put yours into a module of its own, so that the Dag which resumes the exports of abandoned
-windows can import it too.
+The operation is declared in this file. Put yours into a module of its own, so that the sweep can import it too.
 """
 
 from __future__ import annotations

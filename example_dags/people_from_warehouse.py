@@ -1,10 +1,11 @@
 """
-Keep the members in sync with a table: in the warehouse, or in the database of an HR system.
+Keep members in sync with a table in your warehouse, or in the database of an HR system.
 
-A query selects who belongs to the organization, at which level. The sync invites who is missing, changes levels, and
-removes who is no longer in the table: at most five people per run, and nobody if the result is empty. **A second run
-changes nothing.** It needs the connection `warehouse` to a database whose table `people` has the columns `email`,
-`level` and `left_on`.
+A query selects who belongs to the organization, and at which level. The sync invites people who are missing, changes
+levels, and removes people who are no longer in the table: at most five per run, and nobody if the result is empty.
+**A second run changes nothing.**
+
+It needs the connection `warehouse` to a database whose table `people` has the columns `email`, `level` and `left_on`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def people_from_warehouse() -> None:
         doc_md="Compares the members with the rows of the query, and applies the plan.",
         roster=people.output,
         columns=["email", "level"],
-        protected=["olive.owner@example.com"],  # whose API key the connection holds
+        protected=["olive.owner@example.com"],  # owns the API key of the connection
         max_removals=5,
     )
     # [END howto_people_from_warehouse]

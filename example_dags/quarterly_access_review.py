@@ -1,11 +1,14 @@
 """
-Review every quarter who has access: a person decides about everybody, and the evidence is kept.
+Review every quarter who has access: a person decides about each member, and the evidence is kept.
 
-The first task reads all members and open invites. The second asks a reviewer, under **Required Actions**, who is
-removed or lowered. What they decided is done, and read back. Everything is in one folder per review, with a page for
-auditors: `review.md`. **Nobody is decided by silence**: without an answer the run fails, and the evidence says so.
+1. The first task reads all members and open invites.
+2. The second asks a reviewer, under **Required Actions**, whom to remove or lower.
+3. The next ones apply the decisions and read back the result.
 
-Airflow starts the run of the last quarter when the Dag is unpaused, also with `catchup=False`: `is_due` skips it.
+Each review has a folder with its evidence, and `review.md` in it is a page for auditors. **A missing answer is never a
+decision**: without one the run fails, and the evidence says so.
+
+When the Dag is unpaused, Airflow starts the run of the last quarter, even with `catchup=False`. `is_due` skips it.
 """
 
 from __future__ import annotations
@@ -30,14 +33,14 @@ from airflow_provider_workspace.task_groups import access_review
             "/var/lib/airflow/access-reviews",
             type="string",
             title="Evidence",
-            description="Folder of all reviews: on a disk that all workers share, or the URL of an object store.",
+            description="Folder of all reviews, on a disk that all workers share, or in an object store (its URL).",
         ),
         "reviewers": Param(
             ["olivia", "adam"],
             type="array",
             items={"type": "string"},
             title="Reviewers",
-            description="Ids of the Airflow users who may decide; one of them is enough.",
+            description="Ids of the Airflow users who may decide. The answer of one is enough.",
         ),
     },
 )
@@ -47,7 +50,7 @@ def quarterly_access_review() -> None:
     # [START howto_skip_late_review]
     @task.short_circuit(task_display_name="Skip a late start", ignore_downstream_trigger_rules=False)
     def is_due(dag_run: Any = None) -> bool:
-        """Skip a run that should have begun long ago, which an unpaused Dag starts at once."""
+        """Skip a run that was due long ago, which Airflow starts when the Dag is unpaused."""
         return datetime.now(timezone.utc) - dag_run.run_after < timedelta(days=7)
 
     # [END howto_skip_late_review]
@@ -57,7 +60,7 @@ def quarterly_access_review() -> None:
         evidence="{{ params.evidence }}",
         reviewers="{{ params.reviewers | tojson }}",
         review_timeout=timedelta(days=14),
-        protected=["olive.owner@example.com"],  # whose API key the connection holds
+        protected=["olive.owner@example.com"],  # owns the API key of the connection
         max_removals="10 or 30%",
     )
     # [END howto_access_review]

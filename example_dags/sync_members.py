@@ -1,8 +1,8 @@
 """
-Keep the members in sync with a roster: plan, let a person approve the plan, and apply it.
+Keep members in sync with a roster: plan, let a person approve the plan, and apply it.
 
-The plan is a table in the log and under **Required Actions**: who would be invited, get another level, or be removed.
-Only approved changes are sent. An empty plan needs no approval. **A second run changes nothing.**
+The log and **Required Actions** show the plan: who would be invited, get another level, or be removed. Only approved
+changes are sent, and an empty plan needs no approval. **A second run changes nothing.**
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOpe
             type="string",
             pattern=r"^[\w-]+\.csv$",
             title="Roster",
-            description="The members: a CSV file in the folder data beside this Dag, with the columns email, level.",
+            description="A CSV file in the folder data beside this Dag, with the columns email and level.",
         ),
     },
 )
@@ -36,9 +36,9 @@ def sync_members() -> None:
     WorkspaceSyncMembersOperator(
         task_id="sync_members",
         task_display_name="Sync the members",
-        doc_md="Compares the members with the roster, waits for **Approve**, and applies the plan.",
+        doc_md="Compares the members with the roster, waits for the approval, and applies the plan.",
         path="data/{{ params.roster }}",
-        protected=["olive.owner@example.com"],  # whose API key the connection holds
+        protected=["olive.owner@example.com"],  # owns the API key of the connection
         max_removals=5,
         require_approval=True,
         approval_timeout=timedelta(days=3),

@@ -1,11 +1,11 @@
 """
-End what is due: abandoned maintenance windows, and temporary access that is over. Add this Dag once to each Airflow.
+Resume the exports of abandoned maintenance windows, and end temporary access. Add this Dag once to each Airflow.
 
-A window closes itself, also after failed work, as long as Airflow runs its tasks. Airflow does not run them if the Dag
+A window closes itself, even after failed work, as long as Airflow runs its tasks. Airflow does not run them if the Dag
 was paused, edited or deleted meanwhile, or if its `dagrun_timeout` is over. This Dag finds such windows and resumes
-their exports. It also lowers or removes the people whose grants have ended, and reads back what the service says.
+their exports. It also lowers or removes people whose grants have ended, and reads back the result.
 
-If it finds an abandoned window, or cannot end something, **its run fails and names it**: add your notifier as its
+**A run fails** and names the cause if it finds an abandoned window, or cannot end something: add your notifier as its
 `on_failure_callback`.
 """
 
@@ -31,8 +31,8 @@ def workspace_sweep() -> None:
     WorkspaceSweepOperator(
         task_id="sweep",
         task_display_name="End what is due",
-        doc_md="Closes abandoned windows and ends access. **Fails** if a window was abandoned, or something is left.",
-        protected=["olive.owner@example.com"],  # whose API key the connection holds
+        doc_md="Closes abandoned windows and ends access. **Fails** if a window was abandoned or anything is left.",
+        protected=["olive.owner@example.com"],  # owns the API key of the connection
         retries=2,
         retry_delay=timedelta(seconds=30),
     )

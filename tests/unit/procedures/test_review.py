@@ -326,7 +326,9 @@ def test_answers_decide_everybody() -> None:
 )
 def test_answers_that_do_not_decide_are_refused(size: str, answer: dict[str, Any], message: str) -> None:
     population = read() if size == "small" else large()
-    with pytest.raises(WorkspaceInputError, match=rf"^\[answer-refused\] {AGAIN}.*{message}"):
+    with pytest.raises(
+        WorkspaceInputError, match=rf"^\[answer-refused\] The answer has \d mistakes?\. {AGAIN}: .*{message}"
+    ):
         answered(population, answer)
 
 

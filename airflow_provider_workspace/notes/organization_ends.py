@@ -24,7 +24,7 @@ from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look
 from airflow_provider_workspace.procedures.entitlements import NotedAccess
 from airflow_provider_workspace.procedures.grants import Giving, OrganizationPeople, give, plan_end
 from airflow_provider_workspace.procedures.invites import invite_all
-from airflow_provider_workspace.procedures.members import check_owner_stays
+from airflow_provider_workspace.procedures.member_guards import raise_if_no_owner_left
 from airflow_provider_workspace.procedures.plan import ChangeResult, Plan
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
     from airflow_provider_workspace.procedures.entitlements import ReviewDecision
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
-    from airflow_provider_workspace.procedures.members import Guards
+    from airflow_provider_workspace.procedures.member_guards import Guards
     from airflow_provider_workspace.procedures.people import Person
     from airflow_provider_workspace.procedures.plan import Change
 
@@ -410,7 +410,7 @@ class OrganizationEnds:
         for other in self.people:
             changes += other.made
         changes += plan.changes
-        check_owner_stays(people.members, changes)
+        raise_if_no_owner_left(people.members, changes)
         return plan
 
     def _plan_end(self, person: PersonEnd, people: OrganizationPeople, grants: list[Grant]) -> Plan:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.answers import AnswerRules
     from airflow_provider_workspace.procedures.entitlements import NotedAccess
-    from airflow_provider_workspace.procedures.members import Guards
+    from airflow_provider_workspace.procedures.member_guards import Guards
     from airflow_provider_workspace.procedures.review_outcome import PlannedReview
     from airflow_provider_workspace.procedures.review_records import LastReview, Population, Rules
 
@@ -180,7 +180,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
 
     def guards(self) -> Guards:
         """Return who can only be kept."""
-        from airflow_provider_workspace.procedures.members import Guards
+        from airflow_provider_workspace.procedures.member_guards import Guards
 
         return Guards.read(self.protected, self.owner_level)
 

@@ -14,7 +14,8 @@ from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.procedures.apply_plan import raise_if_access_is_left
-from airflow_provider_workspace.procedures.members import Guards, plan_members
+from airflow_provider_workspace.procedures.member_guards import Guards
+from airflow_provider_workspace.procedures.members import plan_members
 from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.roster_files import read_roster
 

@@ -13,7 +13,7 @@ from airflow_provider_workspace.api.operations.invites import CreateInvite, Dele
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.procedures.markdown import inert
-from airflow_provider_workspace.procedures.members import Guards
+from airflow_provider_workspace.procedures.member_guards import Guards
 from airflow_provider_workspace.procedures.review_answer import (
     AGAIN,
     form_of,

@@ -1267,6 +1267,30 @@ def test_a_decision_counts_as_long_as_the_review_says(tmp_path: Path, clock: Clo
     assert sync(dry_run=True).execute({})["counts"]["change"] == 1
 
 
+@pytest.mark.parametrize(
+    ("first_counts_for", "days", "noted"),
+    [
+        (timedelta(days=4), 6, []),
+        (timedelta(days=4), 3, [NOAH, GRACE]),
+        # The second is over, and must not let the first count again for the people of both.
+        (timedelta(days=400), 6, [NOAH, GRACE]),
+    ],
+    ids=["all are over", "one counts", "an earlier one counts"],
+)
+def test_a_later_complete_review_deletes_the_notes_that_are_over(
+    tmp_path: Path, notes: Variables, first_counts_for: timedelta, days: int, noted: list[str]
+) -> None:
+    decided_at = datetime(2026, 11, 22, tzinfo=timezone.utc)
+    finish(Review(tmp_path, "first", decisions_count_for=first_counts_for), {**KEPT, NOAH: "remove"})
+    left = {who: "keep" for who in KEPT if who != NOAH}
+    second = Review(tmp_path, "second", decisions_count_for=timedelta(days=1))
+    finish(second, {**left, GRACE: "remove"}, responded_at=decided_at + timedelta(days=1))
+    assert noted_people(notes) == sorted([NOAH, GRACE])
+    del left[GRACE]
+    finish(Review(tmp_path, "third"), left, responded_at=decided_at + timedelta(days=days))
+    assert noted_people(notes) == sorted(noted)
+
+
 def test_before_airflow_3_3_the_log_says_that_decisions_are_not_noted(
     sandbox: SandboxServer, review: Review, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -25,10 +25,8 @@ class ReviewDigests:
     def __init__(self, folder: Any, evidence: StoredFile) -> None:
         self.folder = folder_at(folder, "digests")
         if _is_below(self.folder, evidence):
-            raise WorkspaceInputError(
-                "digests is below evidence, so whoever can write there could replace both. Set digests to a folder "
-                f"outside of {_name(evidence)}"
-            )
+            msg = f"Set digests to a folder outside of {_name(evidence)}: who can write the evidence could replace both"
+            raise WorkspaceInputError(msg)
 
     def __str__(self) -> str:
         return _name(self.folder)
@@ -46,11 +44,8 @@ class ReviewDigests:
             file.create(f"{digest}  {review}/review.json\n".encode())
         except FileExistsError:
             if self.find(review) != digest:
-                msg = (
-                    "The second place has another SHA-256 of this review, so review.json or that file was changed. Ask "
-                    f"who did it: {_name(file)}"
-                )
-                raise WorkspaceInputError(msg, problem="file-exists") from None
+                msg = f"Compare {_name(file)} with the review.json of this review, and ask who changed one of them: "
+                raise WorkspaceInputError(f"{msg}it has another SHA-256", problem="file-exists") from None
 
     def reviews(self) -> list[str]:
         """Return the names of the folders of the reviews that have a digest here."""
@@ -72,7 +67,7 @@ class ReviewDigests:
             return ""
         found = LINE.fullmatch(line)
         if not found or found[2] != review:
-            msg = f"{file.path.name} is not the file that was written. Restore it: {_name(file)}"
+            msg = f"Restore {_name(file)}: it is not the file that was written"
             raise WorkspaceInputError(msg, problem="evidence-changed")
         return found[1]
 

@@ -11,7 +11,8 @@ from uuid import NAMESPACE_URL, uuid5
 
 from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.procedures.entitlements import NotedAccess, ReviewDecision, TemporaryAccess
-from airflow_provider_workspace.procedures.members import Guards, plan_members
+from airflow_provider_workspace.procedures.member_guards import Guards
+from airflow_provider_workspace.procedures.members import plan_members
 from airflow_provider_workspace.procedures.people import People, Person
 from airflow_provider_workspace.procedures.roster_files import read_roster
 

@@ -188,6 +188,24 @@ def _overruled_if(one: DecidedPerson, decided: DecidedPerson) -> DecidedPerson:
     return one.model_copy(update={"is_overruled": True}) if one.is_same_as(decided) else one
 
 
+def _over_before(notes: Iterable[ReviewNote], moment: float) -> list[ReviewNote]:
+    """
+    Return the notes that are certainly not needed any more.
+
+    They ended before a moment that no clock of a worker tells: when a person decided a later review. A note that
+    follows one that still counts is not among them: the last decision about somebody is what counts, or has ended, so
+    without it an earlier one would count again.
+
+    :param moment: in seconds since 1970
+    """
+    over: list[ReviewNote] = []
+    for note in sorted(notes, key=lambda note: note.decided_at):
+        if note.until >= moment:
+            break
+        over.append(note)
+    return over
+
+
 def everybody_in(population: Population) -> list[DecidedPerson]:
     """Return all members and invites of a population, whatever was decided about them."""
     people = [person for person in population.people if person.kind != COLLABORATOR]
@@ -249,13 +267,18 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
 
     def settle(self, note: ReviewNote, decided: Collection[DecidedPerson]) -> None:
         """
-        Take people whom a review has decided out of the notes of earlier ones.
+        Take people whom a complete review has decided out of the notes of earlier ones, and delete those that are over.
 
         :param decided: everybody whom the review decided, also those who stay
         """
-        for earlier in self.of_organization(note.service, note.organization_id):
-            if earlier.key != note.key and earlier.decided_at <= note.decided_at:
-                self._take_out(earlier, decided)
+        notes = self.of_organization(note.service, note.organization_id)
+        earlier = [one for one in notes if one.key != note.key and one.decided_at <= note.decided_at]
+        over = _over_before(earlier, note.decided_at)
+        for one in earlier:
+            if one in over:
+                self.end(one)
+            else:
+                self._take_out(one, decided)
 
     def lift(self, decision: ReviewDecision) -> None:
         """Take a person out of the notes of a review, whose decision was overruled, and of earlier ones."""

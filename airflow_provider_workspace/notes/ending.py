@@ -15,10 +15,11 @@ from uuid import uuid4
 from airflow_provider_workspace.errors import WorkspaceError, name_first
 from airflow_provider_workspace.notes.grants import GrantRegistry
 from airflow_provider_workspace.notes.note import utc_now
-from airflow_provider_workspace.notes.organization_ends import OrganizationEnds, PersonEnd, SweepRun
+from airflow_provider_workspace.notes.organization_ends import OrganizationEnds, SweepRun
+from airflow_provider_workspace.notes.person_ends import PersonEnd
 from airflow_provider_workspace.notes.services import NoteServices
 from airflow_provider_workspace.notes.store import LockedStore
-from airflow_provider_workspace.procedures.members import Guards
+from airflow_provider_workspace.procedures.member_guards import Guards
 from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:

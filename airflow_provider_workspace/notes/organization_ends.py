@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.api.operations.invites import DeleteInvite
-from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.files.grant_evidence import EndedGrant, EndProof
 from airflow_provider_workspace.notes.grants import person_of, rows_of
 from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.notes.noted_access import temporary_access_of
+from airflow_provider_workspace.notes.person_ends import PersonEnd, SeenPerson, ended_grant, is_refused
 from airflow_provider_workspace.procedures.apply_plan import check_applied, send_changes
 from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look_until
 from airflow_provider_workspace.procedures.entitlements import NotedAccess
 from airflow_provider_workspace.procedures.grants import Giving, OrganizationPeople, give, plan_end
 from airflow_provider_workspace.procedures.invites import invite_all
-from airflow_provider_workspace.procedures.members import check_owner_stays
-from airflow_provider_workspace.procedures.plan import ChangeResult, Plan
+from airflow_provider_workspace.procedures.member_guards import raise_if_no_owner_left
+from airflow_provider_workspace.procedures.plan import Plan
 
 if TYPE_CHECKING:
     from threading import Event
@@ -35,7 +32,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
     from airflow_provider_workspace.procedures.entitlements import ReviewDecision
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
-    from airflow_provider_workspace.procedures.members import Guards
+    from airflow_provider_workspace.procedures.member_guards import Guards
     from airflow_provider_workspace.procedures.people import Person
     from airflow_provider_workspace.procedures.plan import Change
 
@@ -45,148 +42,6 @@ log = logging.getLogger(__name__)
 MAX_LIST_AGE = 30.0
 # How often somebody is followed from an invite that was withdrawn to the member who accepted it.
 MAX_ROUNDS = 3
-
-
-@dataclass(frozen=True)
-class SeenPerson:
-    """
-    What the lists of the service showed of a person.
-
-    :param read_at: when the reading of the lists began, in seconds since 1970
-    :param members_read: number of members in the list
-    :param level: their level; ``None`` if they were no member
-    :param has_invite: whether they had an open invite
-    """
-
-    read_at: float
-    members_read: int
-    level: int | None
-    has_invite: bool
-
-
-@dataclass
-class PersonEnd:
-    """
-    The end of the grants of one person.
-
-    :param over: the grants that are over, the one that ended last last
-    :param user_uuid: the user, from the notes or from the lists
-    :param noted: all grants of the person, as they were when it was planned
-    :param plan: what the end takes now
-    :param sent: what it took before, such as an invite that was accepted meanwhile
-    :param users_before: the members when it was planned
-    :param is_absent: whether the lists that were read first showed neither a member nor an invite
-    :param seen: what the lists showed that prove the end
-    :param evidence: the path of the file of each grant that ended, by the key of its Variable
-    :param done: what was done; empty before the notes are deleted
-    :param error: why the grants are left
-    """
-
-    over: list[Grant] = field(default_factory=list["Grant"])
-    user_uuid: str | None = None
-    noted: list[Grant] = field(default_factory=list["Grant"])
-    plan: Plan = field(default_factory=Plan)
-    sent: list[Change] = field(default_factory=list["Change"])
-    users_before: frozenset[str] = frozenset()
-    is_absent: bool = False
-    seen: SeenPerson | None = None
-    evidence: dict[str, str] = field(default_factory=dict[str, str])
-    done: str = ""
-    error: Exception | None = None
-
-    @property
-    def last(self) -> Grant:
-        """The grant that ended last."""
-        return self.over[-1]
-
-    @property
-    def addresses(self) -> set[str]:
-        """The addresses in the notes, as the keys of their Variables have them."""
-        return {grant.person for grant in [*self.over, *self.noted]}
-
-    @property
-    def person(self) -> Person:
-        """Who it is, from all that the notes have learned."""
-        return person_of([*self.over, *self.noted], self.user_uuid)
-
-    @property
-    def withdraws_invite(self) -> bool:
-        """Whether the end takes an invite, which may be accepted at the same time."""
-        return any(isinstance(change.operation, DeleteInvite) for change in self.taken)
-
-    @property
-    def may_appear(self) -> bool:
-        """Whether the lists may lag behind somebody: who accepts an invite, or whom they did not show at first."""
-        return self.withdraws_invite or (self.is_absent and not self.sent)
-
-    @property
-    def no_candidates(self) -> frozenset[str]:
-        """The users who cannot have accepted the invite, since they were members when the service deleted it."""
-        for change in self.taken:
-            result = self.plan.outcomes.get(change)
-            if isinstance(change.operation, DeleteInvite) and result == ChangeResult("done"):
-                return self.users_before
-        return frozenset()
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether nothing more is done about the person in this run."""
-        return bool(self.done) or self.error is not None
-
-    @property
-    def is_permanent(self) -> bool:
-        """Whether a retry changes nothing."""
-        return self.error is None or getattr(self.error, "permanent", False)
-
-    @property
-    def taken(self) -> list[Change]:
-        """The changes that are sent."""
-        return [change for change in self.plan.changes if change.sends]
-
-    @property
-    def made(self) -> list[Change]:
-        """The changes that are sent, without those that the service refused."""
-        return [change for change in self.taken if not _is_refused(self.plan, change)]
-
-    @property
-    def sent_lines(self) -> tuple[str, ...]:
-        """What was sent, for a file about it."""
-        changes = [*self.sent, *self.taken]
-        return tuple(f"{type(change.operation).__name__}: {change.name}: {change.notes}" for change in changes)
-
-    @property
-    def description(self) -> str:
-        """What is done, for people."""
-        changes = [f"{change.name}: {change.notes}" for change in (*self.sent, *self.taken)]
-        return "; ".join(changes) if changes else "they did not have it any more"
-
-    def take_over(self, other: PersonEnd) -> None:
-        """End the grants of another too, who is the same user."""
-        together = [*self.over, *other.over]
-        self.over = sorted(together, key=lambda grant: (grant.until, grant.key))
-        other.over = []
-
-    @contextmanager
-    def guarded(self) -> Iterator[None]:
-        """Keep an error, which stops no other person."""
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001 - whatever it is, the others are ended
-            self.error = error
-
-    def raise_if_kept(self) -> None:
-        """
-        Say what is left to people.
-
-        :raises WorkspaceError: if the person keeps something
-        """
-        kept = [change for change in self.plan.changes if _is_kept(change)]
-        if not kept:
-            return
-        named = "; ".join(f"{change.name}: {change.notes}" for change in kept)
-        cure = "Remove them" if self.last.then is None else f"Set level {self.last.then}"
-        msg = f"{cure} by hand, or delete the Variable '{self.last.key}' if they may keep what they have"
-        raise WorkspaceError(f"{named}. {msg}")
 
 
 @dataclass(frozen=True)
@@ -410,7 +265,7 @@ class OrganizationEnds:
         for other in self.people:
             changes += other.made
         changes += plan.changes
-        check_owner_stays(people.members, changes)
+        raise_if_no_owner_left(people.members, changes)
         return plan
 
     def _plan_end(self, person: PersonEnd, people: OrganizationPeople, grants: list[Grant]) -> Plan:
@@ -606,43 +461,6 @@ class OrganizationEnds:
                 raise WorkspaceError(msg, permanent=False)
 
 
-def ended_grant(grant: Grant, seen: SeenPerson, sent: tuple[str, ...], ended_by: str) -> EndedGrant:
-    """Return the life of a grant, and what proves its end, for its file."""
-    proof = EndProof(
-        lists_read_at=iso(seen.read_at),
-        members_read=seen.members_read,
-        level=seen.level,
-        has_invite=seen.has_invite,
-        sent=sent,
-    )
-    return EndedGrant(
-        user_email=grant.user_email,
-        user_uuid=grant.user_uuid,
-        service=grant.service,
-        organization_id=grant.organization_id,
-        level=grant.level,
-        then=grant.then,
-        reason=grant.reason,
-        requested_by=grant.requested_by,
-        approved_by=grant.approved_by,
-        approved_at=_iso_or_none(grant.approved_at),
-        noted_at=iso(grant.since),
-        given_at=_iso_or_none(grant.given_at),
-        given_by=grant.task,
-        agreed_until=iso(grant.agreed_until or grant.until),
-        until=iso(grant.until),
-        ended_early_by=grant.ended_by,
-        ended_by=ended_by,
-        ended_at=iso(utc_now().timestamp()),
-        proof=proof,
-        variable=grant.key,
-    )
-
-
-def _iso_or_none(seconds: float | None) -> str | None:
-    return None if seconds is None else iso(seconds)
-
-
 def _is_of(grant: Grant, person: Person, people: OrganizationPeople) -> bool:
     """Return whether a note at an address of a person is theirs, as far as notes and lists know."""
     if person.user_uuid is None or grant.user_uuid is not None:
@@ -673,21 +491,12 @@ def _batches(people: list[PersonEnd]) -> list[list[PersonEnd]]:
     return batches
 
 
-def _is_kept(change: Change) -> bool:
-    return change.mark == "kept" or change.action in ("differs", "unknown")
-
-
-def _is_refused(plan: Plan, change: Change) -> bool:
-    status, _ = plan.outcomes.get(change, ("", ""))
-    return status == "refused"
-
-
 def _error_of(person: PersonEnd, together: Plan, error: WorkspaceError) -> Exception | None:
     """Return the error of a person after a check; ``None`` if the lists show what was sent for them."""
-    is_told = any(_is_refused(together, change) for change in together.changes)
+    is_told = any(is_refused(together, change) for change in together.changes)
     if not is_told:
         return error
-    left = [change for change in person.taken if _is_refused(together, change)]
+    left = [change for change in person.taken if is_refused(together, change)]
     if not left:
         return None
     reasons = [f"{change.action} {change.name}: {together.outcomes[change][1]}" for change in left]

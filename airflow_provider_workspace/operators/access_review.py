@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.answers import AnswerRules
     from airflow_provider_workspace.procedures.entitlements import NotedAccess
-    from airflow_provider_workspace.procedures.members import Guards
+    from airflow_provider_workspace.procedures.member_guards import Guards
     from airflow_provider_workspace.procedures.review_outcome import PlannedReview
     from airflow_provider_workspace.procedures.review_records import LastReview, Population, Rules
 
@@ -173,14 +173,14 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
             "run_id": str(getattr(ti, "run_id", "-")),
             "map_index": getattr(ti, "map_index", -1),
             "workspace_conn_id": self.workspace_conn_id,
-            "review": self.evidence_of_run.path.name,
+            "review": self.evidence_of_run.name,
             **self.where(hook),
         }
         return note_of_review(place, review.population, review.decisions, self.decisions_count_for)
 
     def guards(self) -> Guards:
         """Return who can only be kept."""
-        from airflow_provider_workspace.procedures.members import Guards
+        from airflow_provider_workspace.procedures.member_guards import Guards
 
         return Guards.read(self.protected, self.owner_level)
 
@@ -209,11 +209,12 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
     """
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.evidence import POPULATION, TABLE
+        from airflow_provider_workspace.files.review_folder import POPULATION, TABLE
 
         evidence = self.evidence_of_run
-        evidence.raise_if_of_others(POPULATION)
-        review = self.open(hook, population=evidence.own_digest(POPULATION))
+        folder = evidence.folder
+        folder.raise_if_of_others(POPULATION)
+        review = self.open(hook, population=folder.own_digest(POPULATION))
         population = review.population
         if population:
             self.log.info("The population was read at %s, by an earlier try.", population.read_at)
@@ -222,14 +223,14 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
         evidence.write_population(population)
         people = len(population.people)
         first = sum(bool(person.look) for person in population.people)
-        self.log.info("%s have access, %s to look at first: %s", people, first, evidence)
+        self.log.info("%s have access, %s to look at first: %s", people, first, folder)
         return {
-            "folder": str(evidence),
+            "folder": str(folder),
             "read_at": population.read_at,
             "people": people,
             "to_look_at": first,
-            POPULATION_SHA256: evidence.digest(POPULATION),
-            FILES: {TABLE: evidence.digest(TABLE)},
+            POPULATION_SHA256: folder.digest(POPULATION),
+            FILES: {TABLE: folder.digest(TABLE)},
         }
 
 
@@ -272,12 +273,13 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         return self.execute(context)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.evidence import DECISIONS
+        from airflow_provider_workspace.files.review_folder import DECISIONS
 
         evidence = self.evidence_of_run
+        folder = evidence.folder
         if self._answer is None:
-            evidence.raise_if_of_others(DECISIONS)
-        review = self.open(hook, 1, decisions=evidence.own_digest(DECISIONS))
+            folder.raise_if_of_others(DECISIONS)
+        review = self.open(hook, 1, decisions=folder.own_digest(DECISIONS))
         decided = review.decisions
         assert review.population is not None  # noqa: S101 - open() refuses a review without one
         if self._answer is not None:
@@ -291,11 +293,11 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             self.log.info("Decided at %s by %s; start a new run to decide again.", when, who)
         counts = Counter(map(str, decided.decisions.values()))
         return {
-            "folder": str(evidence),
+            "folder": str(folder),
             "by": decided.by.model_dump(),
             "at": decided.decided_at,
             "counts": dict(counts),
-            DECISIONS_SHA256: evidence.digest(DECISIONS),
+            DECISIONS_SHA256: folder.digest(DECISIONS),
         }
 
     def _answer_rules(self, population: Population) -> AnswerRules:
@@ -334,7 +336,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             )
         self._answer_rules(population).raise_if_nobody_may_answer()
         subject = f"Who keeps access to {describe_organization(hook.client.settings, population.organization_id)}?"
-        body = question_of(population, str(evidence))
+        body = question_of(population, str(evidence.folder))
         if not self.allow_self_approval:
             body = f"{NOT_ABOUT_THEMSELVES}\n\n{body}"
         form = form_of(population, has_file=self.decisions_folder is not None)
@@ -387,10 +389,10 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
             self.log.info("%s", plan.table())
             plan.check_losses(self.max_removals)
         except WorkspaceError as error:
-            evidence.end_try(evidence.next_number(), planned, error, rules, dry_run=self.is_dry_run)
+            evidence.end_try(evidence.folder.next_number(), planned, error, rules, dry_run=self.is_dry_run)
             raise
         # Outside of both: where another worker has begun, its files say what is done.
-        number = evidence.next_number()
+        number = evidence.folder.next_number()
         evidence.begin_try(number, planned, rules, dry_run=self.is_dry_run)
         try:
             if self.is_dry_run:
@@ -404,7 +406,7 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
         except WorkspaceError as error:
             failed = error
         outcomes = evidence.end_try(number, planned, failed, rules, dry_run=self.is_dry_run)
-        return {"folder": str(evidence), "counts": counts_of(outcomes), FILES: evidence.own_files()}
+        return {"folder": str(evidence.folder), "counts": counts_of(outcomes), FILES: evidence.folder.own_files()}
 
     def _plan(self, hook: WorkspaceHook, review: OpenReview) -> PlannedReview:
         """Return what the decisions change, as things are now."""
@@ -436,7 +438,7 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
     def execute(self, context: Context) -> Any:
         """Close the review, unless it was not due."""
         self._context = context or {}
-        if self._first_task_was_skipped() and not self.evidence_of_run.names():
+        if self._first_task_was_skipped() and not self.evidence_of_run.folder.names():
             raise AirflowSkipException("The review was not due: its first task was skipped, and nothing was read.")
         return super().execute(context)
 
@@ -456,16 +458,16 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         return bool(states.get(self.read_task_id + index) == "skipped")
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.evidence import REVIEW
+        from airflow_provider_workspace.files.review_closing import ReviewClosing, find_closed
         from airflow_provider_workspace.notes.decisions import everybody_in
         from airflow_provider_workspace.procedures.review_records import COMPLETE
 
         evidence = self.evidence_of_run
         opened = self.open(hook)
-        review, digest = evidence.closed(evidence.own_digest(REVIEW))
+        review, digest = find_closed(evidence.folder)
         if review is None:
-            look = partial(self.read_now, hook)
-            review, digest = evidence.close(opened, look, self._facts(hook), self._files_of_earlier_tasks())
+            closing = ReviewClosing(evidence.folder, opened, self._files_of_earlier_tasks())
+            review, digest = closing.close(partial(self.read_now, hook), self._facts(hook))
         evidence.keep_digest(digest)
         note = self.note(hook, opened)
         if review.state == COMPLETE and note is not None and opened.population is not None:
@@ -474,8 +476,8 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         said = "The review is %s, closed at %s. SHA-256 of review.json: %s"
         self.log.info(said, review.state, review.closed_at, digest)
         if review.state != COMPLETE:
-            evidence.check(review.state, list(review.missing))
-        return {"folder": str(evidence), "state": review.state, REVIEW_SHA256: digest}
+            evidence.raise_if_open(review.state, list(review.missing))
+        return {"folder": str(evidence.folder), "state": review.state, REVIEW_SHA256: digest}
 
     def _files_of_earlier_tasks(self) -> dict[str, str]:
         """Return the digests of files that no other digest is checked by, as the results of earlier tasks have them."""

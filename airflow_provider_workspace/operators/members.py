@@ -81,7 +81,8 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.procedures.apply_plan import KEY_REFUSED, key_owner_removed
         from airflow_provider_workspace.procedures.find import check_user_id, read_rows
-        from airflow_provider_workspace.procedures.members import Guards, plan_removal
+        from airflow_provider_workspace.procedures.member_guards import Guards
+        from airflow_provider_workspace.procedures.members import plan_removal
         from airflow_provider_workspace.procedures.people import check_not_empty
 
         guards = Guards.read(self.protected, self.owner_level)
@@ -232,7 +233,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.files.storage import file_at
         from airflow_provider_workspace.notes.note import utc_now
         from airflow_provider_workspace.notes.noted_access import AccessNotes
-        from airflow_provider_workspace.procedures.members import Guards, plan_members
+        from airflow_provider_workspace.procedures.member_guards import Guards
+        from airflow_provider_workspace.procedures.members import plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         leaving = self.leavers is not None or self.leavers_path is not None

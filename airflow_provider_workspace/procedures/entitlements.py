@@ -317,7 +317,7 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
        granted before.
 
     Whom nobody may touch, such as owners, is asked afterwards:
-    :class:`~airflow_provider_workspace.procedures.members.Guards`.
+    :class:`~airflow_provider_workspace.procedures.member_guards.Guards`.
 
     :param now: in seconds since 1970
     :param overrules: whether a person approves what rows say in spite of the decision of a review

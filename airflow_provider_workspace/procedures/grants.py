@@ -18,7 +18,8 @@ from airflow_provider_workspace.procedures.ends import REMOVED
 from airflow_provider_workspace.procedures.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.procedures.holders import homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
-from airflow_provider_workspace.procedures.members import Guards, plan_members
+from airflow_provider_workspace.procedures.member_guards import Guards
+from airflow_provider_workspace.procedures.members import plan_members
 from airflow_provider_workspace.procedures.people import People, Person, read_people
 from airflow_provider_workspace.procedures.plan import OVERRULES, Change, Plan, counted
 

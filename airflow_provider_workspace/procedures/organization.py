@@ -17,7 +17,8 @@ from airflow_provider_workspace.procedures.collaborators import Board, plan_coll
 from airflow_provider_workspace.procedures.conditions import ask_verification
 from airflow_provider_workspace.procedures.ends import remark_on_midnight
 from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
-from airflow_provider_workspace.procedures.members import HIDDEN, NOT_ON_ROSTER, plan_members
+from airflow_provider_workspace.procedures.member_guards import HIDDEN
+from airflow_provider_workspace.procedures.members import NOT_ON_ROSTER, plan_members
 from airflow_provider_workspace.procedures.plan import Action, Change, Plan
 from airflow_provider_workspace.procedures.roster_files import read_roster
 

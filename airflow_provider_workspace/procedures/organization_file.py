@@ -23,7 +23,7 @@ from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
 from airflow_provider_workspace.procedures.ends import End, parse_until
 from airflow_provider_workspace.procedures.find import project_key
-from airflow_provider_workspace.procedures.members import Guards
+from airflow_provider_workspace.procedures.member_guards import Guards
 from airflow_provider_workspace.procedures.plan import checked_limit
 from airflow_provider_workspace.procedures.roster import address_problem
 

@@ -10,6 +10,7 @@ from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.procedures.markdown import fit, inert, table
+from airflow_provider_workspace.procedures.plan import counted
 from airflow_provider_workspace.procedures.review_records import (
     KEEP,
     MEMBER,
@@ -20,7 +21,8 @@ from airflow_provider_workspace.procedures.review_records import (
 )
 from airflow_provider_workspace.procedures.roster_tables import records_of_csv
 
-AGAIN = "Start a new run to decide again: "
+AGAIN = "Start a new run to decide again"
+ANOTHER_USER = f"{AGAIN}, and let another user answer"
 ASK_AGAIN = "Start a new run to ask again, with other reviewers or a longer review_timeout"
 LOWER_TO = "lower to "
 NOT_SHOWN = "not shown"
@@ -289,8 +291,7 @@ def read_answer(
             decisions[who] = decision
     exceptions = _read_exceptions(words, answer)
     if words.problems:
-        count = len(words.problems)
-        refuse(f"{count} problems: {'; '.join(words.problems[:MAX_PROBLEMS])}")
+        refuse(f"The answer has {counted(len(words.problems), 'mistake', 'mistakes')}", words.problems)
     return ReadAnswer(decisions, by_default, exceptions)
 
 
@@ -322,13 +323,17 @@ def _read_exceptions(words: _Words, answer: Mapping[str, Any]) -> dict[str, str]
     return exceptions
 
 
-def refuse(why: str) -> NoReturn:
+def refuse(why: str, mistakes: Sequence[str] = ()) -> NoReturn:
     """
     Refuse an answer.
 
+    :param mistakes: what is wrong with single people and fields
     :raises WorkspaceInputError: always
     """
-    raise errors.WorkspaceInputError(f"{AGAIN}{why}", problem="answer-refused")
+    message = f"{why}. {AGAIN}"
+    if mistakes:
+        message += f": {'; '.join(mistakes[:MAX_PROBLEMS])}"
+    raise errors.WorkspaceInputError(message, problem="answer-refused")
 
 
 def refuse_silence(due_at: str | None) -> NoReturn:
@@ -337,8 +342,16 @@ def refuse_silence(due_at: str | None) -> NoReturn:
 
     :raises WorkspaceInputError: always
     """
-    sentence = f"Nobody answered by {due_at}." if due_at else "Nobody answered in time."
-    raise errors.WorkspaceInputError(f"{sentence} {ASK_AGAIN}", problem="not-answered")
+    why = f"Nobody answered by {due_at}" if due_at else "Nobody answered in time"
+    raise errors.WorkspaceInputError(f"{why}. {ASK_AGAIN}", problem="not-answered")
+
+
+def reason_of(refusal: errors.WorkspaceInputError) -> str:
+    """Return why an answer does not count, without what to do then."""
+    reason = refusal.why
+    for cure in (ANOTHER_USER, ASK_AGAIN, AGAIN):
+        reason = reason.replace(f". {cure}", "")
+    return reason
 
 
 def read_decisions_file(text: str) -> list[dict[str, str]]:
@@ -350,10 +363,10 @@ def read_decisions_file(text: str) -> list[dict[str, str]]:
     try:
         rows = records_of_csv(text)
     except ValueError as error:
-        refuse(f"the decisions file cannot be read: {error}")
+        refuse(f"The decisions file cannot be read ({error})")
     for column in (WHO, DECISION):
         if not rows or column not in rows[0]:
-            refuse(f"the decisions file has no column {column!r}, or no rows")
+            refuse(f"The decisions file has no column {column!r}, or no rows")
     decisions: list[dict[str, str]] = []
     for row in rows:
         who = row[WHO].strip()

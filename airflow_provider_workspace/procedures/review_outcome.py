@@ -17,7 +17,8 @@ from airflow_provider_workspace.errors import (
     WorkspaceTransportError,
 )
 from airflow_provider_workspace.procedures.entitlements import NOTHING_NOTED, NotedAccess
-from airflow_provider_workspace.procedures.members import HIDDEN, ORDER, check_owner_stays
+from airflow_provider_workspace.procedures.member_guards import HIDDEN, raise_if_no_owner_left
+from airflow_provider_workspace.procedures.member_lines import ORDER
 from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.review_population import grants_of
 from airflow_provider_workspace.procedures.review_records import (
@@ -174,7 +175,7 @@ def plan_decisions(
             change = replace(change, ends=grants)
         changes.append(change)
     changes.sort(key=lambda change: ORDER.index(change.action))
-    check_owner_stays([_member(person) for person in members], changes)
+    raise_if_no_owner_left([_member(person) for person in members], changes)
     organization = client.settings.organization_at_service(population.organization_id)
     return PlannedReview(Plan(organization, changes, members=len(members)), outcomes)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import DashboardCollaborator, Invite
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.entitlements import TemporaryAccess
-    from airflow_provider_workspace.procedures.members import Guards
+    from airflow_provider_workspace.procedures.member_guards import Guards
 
 # Columns for people, who fill in the last one.
 COLUMNS = (

@@ -20,7 +20,7 @@ TOPICS = {
     "The connection": (r"client/settings|client/exchange|client/wire|hooks/connection", "connection.md"),
     "Maintenance windows": (r"windows/|operators/w|triggers/d|task_groups", "guides/maintenance-windows.md"),
     "Organization files": (r"procedures/organization|operators/organization", "guides/organization-file.md"),
-    "Members": (r"procedures/members|operators/members", "guides/members.md"),
+    "Members": (r"procedures/member|operators/members", "guides/members.md"),
     "Approvals": (r"procedures/(plan|answers)|operators/approval", "guides/approve.md"),
     "Invites and files": (r"procedures/(inv|quota|roster)|operators/inv|hooks/files", "guides/bulk-invites.md"),
     "Waiting": (r"sensors|triggers|procedures/(cond|snap|arriv)", "guides/waiting.md"),

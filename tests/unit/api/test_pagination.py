@@ -175,12 +175,14 @@ class Service:
             self.ids.insert(0, 1000 + len(self.changes))
         elif change == "leave":
             self.stayed.discard(self.ids.pop(0))
-        offset, limit = op.offset or 0, op.limit
-        following = offset + limit if offset + limit < len(self.ids) else None
-        sent = Sent(offset, limit, self.ids[offset : offset + limit], following, self.ids, self.chance)
+        offset = op.offset or 0
+        end = offset + op.limit
+        following = end if end < len(self.ids) else None
+        sent = Sent(offset, op.limit, self.ids[offset:end], following, self.ids, self.chance)
         self.fault(sent)
         link = None if sent.following is None else f"?offset={sent.following}"
-        return Page[Invite](count=len(self.ids), next=link, results=[Invite(id=str(number)) for number in sent.ids])
+        results = [Invite(id=str(number)) for number in sent.ids]
+        return Page[Invite](count=len(self.ids), next=link, results=results)
 
     def read(self, limit: int = 10, **first: int) -> list[int]:
         """Return the ids that were read."""

@@ -142,6 +142,22 @@ def test_plan_reads_a_template_as_data_and_says_so(
 UNWRITABLE = ["https://ada:hunter2@example.com", "https://ada:hunter2@example.com/{{ x }}", ""]
 
 
+def create_dashboards() -> None:
+    """Create three dashboards, each of which is noted in a Variable."""
+    dashboards = [{"name": name} for name in ("kept", "lost", "gone")]
+    file: Any = {"projects": [{"name": "Default project", "dashboards": dashboards}]}
+    WorkspaceApplyOrganizationOperator(task_id="dashboards", part="dashboards", file=file).execute({})
+
+
+def create_projects(sandbox: SandboxServer) -> None:
+    """Create a project that can be written, and those that cannot."""
+    with WorkspaceHook() as hook:
+        hook.create_project(name="North")
+        for number, name in enumerate(UNWRITABLE):
+            project = hook.create_project(name=f"p{number}")
+            sandbox.set_project(project.id or 0, name=name)
+
+
 def test_people_count_once_and_what_cannot_be_written_is_left_out(
     airflow_cli: AirflowCli,
     migrated_database: Path,
@@ -151,23 +167,15 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
     tmp_path: Path,
 ) -> None:
     connect()
-    file: Any = {
-        "projects": [{"name": "Default project", "dashboards": [{"name": name} for name in ("kept", "lost", "gone")]}]
-    }
-    WorkspaceApplyOrganizationOperator(task_id="dashboards", part="dashboards", file=file).execute({})
-    lost, gone = (effect["target"] for effect in sandbox.effects("create_dashboard")[-2:])
+    create_dashboards()
+    lost, gone = [effect["target"] for effect in sandbox.effects("create_dashboard")[-2:]]
     for key, value in variables.values.items():
         variables.values[key] = value.replace(f'"dashboard_id": {lost}', '"dashboard_id": 999999')
-    with WorkspaceHook() as hook:
-        hook.delete_dashboard(dashboard_id=gone)
-        hook.create_project(name="North")
-        numbers = [hook.create_project(name=f"p{number}").id for number in range(len(UNWRITABLE))]
-    for number, name in zip(numbers, UNWRITABLE, strict=True):
-        sandbox.set_project(number or 0, name=name)
-    ada: Any = {"id": "i", "target_email": "ADA@example.com", "level": 1}
-    member: Any = {"id": "m", "user": {"email": "ada@example.com"}, "level": 8}
-    for operation, rows in (("list_invites", [ada]), ("list_members", [member, {"id": "nobody"}])):
-        say(sandbox, operation, *rows)
+    WorkspaceHook().delete_dashboard(dashboard_id=gone)
+    create_projects(sandbox)
+    say(sandbox, "list_invites", {"id": "i", "target_email": "ADA@example.com", "level": 1})
+    member = {"id": "m", "user": {"email": "ada@example.com"}, "level": 8}
+    say(sandbox, "list_members", member, {"id": "nobody"})
     found = yaml.safe_load(imported(airflow_cli, migrated_database, tmp_path, variables))
     assert found["members"]["people"] == [{"email": "ada@example.com", "level": "admin"}]
     assert [project["name"] for project in found["projects"]] == ["Default project", "North"]

@@ -114,20 +114,18 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A PEM file with a private key and its self-signed certificate for 127.0.0.1."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "loopback")])
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
     now = datetime.now(timezone.utc)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
+    day = timedelta(days=1)
+    unsigned = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+    unsigned = unsigned.not_valid_before(now - day).not_valid_after(now + day)
+    unsigned = unsigned.add_extension(x509.SubjectAlternativeName([address]), critical=False)
+    unsigned = unsigned.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+    signed = unsigned.sign(key, hashes.SHA256())
+    pem = serialization.Encoding.PEM
+    private_key = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     file = tmp_path_factory.mktemp("tls") / "loopback.pem"
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file.write_bytes(secret + made.public_bytes(serialization.Encoding.PEM))
+    file.write_bytes(private_key + signed.public_bytes(pem))
     return file
 
 

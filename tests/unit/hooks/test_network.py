@@ -140,21 +140,23 @@ def test_plain_bytes_after_a_request_in_tls_have_outcome_unknown(ask: Ask, serve
 def test_a_proxy_and_a_service_may_have_tls_and_its_ca_each(
     ask: Ask, server_tls: ssl.SSLContext, certificate: Path, *, of_service: bool, of_proxy: bool
 ) -> None:
-    with (
-        RawServer(FOUND, FOUND, CLOSED_AFTER_READING, tls=server_tls if of_service else None) as service,
-        RawServer(
-            *([tunnel(service.url)] if of_service else service.scenes), tls=server_tls if of_proxy else None
-        ) as proxy,
-    ):
-        for verify in (str(certificate), False):
-            assert ask(service.url, READ, proxy=proxy.url, verify=verify).result.id == 7
-        lost = ask(service.url, CREATE, proxy=proxy.url, verify=str(certificate))
-        unknown = ask(service.url, CREATE, proxy=proxy.url) if of_service or of_proxy else None
+    ca = str(certificate)
+    answers = (FOUND, FOUND, CLOSED_AFTER_READING)
+    unknown = None
+    with RawServer(*answers, tls=server_tls if of_service else None) as service:
+        scenes = [tunnel(service.url)] if of_service else answers
+        with RawServer(*scenes, tls=server_tls if of_proxy else None) as proxy:
+            for verify in (ca, False):
+                assert ask(service.url, READ, proxy=proxy.url, verify=verify).result.id == 7
+            lost = ask(service.url, CREATE, proxy=proxy.url, verify=ca)
+            if of_service or of_proxy:
+                unknown = ask(service.url, CREATE, proxy=proxy.url)
     assert (lost.error.outcome, lost.error.attempts) == ("unknown", 1)
     if unknown:
         assert (unknown.error.outcome, unknown.error.retryable) == ("not_sent", False)
         assert "or set 'verify' in its extra" in str(unknown.error)
-    assert len((service if of_service else proxy).requests) == 3
+    answering = service if of_service else proxy
+    assert len(answering.requests) == 3
 
 
 OWN, OTHER = "{proxy}", "http://127.0.0.1:9"

@@ -63,7 +63,8 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_default_settings_and_those_derived_from_the_read_timeout(settings: Any) -> None:
     found = settings()
     assert (found.base_url, found.source) == (HOST, "connection 'workspace_default'")
-    assert (found.max_attempts, found.max_retry_wait, found.page_size, found.max_concurrency) == (5, 60.0, 100, 4)
+    assert (found.max_attempts, found.max_retry_wait) == (5, 60.0)
+    assert (found.page_size, found.max_concurrency) == (100, 4)
     assert (found.verify, found.trust_counts, found.bulk_invite_body) == (True, True, "array")
     derived = settings(extra={"read_timeout": 30})
     assert (derived.total_timeout, derived.consistency_time) == (300.0, 60.0)
@@ -71,41 +72,47 @@ def test_default_settings_and_those_derived_from_the_read_timeout(settings: Any)
     assert settings(extra=dict.fromkeys(EXTRAS)) == found
 
 
+# A value as an author writes it, and as it is read.
+SETTINGS: dict[str, tuple[Any, Any]] = {
+    "organization_id": ("o1", "o1"),
+    "project_id": (7, "7"),
+    "connect_timeout": (1.5, 1.5),
+    "read_timeout": ("30", 30.0),
+    "total_timeout": (90, 90.0),
+    "max_response_bytes": ("1000000", 1_000_000),
+    "consistency_time": (45, 45.0),
+    "trust_counts": ("false", False),
+    "invites_per_hour": (50, 50),
+    "invites_per_day": ("200", 200),
+    "max_attempts": ("3", 3),
+    "max_retry_wait": (0, 0.0),
+    "page_size": (50.0, 50),
+    "max_concurrency": (8, 8),
+    "bulk_invite_limit": (5, 5),
+    "bulk_invite_body": ("object", "object"),
+    "verify": ("{bundle}", "{bundle}"),
+    "proxy": ("http://proxy.example.com:3128/", "http://proxy.example.com:3128"),
+    "web_url": ("https://app.example.com/", "https://app.example.com"),
+    "allow_http": ("TRUE", True),
+    "paths": ({"PauseBatchExport": MOVED}, {"PauseBatchExport": MOVED}),
+}
+
+
 def test_every_setting_is_read_from_json_and_from_a_uri(settings: Any, tmp_path: Path) -> None:
     bundle = tmp_path / "ca.pem"
     bundle.touch()
-    given_and_read: dict[str, tuple[Any, Any]] = {
-        "organization_id": ("o1", "o1"),
-        "project_id": (7, "7"),
-        "connect_timeout": (1.5, 1.5),
-        "read_timeout": ("30", 30.0),
-        "total_timeout": (90, 90.0),
-        "max_response_bytes": ("1000000", 1_000_000),
-        "consistency_time": (45, 45.0),
-        "trust_counts": ("false", False),
-        "invites_per_hour": (50, 50),
-        "invites_per_day": ("200", 200),
-        "max_attempts": ("3", 3),
-        "max_retry_wait": (0, 0.0),
-        "page_size": (50.0, 50),
-        "max_concurrency": (8, 8),
-        "bulk_invite_limit": (5, 5),
-        "bulk_invite_body": ("object", "object"),
-        "verify": (str(bundle), str(bundle)),
-        "proxy": ("http://proxy.example.com:3128/", "http://proxy.example.com:3128"),
-        "web_url": ("https://app.example.com/", "https://app.example.com"),
-        "allow_http": ("TRUE", True),
-        "paths": ({"PauseBatchExport": MOVED}, {"PauseBatchExport": MOVED}),
-    }
-    assert set(given_and_read) == set(EXTRAS)
-    extra = {name: given for name, (given, _) in given_and_read.items()}
+    assert set(SETTINGS) == set(EXTRAS)
+    extra = {name: written for name, (written, _) in SETTINGS.items()}
+    expected = {name: read for name, (_, read) in SETTINGS.items()}
+    extra["verify"] = expected["verify"] = str(bundle)
     by_json = settings(host="http://workspace.example.com", extra=extra)
-    assert {name: getattr(by_json, name) for name in extra} == {
-        name: read for name, (_, read) in given_and_read.items()
-    }
+    assert {name: getattr(by_json, name) for name in expected} == expected
     assert settings(as_uri("http://workspace.example.com", extra)) == by_json
-    assert settings(extra={"verify": " False "}).verify is False
-    assert settings(extra={"verify": "true"}).verify is True
+
+
+@pytest.mark.parametrize(("verify", "read"), [(" False ", False), ("true", True)])
+def test_verify_may_be_a_text(settings: Any, verify: str, *, read: bool) -> None:
+    assert settings(extra={"verify": verify}).verify is read
 
 
 # Paths

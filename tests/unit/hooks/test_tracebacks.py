@@ -54,20 +54,37 @@ def reachable_from(error: BaseException) -> Iterator[object]:
             pending += getattr(item, "__dict__", {}).values()
 
 
-def assert_no_secret(error: BaseException) -> None:
-    """Search an error, formatted with all locals except those of the caller's frames; an argument may be in locals."""
-    while error.__traceback__ and "/airflow_provider_workspace/" not in error.__traceback__.tb_frame.f_code.co_filename:
-        error = error.with_traceback(error.__traceback__.tb_next)
-    shown = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
-    # What rich shows of locals, as in a log of Airflow, unabridged.
+def shown_by_rich(error: BaseException) -> list[str]:
+    """Return what rich shows of the locals of an error, as in a log of Airflow, unabridged."""
     unabridged: dict[str, Any] = {"show_locals": True, "locals_max_length": None, "locals_max_string": None}
     stacks = Traceback.extract(type(error), error, error.__traceback__, **unabridged).stacks
-    frames = [frame for stack in stacks for frame in stack.frames]
-    rich = [str(node) for frame in frames for node in (frame.locals or {}).values()]
-    for text in (shown, *rich, *(repr(item) for item in reachable_from(error))):
-        found = [secret for secret in (KEY, PASSWORD, TOKEN) if secret in text]
-        assert not found, text[max(0, text.index(found[0]) - 1500) :][:3000]
-    assert not [item for item in reachable_from(error) if WEBHOOK in repr(item)]
+    texts: list[str] = []
+    for stack in stacks:
+        for frame in stack.frames:
+            texts += [str(node) for node in (frame.locals or {}).values()]
+    return texts
+
+
+def without_frames_of_the_test(error: BaseException) -> BaseException:
+    """Return an error without the frames of its caller: an argument may be in their locals."""
+    while error.__traceback__:
+        file = error.__traceback__.tb_frame.f_code.co_filename
+        if "/airflow_provider_workspace/" in file:
+            break
+        error = error.with_traceback(error.__traceback__.tb_next)
+    return error
+
+
+def assert_no_secret(error: BaseException) -> None:
+    """Search an error, formatted with all locals except those of the caller's frames."""
+    error = without_frames_of_the_test(error)
+    formatted = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    reachable = [repr(item) for item in reachable_from(error)]
+    for text in (formatted, *shown_by_rich(error), *reachable):
+        for secret in (KEY, PASSWORD, TOKEN):
+            start = max(0, text.find(secret) - 1500)
+            assert secret not in text, text[start:][:3000]
+    assert not [text for text in reachable if WEBHOOK in text]
 
 
 def failure(call: Call) -> BaseException:
@@ -76,6 +93,8 @@ def failure(call: Call) -> BaseException:
         call("create_project", name="Shop", slack_incoming_webhook=WEBHOOK)
     return error.value
 
+
+NOWHERE = "https://host.invalid"
 
 SCENES = {
     "reset": raw_server.RESET_AFTER_READING,
@@ -103,25 +122,49 @@ def test_errors_of_responses_hold_no_secret(
     assert not [secret for secret in (KEY, WEBHOOK) if secret in logged]
 
 
+@pytest.mark.parametrize(
+    ("host", "password", "extra"),
+    [
+        ("http://{closed}", KEY, {}),
+        (NOWHERE, KEY, {"proxy": f"http://user:{PASSWORD}@{{closed}}"}),
+        (NOWHERE, KEY, {}),  # the proxy of the environment
+        (NOWHERE, KEY, {"proxy": f"socks5://u:{PASSWORD}@p.example"}),
+        ("http://workspace.example.com", KEY, {"allow_http": False}),
+        (f"https://u:{PASSWORD}@workspace.example.com", KEY, {}),
+        (NOWHERE, f"{KEY} with blanks", {}),
+    ],
+    ids=["closed", "proxy", "proxy of the environment", "socks", "plain HTTP", "password in the URL", "blanks"],
+)
 def test_errors_before_sending_hold_no_secret(
-    call: Call, set_connection: SetConnection, server_tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+    call: Call,
+    set_connection: SetConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    host: str,
+    password: str,
+    extra: dict[str, Any],
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"socks5://u:{PASSWORD}@p.example")
-    closed, nowhere = f"127.0.0.1:{closed_port()}", "https://host.invalid"
-    with RawServer(answer(407)) as proxy, RawServer(answer(200), tls=server_tls) as untrusted:
-        for host, password, extra in (
-            (f"http://{closed}", KEY, {}),
-            (nowhere, KEY, {"proxy": f"http://user:{PASSWORD}@{closed}"}),
-            (nowhere, KEY, {"proxy": proxy.url.replace("://", f"://user:{PASSWORD}@")}),
-            (untrusted.url, KEY, {}),
-            (nowhere, KEY, {}),  # the proxy of the environment
-            (nowhere, KEY, {"proxy": f"socks5://u:{PASSWORD}@p.example"}),
-            ("http://workspace.example.com", KEY, {"allow_http": False}),
-            (f"https://u:{PASSWORD}@workspace.example.com", KEY, {}),
-            (nowhere, f"{KEY} with blanks", {}),
-        ):
-            set_connection(host, password, **{**FAST, **extra})
-            assert_no_secret(failure(call))
+    closed = f"127.0.0.1:{closed_port()}"
+    settings: dict[str, Any] = {**FAST, **extra}
+    if "proxy" in settings:
+        settings["proxy"] = settings["proxy"].format(closed=closed)
+    set_connection(host.format(closed=closed), password, **settings)
+    assert_no_secret(failure(call))
+
+
+def test_an_error_of_a_proxy_that_wants_a_password_holds_no_secret(call: Call, set_connection: SetConnection) -> None:
+    with RawServer(answer(407)) as proxy:
+        url = proxy.url.replace("://", f"://user:{PASSWORD}@")
+        set_connection(NOWHERE, KEY, **FAST, proxy=url)
+        assert_no_secret(failure(call))
+
+
+def test_an_error_of_a_certificate_holds_no_secret(
+    call: Call, set_connection: SetConnection, server_tls: ssl.SSLContext
+) -> None:
+    with RawServer(answer(200), tls=server_tls) as untrusted:
+        set_connection(untrusted.url, KEY, **FAST)
+        assert_no_secret(failure(call))
 
 
 def test_a_task_killed_while_waiting_shows_no_secret(set_connection: SetConnection) -> None:

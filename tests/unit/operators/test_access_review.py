@@ -25,7 +25,7 @@ from airflow.sdk.io import attach
 from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace import __version__
-from airflow_provider_workspace.files.evidence import Evidence
+from airflow_provider_workspace.files.review_folder import ReviewFolder
 from airflow_provider_workspace.files.storage import StoredFile
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
@@ -50,7 +50,6 @@ OLIVE, ADAM, MINA, NOAH, GRACE, LIV = (
     for name in ("olive.owner", "adam.admin", "mina.member", "noah.newton", "grace.analyst", "liv.invited")
 )
 KEPT = dict.fromkeys((OLIVE, ADAM, MINA, NOAH, GRACE, LIV), "keep")
-STRICT = {"allow_self_approval": False}
 RUTH = {"id": "ruth", "name": "Ruth R."}
 TASKS = ("read_population", "decide", "apply_decisions", "close_review")
 
@@ -72,20 +71,22 @@ class Review:
     """A review of one Dag run; a task that is run again is a retry."""
 
     def __init__(self, evidence: Any, run_id: str = "scheduled__2026-10-01T06:00:00+00:00", **arguments: Any) -> None:
-        given = {
+        usual = {
             "reviewers": ["ruth"],
             "review_timeout": timedelta(days=14),
             "protected": [OLIVE],
             "max_removals": None,
-            **arguments,
         }
         with DAG("quarterly", schedule=None):
-            group = access_review(evidence=str(evidence), **given)
+            group = access_review(evidence=str(evidence), **{**usual, **arguments})
         self.tasks: Any = {name.rpartition(".")[2]: task for name, task in group.children.items()}
-        self.run_id, self.tries = run_id, dict.fromkeys(TASKS, 0)
+        self.evidence = evidence
+        self.run_id = run_id
+        self.tries = dict.fromkeys(TASKS, 0)
         self.stores: dict[str, TaskStore | None] = {name: TaskStore() for name in TASKS}
-        self.evidence, self.asked, self.states = evidence, dict[str, Any](), dict[str, str]()
-        self.results = dict[str, Any]()
+        self.asked: dict[str, Any] = {}
+        self.states: dict[str, str] = {}
+        self.results: dict[str, Any] = {}
 
     def context(self, name: str) -> Any:
         self.tries[name] += 1
@@ -157,63 +158,71 @@ def set_level(user_uuid: str, level: int) -> None:
         hook.update_member(user_uuid=user_uuid, level=level)
 
 
-def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(
-    sandbox: SandboxServer, review: Review, question: Question, tmp_path: Path
-) -> None:
-    read = review.run("read_population")
-    assert {name: read[name] for name in ("folder", "people")} == {"folder": str(review.folder), "people": 6}
+FILES_OF_A_REVIEW = {
+    "population.json",
+    "population.csv",
+    "decisions.json",
+    "doing-1.json",
+    "done-1.json",
+    "last_look.json",
+    "review.md",
+    "review.json",
+}
+RULES_OF_A_REVIEW = {
+    "reviewers": ["ruth"],
+    "allow_self_approval": False,
+    "owner_level": 15,
+    "max_removals": None,
+    "protected": [OLIVE],
+    "review_timeout": "14 days, 0:00:00",
+    "decisions_count_for": "400 days, 0:00:00",
+    "decisions_folder": None,
+    "digests": None,
+}
+
+
+def test_the_reviewer_is_asked_about_each_person(review: Review, question: Question) -> None:
+    result = review.run("read_population")
+    assert (result["folder"], result["people"]) == (str(review.folder), 6)
     review.ask()
     asked = question.now
-    assert (asked.options, [user.id for user in asked.assigned_users], asked.defaults) == (["Done"], ["ruth"], None)
+    assert asked.options == ["Done"]
+    assert [user.id for user in asked.assigned_users] == ["ruth"]
+    assert asked.defaults is None
     assert set(asked.params) == {*KEPT, "exceptions"}
     assert asked.params[ADAM]["schema"]["enum"] == ["keep", "remove", "lower to member"]
     assert str(review.folder) in html.unescape(asked.body)
+
+
+def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(sandbox: SandboxServer, review: Review) -> None:
+    review.run("read_population")
+    review.ask()
     fields = {**KEPT, NOAH: "remove", LIV: "remove", ADAM: "lower to member", "exceptions": f"{MINA}: on leave"}
     assert review.answer(fields)["counts"] == {"keep": 3, "remove": 2, "1": 1}
     assert effects(sandbox) == []
     review.run("apply_decisions")
     assert effects(sandbox) == ["delete_member", "delete_invite", "update_member"]
     assert review.close()["state"] == "complete"
-    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in review.folder.iterdir()}
+    done = dict.fromkeys((NOAH, LIV, ADAM), "done")
+    assert review.outcomes("done-1.json") == done
+    assert review.outcomes() == done
+    digests = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in review.folder.iterdir()}
+    assert set(digests) == FILES_OF_A_REVIEW
     closed = review.file("review.json")
-    assert closed["files"] == {name: digest for name, digest in files.items() if name != "review.json"}
-    assert set(files) == {
-        *("population.json", "population.csv", "decisions.json", "doing-1.json", "done-1.json", "last_look.json"),
-        *("review.md", "review.json"),
-    }
-    assert review.outcomes() == review.outcomes("done-1.json") == dict.fromkeys((NOAH, LIV, ADAM), "done")
-    decided = review.file("decisions.json")
-    assert (decided["by"], decided["exceptions"], decided["reviewer_is_reviewed"]) == (
-        *(RUTH, {MINA: "on leave"}),
-        "unknown: this Airflow user has no address",
-    )
-    assert decided["decided_at"] == "2026-11-22T00:00:00Z"
-    rules = {"owner_level": 15, "max_removals": None, "review_timeout": "14 days, 0:00:00"}
-    rules |= {"decisions_count_for": "400 days, 0:00:00", "decisions_folder": None, "digests": None}
-    assert closed["rules"] == {**rules, "protected": [OLIVE], "reviewers": ["ruth"], **STRICT} == decided["rules"]
+    assert closed["files"] == {name: digest for name, digest in digests.items() if name != "review.json"}
+    assert closed["rules"] == RULES_OF_A_REVIEW
     assert closed["package"] == f"airflow-provider-workspace {__version__}"
     assert "airflow" in closed
+    decided = review.file("decisions.json")
+    assert decided["by"] == RUTH
+    assert decided["exceptions"] == {MINA: "on leave"}
+    assert decided["reviewer_is_reviewed"] == "unknown: this Airflow user has no address"
+    assert decided["decided_at"] == "2026-11-22T00:00:00Z"
+    assert decided["rules"] == RULES_OF_A_REVIEW
     page = review.text("review.md")
-    assert "| max removals | not set |" in page
-    assert "| joined |" in page
-    for text in ("ruth", "complete", NOAH, "on leave", files["population.json"], "last_look.json", review.run_id):
+    named = ("ruth", "complete", NOAH, "on leave", digests["population.json"], "last_look.json", review.run_id)
+    for text in (*named, "| max removals | not set |", "| joined |"):
         assert text in page
-    times = {
-        time
-        for name in files
-        for time in re.findall(r"20\d\d-\d\d-\d\d[T ][^\"|,;)\s]+[^\"|,;)\s.]", review.text(name))
-    }
-    assert {time for time in times if not re.fullmatch(r"[\dT:-]{19}Z", time)} <= {review.run_id.partition("__")[2]}
-    sent = effects(sandbox)
-    for name in TASKS:
-        if name == "apply_decisions":
-            with pytest.raises(AirflowFailException, match=r"Start a new run: the review in .* is closed"):
-                review.run(name)
-        elif name != "decide":
-            review.run(name)
-    assert effects(sandbox) == sent
-    assert {path.name for path in review.folder.iterdir()} == set(files)
-    assert [path.name for path in tmp_path.iterdir()] == [review.folder.name]
 
 
 def test_a_review_that_was_not_due_is_skipped(sandbox: SandboxServer, tmp_path: Path) -> None:
@@ -232,11 +241,11 @@ def test_a_review_that_was_due_is_closed_and_red(review: Review, state: str, *, 
     if begins:
         review.run("read_population")
     review.states["access_review.read_population"] = state
-    assert review.close("not reviewed: nobody decided")["state"] == "not reviewed"
+    assert review.close("Access was not reviewed: nobody decided. Start a new run")["state"] == "not reviewed"
 
 
 def test_the_last_task_logs_the_digest_of_what_it_wrote(review: Review, capsys: pytest.CaptureFixture[str]) -> None:
-    review.close("the review in .* is not reviewed: nobody decided")
+    review.close("not reviewed: nobody decided")
     assert hashlib.sha256((review.folder / "review.json").read_bytes()).hexdigest() in capsys.readouterr().out
 
 
@@ -255,7 +264,7 @@ def test_a_population_of_a_short_list_is_none(sandbox: SandboxServer, review: Re
     say(sandbox, "list_members", count=5)
     with pytest.raises(Exception, match="5"):
         review.run("read_population")
-    closed = review.close("is not reviewed: nobody decided")
+    closed = review.close("not reviewed: nobody decided")
     assert (closed["state"], closed["read_at"]) == ("not reviewed", None)
 
 
@@ -265,7 +274,7 @@ def test_a_population_of_a_short_list_is_none(sandbox: SandboxServer, review: Re
         ({**KEPT, "eve@example.com": "remove"}, {}, "'eve@example.com' is no field"),
         ({**KEPT, NOAH: ""}, {}, f"'{NOAH}'"),
         ({**KEPT, MINA: "lower to admin"}, {}, "expected one of keep, remove"),
-        (KEPT, {"chosen_options": ["Reject"]}, "it is another answer"),
+        (KEPT, {"chosen_options": ["Reject"]}, "The answer is not 'Done'"),
         (KEPT, {"error": "value does not match", "error_type": "validation"}, "value does not match"),
         ({**KEPT, OLIVE: "remove"}, {}, f"'{OLIVE}' .*expected one of keep(\\.|$)"),
     ],
@@ -273,11 +282,12 @@ def test_a_population_of_a_short_list_is_none(sandbox: SandboxServer, review: Re
 def test_who_does_not_decide_everybody_decides_nobody(
     sandbox: SandboxServer, review: Review, fields: Any, event: Any, message: str
 ) -> None:
-    with pytest.raises(AirflowFailException, match=f"Start a new run .*{message}"):
+    with pytest.raises(AirflowFailException, match=rf"^\[answer-refused\] .*{message}"):
         review.decide(fields, **event)
     with pytest.raises(AirflowFailException, match=r"has no decisions\.json"):
         review.run("apply_decisions")
-    closed = review.close(rf"^\[[\w-]+\] \w+: Start a new run, or .* is not reviewed: (?!Start).*{message}")
+    closed = review.close(rf"^\[[\w-]+\] \w+: Access was not reviewed: .*{message}.* Start a new run of the Dag")
+    assert "to decide again" not in str(closed["missing"])
     assert closed["state"] == "not reviewed"
     assert any(re.search(message, line) for line in closed["missing"])
     assert "| reviewers | ruth |" in review.text("review.md")
@@ -300,7 +310,7 @@ def test_without_an_answer_nobody_is_decided(sandbox: SandboxServer, review: Rev
     nobody = {"responded_by_user": None, "responded_at": None}
     with pytest.raises(AirflowFailException, match=r"^\[not-answered\] .*Nobody answered by 20\S+Z\. Start a new run"):
         review.decide(None, **nobody, **event)
-    closed = review.close(r"is not reviewed: Nobody answered by 20\S+Z")
+    closed = review.close(r"not reviewed: Nobody answered by 20\S+Z")
     assert closed["missing"] == [f"[not-answered] Nobody answered by {review.asked['due_at']}."]
     assert "and invites have access.\n\nThe question: asked 20" in review.text("review.md")
     assert "Z, no answer counts. Nobody was notified; the question stood" in review.text("review.md")
@@ -380,7 +390,8 @@ def test_a_decision_is_made_once(tmp_path: Path, capsys: pytest.CaptureFixture[s
     population = review.folder / "population.json"
     population.write_text(population.read_text().replace('"level": 8', '"level": 1'))
     with pytest.raises(
-        AirflowFailException, match=r"\[evidence-changed\] .*population.json', .* not the file that was written"
+        AirflowFailException,
+        match=r"\[evidence-changed\] .*population\.json is not the file that was written\. Restore it",
     ):
         review.run("apply_decisions")
 
@@ -391,7 +402,7 @@ def test_who_changed_meanwhile_is_named_and_left(sandbox: SandboxServer, review:
     sandbox.accept_invite(SEED.invite_id)
     before = effects(sandbox)
     mina = rf"{MINA} \(remove\): changed, level member \(1\) to admin \(8\)"
-    message = rf"Start a new run, or .* incomplete: {mina}; {LIV} \(remove\): changed, kind"
+    message = rf"This review is incomplete: 2 open\. Do by hand .*: {mina}; {LIV} \(remove\): changed, kind"
     with pytest.raises(AirflowFailException, match=message):
         review.run("apply_decisions")
     assert effects(sandbox)[len(before) :] == ["delete_member"]
@@ -468,7 +479,7 @@ def test_the_next_review_says_what_changed(
     with (review.folder / "last_look.json").open("a") as file:
         file.write("\n")
     with pytest.raises(
-        AirflowFailException, match=r"\[evidence-changed\] .*last_look.json', .* not the file that was written"
+        AirflowFailException, match=r"\[evidence-changed\] .*last_look\.json is not the file that was written"
     ):
         Review(tmp_path, "manual__3").run("read_population")
 
@@ -579,7 +590,10 @@ def test_a_decision_that_was_not_offered_is_refused(
     edited["decisions"][who] = decision
     (review.folder / "decisions.json").write_text(json.dumps(edited))
     for name in ("apply_decisions", "close_review"):
-        with pytest.raises(AirflowFailException, match=rf"\[evidence-changed\] .*decisions.json'.*'{who}'"):
+        with pytest.raises(
+            AirflowFailException,
+            match=rf"\[evidence-changed\] .*decisions.json has decisions that nobody could make \(.*'{who}'",
+        ):
             review.run(name)
     assert effects(sandbox) == []
 
@@ -594,7 +608,7 @@ def test_a_file_that_was_edited_between_two_tasks_is_refused(
     path.write_text(path.read_text().replace('"remove"', '"keep"').replace('"level": 8', '"level": 1'))
     for task in tasks:
         results = dict(review.results)
-        with pytest.raises(AirflowFailException, match=rf"\[evidence-changed\] .*{name}', .* not the file that was"):
+        with pytest.raises(AirflowFailException, match=rf"\[evidence-changed\] .*{name} is not the file that was"):
             review.run(task)
         review.results = results
     assert effects(sandbox) == []
@@ -713,7 +727,7 @@ def test_the_next_review_is_checked_by_the_second_place(tmp_path: Path, forged: 
         forge(first.folder, **{"state": "incomplete"} if forged == "state" else {})
     if forged != "digest":
         Review(tmp_path / "reviews", "without").run("read_population")
-    message = r"\[evidence-changed\] WorkspaceInputError: Restore '/.*(review\.json|\.sha256)'"
+    message = r"\[evidence-changed\] WorkspaceInputError: (review\.json .*\. Restore it.*: '/|.*Restore '/.*\.sha256)"
     with pytest.raises(AirflowFailException, match=message):
         with_digests(tmp_path, "r2").run("read_population")
 
@@ -753,7 +767,7 @@ def test_a_dry_run_is_never_complete_and_no_baseline(review: Review, tmp_path: P
     dry = Review(tmp_path, "dry", dry_run=True)
     dry.decide(KEPT)
     dry.run("apply_decisions")
-    assert dry.close("is incomplete: dry_run: nothing was sent")["state"] == "incomplete"
+    assert dry.close("This review is incomplete: 1 open.*: dry_run: nothing was sent")["state"] == "incomplete"
     review.run("read_population")
     assert review.file("population.json")["previous"] is None
 
@@ -819,8 +833,8 @@ def test_a_population_that_nothing_could_read_is_not_written(
     sandbox: SandboxServer, review: Review, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.add_members(200)
-    monkeypatch.setattr("airflow_provider_workspace.files.evidence.MAX_MEGABYTES", 0.05)
-    with pytest.raises(AirflowFailException, match=r"population\.json would be larger than"):
+    monkeypatch.setattr("airflow_provider_workspace.files.review_folder.MAX_MEGABYTES", 0.05)
+    with pytest.raises(AirflowFailException, match=r"population\.json would have 0\.1 MB, .* 0\.05 MB"):
         review.run("read_population")
     assert not [*tmp_path.rglob("population.json")]
 
@@ -863,7 +877,7 @@ def test_a_decisions_file_elsewhere_is_not_read(sandbox: SandboxServer, tmp_path
         ("Who;Kind;Decision\r\n{rows}", ""),
         ("who,decision,Decision\n{rows}", "the column 'decision' is repeated"),
         ("who;kind\n{rows}", "no column 'decision'"),
-        ('who,decision\n"x', "cannot be read: line 2"),
+        ('who,decision\n"x', "cannot be read .line 2"),
     ],
 )
 def test_a_decisions_file_is_read_as_a_spreadsheet_saves_it(
@@ -991,7 +1005,9 @@ def test_a_last_look_of_others_proves_nothing(sandbox: SandboxServer, review: Re
     population["people"] = [person for person in population["people"] if person["who"] != NOAH]
     forged = review.folder / "last_look.json"
     forged.write_text(json.dumps(population))
-    with pytest.raises(AirflowFailException, match=r"\[evidence-changed\] .*last_look.json'.* no task of this review"):
+    with pytest.raises(
+        AirflowFailException, match=r"\[evidence-changed\] .*last_look.json was written by no task of this review"
+    ):
         review.run("close_review")
     forged.unlink()
     assert review.close("is incomplete: ")["state"] == "incomplete"
@@ -1018,7 +1034,7 @@ def test_a_file_that_was_edited_is_named_and_the_review_is_incomplete(review: Re
     review.run("apply_decisions")
     file = review.folder / name
     file.write_text(file.read_text().replace("noah", "nora").replace("admin (8)", "member (1)"))
-    closed = review.close(f"is incomplete: {name} is not the file that was written")
+    closed = review.close(rf"This review is incomplete: 1 open\. .*: {name} is not the file that was written")
     assert closed["missing"] == [f"{name} is not the file that was written"]
 
 
@@ -1035,7 +1051,9 @@ def test_what_others_read_or_decided_is_not_taken(
     else:
         review.stores["read_population"] = other.stores["read_population"]
         review.results["read_population"] = other.results["read_population"]
-    with pytest.raises(AirflowFailException, match=rf"\[evidence-changed\] .*{name}'.* no task of this review wrote"):
+    with pytest.raises(
+        AirflowFailException, match=rf"\[evidence-changed\] .*{name} was written by no task of this review"
+    ):
         review.run(task)
     assert effects(sandbox) == []
 
@@ -1062,7 +1080,7 @@ def test_nobody_decides_while_the_review_is_being_closed(review: Review, monkeyp
             review.run("close_review")
     with pytest.raises(AirflowFailException, match=r"\[review-ended\] .* is being closed"):
         review.answer(KEPT)
-    assert review.close("is not reviewed: ")["state"] == "not reviewed"
+    assert review.close("not reviewed: ")["state"] == "not reviewed"
 
 
 @pytest.mark.parametrize(
@@ -1092,10 +1110,10 @@ def test_of_two_workers_only_the_first_does_what_was_decided(
 ) -> None:
     """Both took the same number, within a second."""
     review.decide({**KEPT, NOAH: "remove"})
-    monkeypatch.setattr(Evidence, "next_number", lambda _: 1)
+    monkeypatch.setattr(ReviewFolder, "next_number", lambda _: 1)
 
     def second() -> None:
-        with pytest.raises(AirflowFailException, match=r"\[file-exists\] .*See the log of the other try"):
+        with pytest.raises(AirflowFailException, match=r"\[file-exists\] .*Another try wrote doing-1\.json first"):
             review.run("apply_decisions")
 
     Interruptions(monkeypatch).before("DELETE /api/organizations/", second)
@@ -1108,7 +1126,7 @@ def test_of_two_workers_only_the_first_does_what_was_decided(
 def test_an_answer_that_is_no_form_is_refused(review: Review, fields: Any) -> None:
     with pytest.raises(AirflowFailException, match=r"\[answer-refused\]"):
         review.decide(fields)
-    assert review.close("is not reviewed: ")["state"] == "not reviewed"
+    assert review.close("not reviewed: ")["state"] == "not reviewed"
 
 
 def test_two_reasons_for_one_person_are_refused(review: Review) -> None:
@@ -1124,7 +1142,10 @@ def test_a_review_that_the_second_place_does_not_have_is_no_baseline(tmp_path: P
     shutil.copytree(first.folder, copied)
     later = first.text("review.json").replace(first.file("review.json")["read_at"], "2030-01-01T00:00:00Z")
     (copied / "review.json").write_text(later)
-    with pytest.raises(AirflowFailException, match=r"\[evidence-changed\] .*r9-00000000.* has earlier reviews"):
+    with pytest.raises(
+        AirflowFailException,
+        match=r"\[evidence-changed\] .*review\.json has no SHA-256 in .*earlier reviews.*r9-00000000",
+    ):
         with_digests(tmp_path, "r2").run("read_population")
 
 
@@ -1249,6 +1270,30 @@ def test_a_decision_counts_as_long_as_the_review_says(tmp_path: Path, clock: Clo
     assert sync(dry_run=True).execute({})["counts"]["change"] == 0
     clock.advance(2 * 86_400 + 1)
     assert sync(dry_run=True).execute({})["counts"]["change"] == 1
+
+
+@pytest.mark.parametrize(
+    ("first_counts_for", "days", "noted"),
+    [
+        (timedelta(days=4), 6, []),
+        (timedelta(days=4), 3, [NOAH, GRACE]),
+        # The second is over, and must not let the first count again for the people of both.
+        (timedelta(days=400), 6, [NOAH, GRACE]),
+    ],
+    ids=["all are over", "one counts", "an earlier one counts"],
+)
+def test_a_later_complete_review_deletes_the_notes_that_are_over(
+    tmp_path: Path, notes: Variables, first_counts_for: timedelta, days: int, noted: list[str]
+) -> None:
+    decided_at = datetime(2026, 11, 22, tzinfo=timezone.utc)
+    finish(Review(tmp_path, "first", decisions_count_for=first_counts_for), {**KEPT, NOAH: "remove"})
+    left = {who: "keep" for who in KEPT if who != NOAH}
+    second = Review(tmp_path, "second", decisions_count_for=timedelta(days=1))
+    finish(second, {**left, GRACE: "remove"}, responded_at=decided_at + timedelta(days=1))
+    assert noted_people(notes) == sorted([NOAH, GRACE])
+    del left[GRACE]
+    finish(Review(tmp_path, "third"), left, responded_at=decided_at + timedelta(days=days))
+    assert noted_people(notes) == sorted(noted)
 
 
 def test_before_airflow_3_3_the_log_says_that_decisions_are_not_noted(

@@ -68,15 +68,24 @@ def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def test_the_file_says_who_asked_approved_gave_and_ended_and_what_proves_it(
-    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path
-) -> None:
+def give_with_approval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Max ask for access of Mina, and Ruth approve it."""
     question = Question(refreshes=False)
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
     task = Task(question, started_by="max")
-    arguments = {"user_email": MINA, "level": 8, "length": HOUR, "reason": "audit", "require_approval": True}
-    approve = task.ask(WorkspaceGrantAccessOperator(task_id="grant", **arguments))
-    task.answer(WorkspaceGrantAccessOperator(task_id="grant", **arguments), approve)
+
+    def operator() -> WorkspaceGrantAccessOperator:
+        terms = {"user_email": MINA, "level": 8, "length": HOUR, "reason": "audit"}
+        return WorkspaceGrantAccessOperator(task_id="grant", require_approval=True, **terms)
+
+    approve = task.ask(operator())
+    task.answer(operator(), approve)
+
+
+def test_the_file_says_who_asked_approved_gave_and_ended_and_what_proves_it(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, clock: Clock, tmp_path: Path
+) -> None:
+    give_with_approval(monkeypatch)
     (key,) = grant_notes(notes)
     noted = json.loads(notes.values[key])
     clock.advance(HOUR + 1)
@@ -106,11 +115,15 @@ def test_the_file_says_who_asked_approved_gave_and_ended_and_what_proves_it(
         "variable": key,
     }
     assert times["approved_at"].endswith("Z")
-    assert (times["noted_at"], times["given_at"]) == (noted["since"], noted["given_at"])
-    assert times["noted_at"] <= times["given_at"] < record["until"] < proof["lists_read_at"] <= times["ended_at"]
+    assert times["noted_at"] == noted["since"]
+    assert times["given_at"] == noted["given_at"]
+    assert times["noted_at"] <= times["given_at"] < record["until"]
+    assert record["until"] < proof["lists_read_at"] <= times["ended_at"]
     (sent,) = proof["sent"]
     assert sent.startswith(f"UpdateMember: member {MINA}: level: 8 -> 1")
-    assert (proof["level"], proof["has_invite"], proof["members_read"] > 1) == (1, False, True)
+    assert proof["level"] == 1
+    assert proof["has_invite"] is False
+    assert proof["members_read"] > 1
 
 
 def test_who_was_invited_or_ended_early_has_a_file_too(

@@ -260,22 +260,25 @@ def test_fields_that_the_service_does_not_show_are_named(
     sandbox: SandboxServer, run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The task is green with a warning; its result and the report of a plan say which fields nobody knows."""
-    sandbox.drop_fields("domain", ["saml_entity_id"])
+    hidden = ["saml_entity_id"]
+    sandbox.drop_fields("domain", hidden)
     (seeded,) = WorkspaceHook().list_domains()
     fields = {"saml_entity_id": "urn:example", "verified": False}
+    new = {"domain": "new.example.com", **fields}
     changed = {"domain": seeded.domain, "jit_provisioning_enabled": not seeded.jit_provisioning_enabled, **fields}
-    run.file = {"domains": [{"domain": "new.example.com", **fields}, changed]}
-    applied = run.apply("domains", "verification")["verification"]
-    assert [(row["name"], row["action"], row["status"], row["not_shown"]) for row in applied["changes"]] == [
-        ("domain new.example.com", "unknown", "done", ["saml_entity_id"]),
-        (f"domain {seeded.domain}", "change", "done", ["saml_entity_id"]),
+    run.file = {"domains": [new, changed]}
+    applied = run.apply("domains", "verification")["verification"]["changes"]
+    assert [(row["name"], row["action"], row["status"], row["not_shown"]) for row in applied] == [
+        ("domain new.example.com", "unknown", "done", hidden),
+        (f"domain {seeded.domain}", "change", "done", hidden),
     ]
-    warned = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert [line.partition(": ")[0] for line in warned] == [row["name"] for row in applied["changes"]]
-    assert all(line.endswith("does not show these fields: saml_entity_id") for line in warned)
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    for row, warning in zip(applied, warnings, strict=True):
+        assert warning.startswith(f"{row['name']}: ")
+        assert warning.endswith("does not show these fields: saml_entity_id")
     run.plan(report_path=str(tmp_path / "report.json"))
     report = json.loads((tmp_path / "report.json").read_text())
-    assert [(row["action"], row["not_shown"]) for row in report["changes"]] == [("unknown", ["saml_entity_id"])] * 2
+    assert [(row["action"], row["not_shown"]) for row in report["changes"]] == [("unknown", hidden)] * 2
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("no_waits")
 MEMBER = "Mina.Member@example.com"
+OLIVE = "olive.owner@example.com"
+OWNER_UUID = SEED.owner_uuid.replace("-", "")
 
 
 def run(cls: type[Any], context: Any = None, **arguments: Any) -> Any:
@@ -58,33 +60,44 @@ def test_a_member_whose_level_is_hidden_may_be_an_owner(sandbox: SandboxServer) 
 
 
 @pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
-def test_owners_and_protected_people_are_removed_only_if_an_argument_says_so(sandbox: SandboxServer) -> None:
-    delete, olive = members.WorkspaceDeleteMemberOperator, "olive.owner@example.com"
-    for arguments, message in (
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
         (
-            {"user_email": olive},
-            f"{olive} is an owner .level 15; owner_level=15., and owners are kept. To remove .* owner_level=None. An",
+            {"user_email": OLIVE},
+            f"{OLIVE} is an owner .level 15; owner_level=15., and owners are kept. To remove .* owner_level=None. An",
         ),
-        ({"user_uuid": SEED.owner_uuid.replace("-", ""), "dry_run": True}, "To remove .* anyway, set owner_level=None"),
-        (
-            {"user_uuid": SEED.owner_uuid.replace("-", "").upper(), "owner_level": None},
-            "owner first, or set allow_last_owner=True: this",
-        ),
+        ({"user_uuid": OWNER_UUID, "dry_run": True}, "To remove .* anyway, set owner_level=None"),
+        ({"user_uuid": OWNER_UUID.upper(), "owner_level": None}, "owner first, or set allow_last_owner=True: this"),
         ({"user_email": "adam.admin@example.com", "owner_level": "admin"}, r"an owner \(level 8; owner_level=8\)"),
         ({"user_email": MEMBER, "protected": "['mina.member@example.com']"}, "protected is a text that is not a JSON"),
         (
             {"user_email": MEMBER, "protected": [{"E-Mail": "mina.member@EXAMPLE.com"}]},
             "mina.* is protected. To remove mina.* anyway, take the address out of protected",
         ),
-    ):
-        with pytest.raises(AirflowFailException, match=message):
-            run(delete, **arguments)
+    ],
+)
+def test_owners_and_protected_people_are_not_removed(
+    sandbox: SandboxServer, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        run(members.WorkspaceDeleteMemberOperator, **arguments)
+    assert not sandbox.effects()
+
+
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
+def test_a_file_does_not_remove_the_last_owner(sandbox: SandboxServer) -> None:
     file = {"members": {"people": [MEMBER], "owner_level": None}, "complete": ["members"]}
-    with pytest.raises(AirflowFailException, match=f"else an owner first: this takes it from member {olive}"):
+    with pytest.raises(AirflowFailException, match=f"else an owner first: this takes it from member {OLIVE}"):
         run(organization.WorkspacePlanOrganizationOperator, file=file)
     assert not sandbox.effects()
-    run(delete, user_email=MEMBER, protected=[olive], allow_last_owner=True)
-    run(delete, user_email=olive, owner_level=None, allow_last_owner="true")
+
+
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
+def test_owners_are_removed_if_an_argument_says_so(sandbox: SandboxServer) -> None:
+    delete = members.WorkspaceDeleteMemberOperator
+    run(delete, user_email=MEMBER, protected=[OLIVE], allow_last_owner=True)
+    run(delete, user_email=OLIVE, owner_level=None, allow_last_owner="true")
     assert [effect["target"] for effect in sandbox.effects()] == [SEED.member_uuid, SEED.owner_uuid]
 
 

@@ -11,7 +11,8 @@ import pytest
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.procedures.entitlements import NotedAccess, ReviewDecision, TemporaryAccess
-from airflow_provider_workspace.procedures.members import Guards, plan_members
+from airflow_provider_workspace.procedures.member_guards import Guards
+from airflow_provider_workspace.procedures.members import plan_members
 from airflow_provider_workspace.procedures.people import Person
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
@@ -335,14 +336,17 @@ def test_notes_are_about_persons_not_addresses(
 
 
 def test_administrators_lose_access_after_all_others() -> None:
-    others = {name: f"{name}@example.com" for name in ("kim", "lin", "max", "pat")}
-    records: list[Member | Invite] = [
-        *(member(level, others[name], f"u-{name}") for name, level in (("kim", 8), ("lin", 8), ("max", 1), ("pat", 1))),
-    ]
-    rows = [{"email": others["lin"], "level": 1}, {"email": others["pat"], "level": 8}]
+    levels = {"kim": 8, "lin": 8, "max": 1, "pat": 1}
+    records: list[Member | Invite] = []
+    for name, level in levels.items():
+        records.append(member(level, f"{name}@example.com", f"u-{name}"))
+    rows = [{"email": "lin@example.com", "level": 1}, {"email": "pat@example.com", "level": 8}]
     planned = plan(rows, records)
     assert [change.name for change in planned.changes] == [
-        *("member max@example.com", "member pat@example.com", "member kim@example.com", "member lin@example.com")
+        "member max@example.com",
+        "member pat@example.com",
+        "member kim@example.com",
+        "member lin@example.com",
     ]
 
 

@@ -22,7 +22,7 @@ from airflow_provider_workspace.procedures.grants import (
     plan_give,
 )
 from airflow_provider_workspace.procedures.invites_report import InvitesReport
-from airflow_provider_workspace.procedures.members import Guards
+from airflow_provider_workspace.procedures.member_guards import Guards
 from airflow_provider_workspace.procedures.people import People
 from airflow_provider_workspace.procedures.roster import Entry
 

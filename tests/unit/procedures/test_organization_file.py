@@ -60,12 +60,17 @@ def mistakes(text: str | dict[str, Any]) -> str:
 def test_a_complete_file_is_read() -> None:
     (found,) = read_organizations(WHOLE, "northwind.yaml").values()
     assert found.members is not None
-    people = [*(found.projects[0].dashboards[0].collaborators or ()), *(found.members.people or ())]
-    assert [(one.email.partition("@")[0], one.level) for one in people] == [
-        *(("grace.analyst", None), ("mina.member", 37), ("ada", None), ("lin", 8))
+    (project,) = found.projects
+    assert project.timezone == "Europe/Berlin"
+    collaborators = project.dashboards[0].collaborators or ()
+    members = found.members.people or ()
+    assert [(one.email, one.level) for one in collaborators] == [
+        ("grace.analyst@example.com", None),
+        ("mina.member@example.com", 37),
     ]
-    assert found.projects[0].timezone == "Europe/Berlin"
-    assert found.model_dump() == read_organizations(yaml.safe_load(WHOLE), "a mapping")[""].model_dump()
+    assert [(one.email, one.level) for one in members] == [("ada@example.com", None), ("lin@example.com", 8)]
+    as_mapping = read_organizations(yaml.safe_load(WHOLE), "a mapping")[""]
+    assert found.model_dump() == as_mapping.model_dump()
 
 
 def test_the_json_schema_matches_the_model() -> None:
@@ -217,25 +222,42 @@ def test_only_the_first_of_many_mistakes_are_named(text: Any, lines: int) -> Non
     assert found[-1].startswith("  … there may be more") is (lines > MAX_FINDINGS)
 
 
-def test_ends_are_dates_or_times_of_yaml_of_a_mapping_or_of_defaults() -> None:
-    yaml_of, (day, time) = (
-        "members: {{people: [{{email: a@b.example, until: {}}}]}}",
-        ("2026-12-31", "2026-12-31T18:00:00Z"),
-    )
-    zone = timezone(timedelta(hours=2))
-    for until, found in (
-        *((day, day), (f"'{day}'", day), (f"{day} 20:00:00 +02:00", time), (time, time), ("", None)),
-        *((date(2026, 12, 31), day), (datetime(2026, 12, 31, 20, tzinfo=zone), time)),
-        *((pendulum.date(2026, 12, 31), day), (pendulum.datetime(2026, 12, 31, 18), time)),
-    ):
-        people = [{"email": "a@b.example", "until": until}]
-        (one,) = read_organizations(
-            yaml_of.format(until) if isinstance(until, str) else {"members": {"people": people}}, "x"
-        ).values()
-        assert one.members is not None
-        assert [row.get("until") for row in one.members.rows] == [found]
-    then = "defaults: {until: 2026-12-31, level: 8}, people: [a@b.example, {email: c@b.example, then: 1}]"
-    assert read_organizations(f"members: {{{then}}}", "x")
+DAY, TIME = "2026-12-31", "2026-12-31T18:00:00Z"
+
+
+def until_of(file: Any) -> object:
+    """Return the end of the only person of a file."""
+    (organization,) = read_organizations(file, "x").values()
+    assert organization.members is not None
+    (row,) = organization.members.rows
+    return row.get("until")
+
+
+@pytest.mark.parametrize(
+    ("until", "found"),
+    [(DAY, DAY), (f"'{DAY}'", DAY), (f"{DAY} 20:00:00 +02:00", TIME), (TIME, TIME), ("", None)],
+)
+def test_ends_in_yaml_are_dates_or_times(until: str, found: str | None) -> None:
+    assert until_of(f"members: {{people: [{{email: a@b.example, until: {until}}}]}}") == found
+
+
+@pytest.mark.parametrize(
+    ("until", "found"),
+    [
+        (date(2026, 12, 31), DAY),
+        (datetime(2026, 12, 31, 20, tzinfo=timezone(timedelta(hours=2))), TIME),
+        (pendulum.date(2026, 12, 31), DAY),
+        (pendulum.datetime(2026, 12, 31, 18), TIME),
+    ],
+)
+def test_ends_in_a_mapping_are_dates_or_times(until: object, found: str) -> None:
+    person = {"email": "a@b.example", "until": until}
+    assert until_of({"members": {"people": [person]}}) == found
+
+
+def test_an_end_may_be_a_default() -> None:
+    people = "people: [a@b.example, {email: c@b.example, then: 1}]"
+    assert read_organizations(f"members: {{defaults: {{until: {DAY}, level: 8}}, {people}}}", "x")
 
 
 def test_anchors_and_merged_keys_work() -> None:

@@ -13,7 +13,7 @@ from airflow_provider_workspace.api.operations.invites import CreateInvite, Dele
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.procedures.markdown import inert
-from airflow_provider_workspace.procedures.members import Guards
+from airflow_provider_workspace.procedures.member_guards import Guards
 from airflow_provider_workspace.procedures.review_answer import (
     AGAIN,
     form_of,
@@ -37,6 +37,7 @@ from airflow_provider_workspace.procedures.review_records import (
     ClosedReview,
     Decisions,
     LastReview,
+    Outcome,
     Population,
     PreviousReview,
     ReadList,
@@ -116,22 +117,29 @@ def decisions(decided: dict[str, Any], **fields: Any) -> Decisions:
 
 def test_the_population_names_everybody_and_whom_to_look_at() -> None:
     population = read()
-    assert set(rows(population, "kind")) == set(EVERYBODY)
-    assert rows(population, "kind")[INVITED], rows(population, "kind")[COLLABORATOR] == ("invite", "collaborator")
+    kinds = rows(population, "kind")
+    assert set(kinds) == set(EVERYBODY)
+    assert (kinds[INVITED], kinds[COLLABORATOR]) == ("invite", "collaborator")
     look = rows(population, "look")
     assert look[OWNER] == ("owner", "stays: an owner (owner_level=15)")
     assert look[ADMIN] == ("admin",)
-    assert look[MEMBER] == look[INVITED] == ()
+    assert look[MEMBER] == ()
+    assert look[INVITED] == ()
     assert look[ABSENT] == ("no second factor", "not seen for 90 days", "stays: protected")
     assert not population.people[-1].look
-    with WorkspaceHook() as hook:
-        for _ in range(2):
-            hook.client.send(CreateInvite(organization_id=SEED.organization_id, target_email=INVITED, level=1))
-    invites = [person for person in read().people if person.email == INVITED]
-    ids = [person.id for person in invites]
-    assert [person.who for person in invites] == [INVITED, *(f"{INVITED} (invite {one})" for one in ids[1:])]
     row = csv_rows(population)[0]
     assert (row["decision"], row["level"], row["outside_verified_domains"]) == ("", "owner (15)", False)
+
+
+def test_several_invites_of_one_address_are_named_with_their_ids() -> None:
+    create = CreateInvite(organization_id=SEED.organization_id, target_email=INVITED, level=1)
+    with WorkspaceHook() as hook:
+        hook.client.send(create)
+        hook.client.send(create)
+    invites = [person for person in read().people if person.email == INVITED]
+    others = [f"{INVITED} (invite {person.id})" for person in invites[1:]]
+    assert len(others) == 2
+    assert [person.who for person in invites] == [INVITED, *others]
 
 
 def test_the_population_says_which_lists_were_read() -> None:
@@ -145,15 +153,14 @@ def test_the_population_says_which_lists_were_read() -> None:
 def test_people_who_are_new_or_raised_since_the_last_review_are_looked_at() -> None:
     first = read(boards=())
     known = [person for person in first.people if person.who not in (MEMBER, OWNER)]
-    lowered = [person.model_copy(update={"level": 1}) for person in known]
-    before = of(first, *lowered, lowered[0].model_copy(update={"who": "gone@example.com", "id": "gone"}))
+    before_now = [person.model_copy(update={"level": 1}) for person in known]
+    gone = before_now[0].model_copy(update={"who": "gone@example.com", "id": "gone"})
+    before = of(first, *before_now, gone)
     place = PreviousReview(folder="last", read_at=before.read_at, sha256="1")
     again = read(last=LastReview(review=place, population=before))
-    assert {who: change for who, change in rows(again, "change").items() if change} == {
-        **dict.fromkeys((OWNER, MEMBER, COLLABORATOR), "new"),
-        ADMIN: "raised",
-    }
-    assert set(rows(first, "change").values()) == {None}
+    changes = {who: change for who, change in rows(again, "change").items() if change}
+    assert changes == {OWNER: "new", MEMBER: "new", COLLABORATOR: "new", ADMIN: "raised"}
+    assert rows(again, "look")[MEMBER] == ("new",)
     assert again.previous == place.model_copy(update={"people": 5})
     assert since_last_review(again) == [
         f"The last review, read {first.read_at}, left 5, + 3 joined - 1 gone = 7 now.",
@@ -161,12 +168,19 @@ def test_people_who_are_new_or_raised_since_the_last_review_are_looked_at() -> N
         f"- Joined since {first.read_at}: {OWNER}, {MEMBER}, {COLLABORATOR}.",
         f"- Gone since {first.read_at}: gone@example.com.",
     ]
+
+
+def test_without_an_earlier_review_nobody_is_new() -> None:
+    first = read(boards=())
+    assert set(rows(first, "change").values()) == {None}
     assert since_last_review(first) == ["There is no earlier review."]
-    assert rows(again, "look")[MEMBER] == ("new",)
-    # Who was removed, or raised after the decision, was not reviewed as they are now.
-    there = [person for person in first.people if person.who not in (ABSENT, OWNER)]
-    after = of(first, *(person.model_copy(update={"level": 8}) for person in there))
-    left = reviewed(first, after)
+
+
+def test_who_was_removed_or_raised_after_the_decision_was_not_reviewed_as_they_are_now() -> None:
+    first = read(boards=())
+    staying = [person for person in first.people if person.who not in (ABSENT, OWNER)]
+    raised = [person.model_copy(update={"level": 8}) for person in staying]
+    left = reviewed(first, of(first, *raised))
     assert rows(left, "level") == {ADMIN: 8, MEMBER: 1, ANALYST: 1, INVITED: 1}
 
 
@@ -230,28 +244,42 @@ def test_whether_somebody_is_outside_depends_on_verified_domains() -> None:
         assert set(rows(read(), "outside").values()) == {None}
 
 
-def test_the_form_asks_about_each_person_or_about_those_who_do_not_stay() -> None:
+def test_the_form_asks_about_each_person() -> None:
     population = read()
     form = form_of(population)
     assert list(form) == [*rows(population, "who"), "exceptions"]
-    assert form[INVITED]["schema"]["enum"] == form[COLLABORATOR]["schema"]["enum"] == ["keep", "remove"]
-    assert form[OWNER]["schema"]["enum"] == form[ABSENT]["schema"]["enum"] == ["keep"]
+    choices = {who: form[who]["schema"]["enum"] for who in (INVITED, COLLABORATOR, OWNER, ABSENT)}
+    assert choices[INVITED] == ["keep", "remove"]
+    assert choices[COLLABORATOR] == ["keep", "remove"]
+    assert choices[OWNER] == ["keep"]
+    assert choices[ABSENT] == ["keep"]
     assert form[MEMBER]["value"] == ""
     assert form[ADMIN]["description"].startswith("member, admin (8), last log-in ")
-    many = form_of(large(), has_file=True)
-    assert list(many)[:3] == ["remove", "lower_to_member", "all_others_stay"]
-    assert many["lower_to_member"]["schema"]["examples"] == [ADMIN]
-    assert many["remove"]["schema"]["type"] == ["null", "array"]
-    question = question_of(population, "/evidence/1")
+
+
+def test_the_form_asks_about_those_of_many_people_who_do_not_stay() -> None:
+    form = form_of(large(), has_file=True)
+    assert list(form)[:3] == ["remove", "lower_to_member", "all_others_stay"]
+    assert form["lower_to_member"]["schema"]["examples"] == [ADMIN]
+    assert form["remove"]["schema"]["type"] == ["null", "array"]
+
+
+def test_the_question_begins_with_whom_to_look_at() -> None:
+    question = question_of(read(), "/evidence/1")
     assert "population.csv" in question
     assert 0 < question.index(ABSENT) < question.index(MEMBER), "everybody, first whom to look at"
-    people = [population.people[0].model_copy(update={"who": "<a|b>" * 200})] * 300
+
+
+def test_a_question_that_is_too_long_says_how_many_are_not_shown() -> None:
+    population = read()
+    long_name = population.people[0].model_copy(update={"who": "<a|b>" * 200})
     place = PreviousReview(folder="last", read_at="2026", sha256="1")
-    odd = of(population, *people).model_copy(update={"previous": place, "left": ("<a|b>",)})
-    cut = question_of(odd, "s3://evidence")
-    assert len(cut.encode()) < 61_000
-    assert re.search(r"\*\*\d+ of 300 are not shown here\. .* in `s3://evidence/population\.csv`\.\*\*$", cut)
-    assert "<a|b>" not in cut
+    compared = {"previous": place, "left": ("<a|b>",)}
+    many = of(population, *[long_name] * 300).model_copy(update=compared)
+    question = question_of(many, "s3://evidence")
+    assert len(question.encode()) < 61_000
+    assert re.search(r"\*\*\d+ of 300 are not shown here\. .* in `s3://evidence/population\.csv`\.\*\*$", question)
+    assert "<a|b>" not in question
 
 
 @pytest.mark.parametrize("count", [40, 500])
@@ -291,26 +319,49 @@ def answered(population: Population, answer: dict[str, Any], file: list[dict[str
     return read_answer(population, answer, form_of(population, has_file=True), file)
 
 
-def test_answers_decide_everybody() -> None:
-    population, many = read(), large()
+def test_an_answer_decides_each_person() -> None:
     answer = {**SMALL, ADMIN: "lower to member", INVITED: "remove", "exceptions": f"{OWNER}: runs it\n\n"}
-    decided = answered(population, answer)
+    decided = answered(read(), answer)
     assert decided.decisions == {**SMALL, ADMIN: 1, INVITED: "remove"}
-    assert (decided.exceptions, decided.by_default) == ({OWNER: "runs it"}, [])
+    assert decided.exceptions == {OWNER: "runs it"}
+    assert decided.by_default == []
+
+
+def test_an_answer_with_lists_decides_that_all_others_stay() -> None:
+    many = large()
     decided = answered(many, {**LARGE, "remove": [MEMBER], "lower_to_member": [ADMIN]})
-    assert {who: what for who, what in decided.decisions.items() if what != "keep"} == {MEMBER: "remove", ADMIN: 1}
+    leaving = {who: decision for who, decision in decided.decisions.items() if decision != "keep"}
+    assert leaving == {MEMBER: "remove", ADMIN: 1}
     assert len(decided.by_default) == len(many.people) - 2
-    file = [{"who": row["who"], "decision": "Keep"} for row in csv_rows(many)]
+
+
+def rows_of_file(population: Population) -> list[dict[str, str]]:
+    """Return the rows of a decisions file in which everybody stays."""
+    return [{"who": row["who"], "decision": "Keep"} for row in csv_rows(population)]
+
+
+def test_a_file_decides_everybody() -> None:
+    many = large()
+    file = rows_of_file(many)
     file[1] = {"who": "'" + file[1]["who"], "decision": "remove"}
     decided = answered(many, {"decisions_file": "x.csv", "all_others_stay": "no"}, file)
-    assert list(decided.decisions.values()).count("keep") == len(file) - 1
-    for name, value, message in (
+    decisions = list(decided.decisions.values())
+    assert decisions.count("keep") == len(file) - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
         ("decision", "ad", r"row 2 of the file: 'ad'\): expected one of keep"),
         ("decision", "20", r"row 2 of the file: '20'\): expected one of keep"),
         ("who", "x@example.com", "'x@example.com' .*in the population.*not decided"),
-    ):
-        with pytest.raises(WorkspaceInputError, match=message):
-            answered(many, {"all_others_stay": "yes"}, [{**file[0], name: value}, *file[1:]])
+    ],
+)
+def test_a_file_with_a_mistake_decides_nobody(name: str, value: str, message: str) -> None:
+    many = large()
+    first, *others = rows_of_file(many)
+    with pytest.raises(WorkspaceInputError, match=message):
+        answered(many, {"all_others_stay": "yes"}, [{**first, name: value}, *others])
 
 
 @pytest.mark.parametrize(
@@ -326,20 +377,15 @@ def test_answers_decide_everybody() -> None:
 )
 def test_answers_that_do_not_decide_are_refused(size: str, answer: dict[str, Any], message: str) -> None:
     population = read() if size == "small" else large()
-    with pytest.raises(WorkspaceInputError, match=rf"^\[answer-refused\] {AGAIN}.*{message}"):
+    with pytest.raises(
+        WorkspaceInputError, match=rf"^\[answer-refused\] The answer has \d mistakes?\. {AGAIN}: .*{message}"
+    ):
         answered(population, answer)
 
 
-def test_the_page_tells_what_was_done() -> None:
-    population = read()
-    decided = decisions({**SMALL, ADMIN: 1, MEMBER: "remove"}, exceptions={OWNER: "a | b"}, decisions_file="none")
-    gone = [person for person in population.people if person.who != MEMBER]
-    eve = gone[0].model_copy(update={"who": "eve|[x](y)@example.com", "id": "new"})
-    last = of(population, *gone, eve)
-    before = judge(population, decided, last, BEFORE)
-    seen = judge(population, decided, last, AFTER)
-    assert left_of(seen) == [f"{ADMIN} (lower to member (1)): not done"]
-    closed = ClosedReview(
+def closed_review(population: Population, outcomes: list[Outcome]) -> ClosedReview:
+    """Return an incomplete review."""
+    return ClosedReview(
         dag_id="quarterly",
         run_id="r__1",
         package="1",
@@ -352,60 +398,112 @@ def test_the_page_tells_what_was_done() -> None:
         closed_at=population.read_at,
         missing=("Noah",),
         files={"last_look.json": "ab12"},
-        outcomes=tuple(seen),
+        outcomes=tuple(outcomes),
     )
-    sent = [one.model_copy(update={"outcome": "done", "detail": "sent"}) for one in before if one.who == MEMBER]
-    page = ReviewPage(closed, population, decided, (*sent, *before), last).text()
-    for text in (
-        *("Rita (Airflow user 7)", "| run id | r__1 |", "| last_look.json | ab12 |", "| owner level | not set |"),
-        *("| done, sent, then done, gone already | done, gone |", "| lower to member (1) | not sent | not done |"),
-        *(
-            "| previous review | none |",
-            "| protected | none |",
-            "| decided lower to member (1) | ",
-            "eve&#124;",
-            "a &#124; b",
-        ),
-        "decided: 5 kept, 1 lowered, 1 removed; done: 1 of 2 changes; see *Not done* below.",
-    ):
-        assert text in page
-    exceptions = page[page.index("## Decisions by exception") : page.index("## Everybody")]
-    rows_first = [line.split(" | ")[0].removeprefix("| ") for line in exceptions.splitlines() if "@" in line]
-    assert rows_first == [OWNER, ADMIN, MEMBER]
-    assert page.index("## Scope") < page.index("## Since the last review") < page.index("## Decisions by exception")
-    unread = population.model_copy(update={"lists": None})
-    assert "did not keep which lists" in ReviewPage(closed, unread, decided, (), last).text()
+
+
+PAGE_TEXTS = (
+    "Rita (Airflow user 7)",
+    "| run id | r__1 |",
+    "| last_look.json | ab12 |",
+    "| owner level | not set |",
+    "| done, sent, then done, gone already | done, gone |",
+    "| lower to member (1) | not sent | not done |",
+    "| previous review | none |",
+    "| protected | none |",
+    "| decided lower to member (1) | ",
+    "eve&#124;",
+    "a &#124; b",
+    "decided: 5 kept, 1 lowered, 1 removed; done: 1 of 2 changes; see *Not done* below.",
+)
+
+
+def test_the_page_tells_what_was_done() -> None:
+    population = read()
+    decided = decisions({**SMALL, ADMIN: 1, MEMBER: "remove"}, exceptions={OWNER: "a | b"}, decisions_file="none")
+    staying = [person for person in population.people if person.who != MEMBER]
+    eve = staying[0].model_copy(update={"who": "eve|[x](y)@example.com", "id": "new"})
+    last = of(population, *staying, eve)
+    before = judge(population, decided, last, BEFORE)
+    after = judge(population, decided, last, AFTER)
+    assert left_of(after) == [f"{ADMIN} (lower to member (1)): not done"]
+    removals = [outcome for outcome in before if outcome.who == MEMBER]
+    sent = [outcome.model_copy(update={"outcome": "done", "detail": "sent"}) for outcome in removals]
+    page = ReviewPage(closed_review(population, after), population, decided, (*sent, *before), last).text()
+    assert [text for text in PAGE_TEXTS if text not in page] == []
+    headings = ["## Scope", "## Since the last review", "## Decisions by exception", "## Everybody"]
+    places = [page.index(heading) for heading in headings]
+    assert places == sorted(places)
+    exceptions = page[places[2] : places[3]].splitlines()
+    first_cells = [line.split(" | ")[0].removeprefix("| ") for line in exceptions if "@" in line]
+    assert first_cells == [OWNER, ADMIN, MEMBER]
+
+
+def test_the_page_says_what_is_not_known() -> None:
+    population = read()
+    closed = closed_review(population, [])
+    without_lists = population.model_copy(update={"lists": None})
+    assert "did not keep which lists" in ReviewPage(closed, without_lists, decisions(SMALL), (), population).text()
     assert "Nobody was reviewed" in ReviewPage(closed, None, None, (), None).text()
 
 
-def test_what_changed_since_the_population_is_left_to_the_next_review() -> None:
-    population = read()
-    joined = {"kind": "member", "id": "x"}
-    for who, fields, decision, outcome in (
+JOINED = {"kind": "member", "id": "x"}
+
+
+@pytest.mark.parametrize(
+    ("who", "fields", "decision", "outcome"),
+    [
         (ADMIN, {"level": 15}, 1, "changed"),
         (ADMIN, {"level": 15}, "keep", "changed"),
         (ADMIN, {"level": 1}, "keep", "kept"),
         (ADMIN, {"level": 1}, 1, "done"),
-        (INVITED, joined, "remove", "changed"),
-        (INVITED, joined, "keep", "kept"),
+        (INVITED, JOINED, "remove", "changed"),
+        (INVITED, JOINED, "keep", "kept"),
         (MEMBER, {"kept": "protected"}, "remove", "refused"),
         (MEMBER, {}, "remove", "not sent"),
-    ):
-        decided = decisions({**SMALL, who: decision})
-        judged = judge(population, decided, changed(population, who, **fields), BEFORE)
-        assert {one.who: one.outcome for one in judged}[who] == outcome, (who, fields, decision)
-    somebody = population.people[0].model_copy(update={"kind": "invite", "kept": ""})
-    # Two invites of one person: whoever is left has the name of the other one, but its id.
+    ],
+)
+def test_what_changed_since_the_population_is_left_to_the_next_review(
+    who: str, fields: dict[str, Any], decision: Any, outcome: str
+) -> None:
+    population = read()
+    present = changed(population, who, **fields)
+    judged = judge(population, decisions({**SMALL, who: decision}), present, BEFORE)
+    (found,) = [judged_one.outcome for judged_one in judged if judged_one.who == who]
+    assert found == outcome
+
+
+def some_invite(population: Population, **fields: Any) -> ReviewedPerson:
+    return population.people[0].model_copy(update={"kind": "invite", "kept": "", **fields})
+
+
+def test_of_two_invites_of_one_person_the_one_that_is_left_is_known_by_its_id() -> None:
+    """It has the name of the other one now."""
+    population = read()
     names = ("a@b.example", "a@b.example (invite 1)")
-    two = [somebody.model_copy(update={"who": who, "id": who}) for who in names]
-    left = of(population, two[1].model_copy(update={"who": names[0]}))
-    removed = judge(of(population, *two), decisions(dict.fromkeys(names, "remove")), left, BEFORE)
-    assert [one.outcome for one in removed] == ["done", "not sent"]
-    nameless = of(population, somebody.model_copy(update={"id": None}))
-    (refused,) = judge(nameless, decisions({somebody.who: "remove"}), nameless, BEFORE)
+    first, second = [some_invite(population, who=name, id=name) for name in names]
+    left = of(population, second.model_copy(update={"who": names[0]}))
+    judged = judge(of(population, first, second), decisions(dict.fromkeys(names, "remove")), left, BEFORE)
+    assert [outcome.outcome for outcome in judged] == ["done", "not sent"]
+
+
+def test_who_has_no_id_is_not_removed() -> None:
+    population = read()
+    nameless = some_invite(population, id=None)
+    alone = of(population, nameless)
+    (refused,) = judge(alone, decisions({nameless.who: "remove"}), alone, BEFORE)
     assert refused.outcome == "refused"
-    kept_gone = judge(population, decisions(SMALL), of(population), AFTER)
-    assert {(one.outcome, one.detail) for one in kept_gone} == {("gone", "not by this review")}
+
+
+def test_who_stays_and_is_gone_was_not_removed_by_the_review() -> None:
+    population = read()
+    judged = judge(population, decisions(SMALL), of(population), AFTER)
+    assert {(outcome.outcome, outcome.detail) for outcome in judged} == {("gone", "not by this review")}
+
+
+def test_the_last_owner_is_not_removed() -> None:
+    population = read()
     present = changed(population, OWNER, kept="")
+    decided = decisions({**SMALL, OWNER: "remove"})
     with pytest.raises(WorkspaceInputError, match="Make somebody else an owner"):
-        plan_decisions(WorkspaceHook().client, population, decisions({**SMALL, OWNER: "remove"}), present)
+        plan_decisions(WorkspaceHook().client, population, decided, present)

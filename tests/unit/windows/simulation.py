@@ -270,16 +270,28 @@ class World:
         for process in self.processes:
             if process.can_go_on:
                 found.append(process.step)
-            # Killing a stopped process later equals killing it now, since its next task may start later.
-            mortal = process.name in self.mortal and process is self.moved
-            if not process.over and self.kills < self.max_kills and mortal and self._at_a_request(process):
+            if self._may_be_killed(process):
                 found.append(lambda process=process: self._kill(process))
         found += [lambda request=request: self._take_effect(request) for request in self.under_way]
-        if not any(process.can_go_on for process in self.processes):
-            wakes = [process.wakes_at for process in self.processes if process.wakes_at and not process.over]
-            if wakes and all(request.takes_effect_by >= min(wakes) for request in self.under_way):
-                found.append(lambda: self._advance(min(wakes)))
+        wakes_at = self._next_wake()
+        if wakes_at is not None:
+            found.append(lambda: self._advance(wakes_at))
         return found
+
+    def _may_be_killed(self, process: Process) -> bool:
+        """Whether a kill makes a difference: one of a stopped process equals one now, as it may start later."""
+        if process.over or self.kills >= self.max_kills:
+            return False
+        return process.name in self.mortal and process is self.moved and self._at_a_request(process)
+
+    def _next_wake(self) -> float | None:
+        """Return when the first process wakes; ``None`` if none waits, or something else must happen before."""
+        if any(process.can_go_on for process in self.processes):
+            return None
+        wakes = [process.wakes_at for process in self.processes if process.wakes_at and not process.over]
+        if not wakes or any(request.takes_effect_by < min(wakes) for request in self.under_way):
+            return None
+        return min(wakes)
 
     def _at_a_request(self, process: Process) -> bool:
         """Whether a process may be killed here: anywhere, or only before, during and after a request."""

@@ -1,0 +1,113 @@
+"""Whom no plan of members touches: protected people, owners, and the last of the highest level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.levels import describe_level
+from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.procedures.roster_files import addresses_of
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import Member
+    from airflow_provider_workspace.procedures.plan import Change
+
+# Why a member or an invite is kept.
+PROTECTED = "protected"
+HIDDEN, ADDRESS = "the service does not show ", "their address"
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """
+    Whom a plan neither removes nor changes, and what an invalid row means.
+
+    :param protected: their addresses, as :func:`address_key` returns them
+    :param owner_level: members of this level and above, too; ``None`` to treat them like others
+    :param on_invalid: ``fail`` if a row is invalid, or ``skip`` such rows; only where their people are not removed
+    """
+
+    protected: frozenset[str]
+    owner_level: int | None
+    on_invalid: str = "fail"
+
+    @classmethod
+    def read(cls, protected: Any, owner_level: int | None, on_invalid: str = "fail") -> Guards:
+        """
+        Read the arguments of an operator.
+
+        :param protected: rows, see :func:`~airflow_provider_workspace.procedures.roster_files.read_roster`
+        :raises WorkspaceInputError: if a row has no valid address
+        """
+        addresses = addresses_of(protected, "protected", needed=False)
+        return cls(frozenset(map(address_key, addresses)), owner_level, on_invalid)
+
+    def why_kept(self, member: Member) -> str:
+        """Return why a member is neither removed nor changed; an empty string if they may be."""
+        email = (member.user and member.user.email) or ""
+        if address_key(email) in self.protected:
+            return PROTECTED
+        if self.protected and not email:
+            return HIDDEN + ADDRESS
+        if self.owner_level is not None and member.level is None:
+            return HIDDEN + "their level"
+        if self.owner_level is not None and (member.level or 0) >= self.owner_level:
+            return f"an owner (owner_level={self.owner_level})"
+        return ""
+
+    def raise_if_kept(self, member: Member, who: str) -> None:
+        """
+        Refuse to remove a member who is protected, an owner, or perhaps one of these.
+
+        :param who: their address, or else their user
+        :raises WorkspaceInputError: with the argument that permits it
+        """
+        hold = self.why_kept(member)
+        if not hold:
+            return
+        cure = "set owner_level=None"
+        if hold == PROTECTED:
+            why = f"{who} is protected"
+            cure = "take the address out of protected"
+        elif hold == HIDDEN + ADDRESS:
+            why = f"The service does not show the address of {who}, who may be protected"
+            cure = "leave out protected"
+        elif member.level is None:
+            why = f"The service does not show the level of {who}, who may be an owner"
+        else:
+            why = f"{who} is an owner (level {member.level}; owner_level={self.owner_level}), and owners are kept"
+        raise WorkspaceInputError(f"{why}. To remove {who} anyway, {cure}. An API key stops working without its owner")
+
+
+def raise_if_no_owner_left(members: Iterable[Member], changes: Iterable[Change], cure: str = "") -> None:
+    """
+    Refuse changes that leave an organization without a member of its highest level.
+
+    :param cure: what permits it, for the message
+    :raises WorkspaceInputError: naming the last ones
+    """
+    before: dict[str, int] = {}
+    for member in members:
+        if member.user and member.user.uuid:
+            before[member.user.uuid] = member.level or 0
+    highest = max(before.values(), default=-1)
+    after = dict(before)
+    last: list[str] = []
+    for change in changes:
+        if not isinstance(change.operation, DeleteMember | UpdateMember):
+            continue
+        user_uuid = change.operation.user_uuid
+        after[user_uuid] = change.after.get("level", -1)
+        if before.get(user_uuid) == highest and change.name not in last:
+            last.append(change.name)
+    if max(after.values(), default=-1) >= highest:
+        return
+    raise WorkspaceInputError(
+        f"Nobody would have the highest level of the organization any more, {describe_level(highest)}. Make somebody "
+        f"else an owner first{cure}: this takes it from {', '.join(last)}",
+        problem="no-owner-left",
+    )

@@ -142,7 +142,7 @@ OBSTACLES = [
     (
         "the connection of the window is unknown",
         False,
-        r"^\[still-paused\] windows: STILL PAUSED.*Add connection 'unknown' again",
+        r"^\[still-paused\] windows: STILL PAUSED.*Connection 'unknown', which paused",
     ),
     ("the service does not answer the resume", False, STILL_PAUSED),
     ("Variables of windows cannot be listed", False, "^windows: RuntimeError: no answer"),
@@ -151,7 +151,7 @@ OBSTACLES = [
         True,
         rf"{NOT_ENDED} .*{MINA}: .*Set level 1 by hand, or delete the Variable",
     ),
-    ("the connection of the grant is unknown", True, rf"{NOT_ENDED} .*Add connection 'unknown' again"),
+    ("the connection of the grant is unknown", True, rf"{NOT_ENDED} .*Connection 'unknown' does not exist any more"),
     ("the service does not answer the list of members", False, rf"{NOT_ENDED} .*{MINA}: "),
     ("Variables of grants cannot be listed", False, "^grants: RuntimeError: no answer"),
 ]
@@ -224,7 +224,9 @@ def test_a_lease_that_nobody_repairs_is_named_by_its_problem(sandbox: SandboxSer
     due(sandbox, airflow, *BOTH)
     (key,) = [key for key in airflow.variables.values if key.startswith(LEASES)]
     airflow.variables.values[key] = "edited"
-    with pytest.raises(AirflowFailException, match=rf"^\[lease-unreadable\] windows: If no closing task .*'{key}'"):
+    with pytest.raises(
+        AirflowFailException, match=rf"^\[lease-unreadable\] windows: The lease of batch export .*'{key}'"
+    ):
         Sweep().run()
 
 

@@ -230,7 +230,7 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
         if noted is None:
             why = "was deleted or made unreadable"
         elif is_own and noted.writer != grant.writer:
-            why = "was taken over by another try or sweep"
+            why = "belongs to another try or sweep now"
         elif noted.terms != grant.terms:
             why = f"was changed, and now says level {noted.level} until {noted.row['until']}"
         elif noted.is_over(utc_now()) and not is_over:

@@ -826,7 +826,7 @@ def test_a_grant_that_waits_gives_nothing_that_another_try_gives(
     connect(consistency_time=1)
     sandbox.inject("rate_limit", "update_member", seconds=1)
     Interruptions(monkeypatch).after("PATCH", lambda: give(try_number=2))
-    with pytest.raises(AirflowFailException, match=r"The grant of \S+ was taken over by another try"):
+    with pytest.raises(AirflowFailException, match=r"The grant of \S+ belongs to another try"):
         give()
     assert (level_of(MINA), effects(sandbox)) == (8, ["update_member"])
 

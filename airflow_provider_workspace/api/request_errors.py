@@ -382,9 +382,8 @@ def _hint(
     if 300 <= status < 400:
         return _redirect_hint(op, response, context)
     if status >= 500 or status == 408:
-        return Hint(
-            status, "", "the service or a proxy failed", "If it keeps failing, check the status of the service."
-        )
+        cure = "If it keeps failing, check the status of the service."
+        return Hint(status, "", "the service or a proxy failed", cure, problem="service-failed")
     return Hint(status, "", "", "")
 
 

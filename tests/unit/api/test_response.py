@@ -180,6 +180,7 @@ def test_each_status_maps_to_its_error(status: int, kind: str, outcome: str, ret
     separator = " " if hint.startswith("without") else ": "
     assert error.args[0].startswith(f"GetDashboard returned {status}{separator}{hint}")
     assert error.args[0].endswith(f" {REQUEST}")
+    assert (error.problem == "service-failed") is (hint == FAILED)
 
 
 @pytest.mark.parametrize(

@@ -159,8 +159,8 @@ def maintenance_window(
         )
         if max_length is not None and close.dag.max_active_tasks == 1:
             raise ValueError(
-                f"Set max_active_tasks of the Dag to 2 or more, or omit max_length of the window '{group_id}': with 1, "
-                "its guard cannot resume the exports while the work runs"
+                f"With max_active_tasks=1, the guard of the window '{group_id}' cannot resume the exports while the "
+                "work runs. Set max_active_tasks of the Dag to 2 or more, or omit max_length"
             )
         opened = windows.WorkspaceOpenMaintenanceWindowOperator(
             task_id="open",

@@ -1,4 +1,4 @@
-"""Errors of requests: what to do, what was requested and what the service returned."""
+"""Errors of requests: what happened, what to do, and what was requested."""
 
 from __future__ import annotations
 
@@ -28,29 +28,26 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=WorkspaceRequestError)
 
-# What to do if the key lacks a scope.
-LACKS_SCOPE = "Give the API key of {source} the scope {scope}, or check the access level of its owner."
-# What to do about a 404 of something in between, such as a proxy.
-FOREIGN_NOT_FOUND = (
-    "Check that the host of {source} is the address of the workspace service, then the ids: "
-    "this 404 does not look like one of the service."
-)
 # How much of an error that is not JSON is read.
 MAX_TEXT = 20_000
 
 
 class Hint(NamedTuple):
     """
-    What to do about a status.
+    What a status means, and what to do about it.
+
+    ``{source}`` is the connection, ``{scope}`` the missing scope.
 
     :param words: case-insensitive pattern for the error detail, the only thing that distinguishes errors of one status
-    :param cure: what to do; ``{source}`` is the connection, ``{scope}`` the missing scope
+    :param cause: what is wrong; empty if the detail says it best
+    :param cure: what to do
     :param path: part of the paths of the operations that it applies to
     :param problem: that of :class:`~airflow_provider_workspace.errors.WorkspaceError`
     """
 
     status: int
     words: str
+    cause: str
     cure: str
     path: str = ""
     problem: str | None = None
@@ -61,82 +58,127 @@ HINTS = (
     Hint(
         400,
         r"restriction.level",
+        "",
         "Set restriction_level=37 on the dashboard first: known services accept collaborators only if editing "
         "is restricted; with 21 everybody can edit.",
         "/collaborators/",
     ),
-    Hint(400, r"\blevel\b", "Pass level=37, which allows editing at known services.", "/collaborators/"),
+    Hint(400, r"\blevel\b", "", "Pass level=37, which allows editing at known services.", "/collaborators/"),
     Hint(
         400,
         r"already exists|unique|taken|in use",
-        "Remove the domain from the organization that has it, or use another one: known services have each domain in "
-        "one organization only.",
+        "",
+        "Known services have each domain in one organization only: remove it from the organization that has it, or "
+        "use another one.",
         "/domains/",
     ),
-    Hint(400, "", "Correct the request; a retry fails the same way."),
+    Hint(400, "", "", "Correct the request; a retry fails the same way."),
     Hint(
         401,
         "",
-        "Check the API key in the password of {source}. If it is right, let its owner open a project in the workspace: "
-        "known services refuse this while the owner has no current project.",
+        "the API key in the password of {source} is refused",
+        "If the key is right, let its owner open a project in the workspace: known services refuse this while the "
+        "owner has no current project.",
         "/batch_exports/",
     ),
-    Hint(401, "", "The API key in the password of {source} is missing, wrong or revoked. Replace it."),
+    Hint(401, "", "the API key in the password of {source} is missing, wrong or revoked", "Replace the key."),
     Hint(
         403,
         r"does not support",
-        "Use a key of another kind, or do this in the workspace while logged in: the service refuses this request for "
-        "API keys such as that of {source}, whatever their scopes.",
+        "the service refuses this for API keys such as that of {source}, whatever their scopes",
+        "Use a key of another kind, or do this in the workspace while logged in.",
         problem="key-kind-refused",
     ),
     Hint(
         403,
         r"scoped (project|organi[sz]ation|team|environment)|access to the requested",
-        "Use an API key that is not limited to other projects or organizations, as that of {source} is.",
+        "the API key of {source} is limited to other projects or organizations",
+        "Use a key without this limit.",
     ),
     Hint(
         403,
         r"(access|belong) to the organi[sz]ation|member of the organi[sz]ation",
-        "Check organization_id: the owner of the API key of {source} has no access to it.",
+        "the owner of the API key of {source} has no access to this organization",
+        "Check organization_id, or add the owner to the organization.",
         problem="no-access-to-organization",
     ),
-    Hint(403, r"\bscope", LACKS_SCOPE, problem="scope-missing"),
+    Hint(
+        403,
+        r"\bscope",
+        "the API key of {source} lacks {scope}",
+        "Add the scope to the key; if it has the scope, check the access level of its owner.",
+        problem="scope-missing",
+    ),
     Hint(
         403,
         r"\bplan\b|upgrade|subscription|billing|maximum (limit|number)",
-        "Upgrade the plan of the organization, or remove what counts towards its limit: scopes and access levels do "
-        "not help.",
+        "the plan of the organization does not allow this",
+        "Upgrade the plan, or remove what counts towards its limit: scopes and access levels do not help.",
     ),
     Hint(
         403,
         r"\bfeature|licen[cs]e|premium|enterprise",
-        "Enable the feature for the organization: scopes and access levels do not help.",
+        "the organization does not have this feature",
+        "Enable the feature: scopes and access levels do not help.",
     ),
     Hint(
         403,
         r"\b2fa\b|(two|multi|second)[ -]factor",
-        "Let the owner of the API key of {source} set up a second factor: the organization demands one.",
+        "the owner of the API key of {source} has no second factor, which the organization demands",
+        "Let the owner set one up.",
     ),
-    Hint(403, r"change your own", "Ask another user to do this: it is about the owner of the API key of {source}."),
+    Hint(
+        403,
+        r"change your own",
+        "this is about the owner of the API key of {source}, who may not do it",
+        "Ask another user to do this.",
+    ),
     Hint(
         403,
         r"edit|restrict",
-        "Make the owner of the API key of {source} a collaborator of the dashboard with level=37, or set its "
-        "restriction_level to 21, which lets everybody edit at known services.",
+        "the owner of the API key of {source} may not edit this dashboard",
+        "Make them a collaborator with level=37, or set the restriction_level of the dashboard to 21, which lets "
+        "everybody edit at known services.",
         "/dashboards/{dashboard_id}/",
     ),
     Hint(
         403,
         r"level|permission|admin|owner|not allowed|insufficient",
-        "Use the API key of somebody with a higher access level: that of the owner of the key of {source} is too low.",
+        "the access level of the owner of the API key of {source} is too low",
+        "Raise it, or use the key of somebody with a higher level.",
         problem="level-too-low",
     ),
-    Hint(403, r"\w", "The owner of the API key of {source} is not allowed to do this.", problem="level-too-low"),
-    Hint(403, "", LACKS_SCOPE, problem="scope-missing"),
-    Hint(404, "", "Check the ids: the resource does not exist, or the API key of {source} may not see it."),
-    Hint(405, "", "Check that the host of {source} is the address of the workspace service."),
-    Hint(407, "", "Put the user and password of the proxy into 'proxy' in the extra of {source}."),
+    Hint(
+        403,
+        r"\w",
+        "the owner of the API key of {source} is not allowed to do this",
+        "Raise their access level, or use the key of somebody else.",
+        problem="level-too-low",
+    ),
+    Hint(
+        403,
+        "",
+        "the API key of {source} lacks {scope}, or its owner the access level",
+        "Add the scope to the key, or raise the level.",
+        problem="scope-missing",
+    ),
+    Hint(404, "", "the resource does not exist, or the API key of {source} may not see it", "Check the ids."),
+    Hint(405, "", "the host of {source} may not be that of the workspace service", "Check the host."),
+    Hint(
+        407,
+        "",
+        "the proxy of {source} demands a user and a password",
+        "Put them into 'proxy' in the extra of the connection.",
+    ),
 )
+FOREIGN_NOT_FOUND = Hint(
+    404,
+    "",
+    "this does not look like an answer of the workspace service",
+    "Check the host of {source}, then the ids.",
+    problem="not-the-service",
+)
+PASSING = Hint(400, "", "", "This may be temporary: try again.")
 
 
 def request_error(
@@ -153,14 +195,16 @@ def request_error(
     Build an error for an operation.
 
     :param kind: class of the error
-    :param what: what happened
-    :param cure: what to do, the beginning of the message
-    :param end: end of the message
+    :param what: what happened, after the name of the operation
+    :param cure: what to do
+    :param end: what else there is to say
     :param details: further arguments of the class
     """
     name = type(op).__name__
     # The path is last, because Airflow's log page cuts long lines.
-    message = f"{cure} {name} {what} ({op.endpoint.method} {op.path(shown=True)}). {end}".strip()
+    request = f"Request: {op.endpoint.method} {op.path(shown=True)}."
+    sentences = [f"{name} {what}.", cure, end, request]
+    message = " ".join(sentence for sentence in sentences if sentence)
     return kind(message, operation=name, outcome=outcome.value, **details)
 
 
@@ -170,8 +214,8 @@ def unreadable_error(
     """Build the error for a 2xx response that cannot be read."""
     content_type = context.with_secrets_of(op).redacted(response.headers.get("content-type") or "no content type")
     cure = (
-        f"Check that the host of {context.source} is the address of the service itself and that no login page or proxy "
-        "responds in its place."
+        f"Check that the host of {context.source} is that of the service, and that no login page or proxy responds in "
+        "its place."
     )
     what = f"returned {response.status} with {found}, {content_type[:80]}"
     return request_error(
@@ -183,11 +227,8 @@ def not_applied_error(
     op: Operation[Any], response: Response, context: RequestContext, other: str
 ) -> WorkspaceNotAppliedError:
     """Build the error for a change whose response shows another value than was sent."""
-    cure = (
-        "Check that the service lets this be changed, and that the owner of the API key may: the response shows that "
-        f"{type(op).__name__} was not applied: {context.redacted(other)}."
-    )
-    what = f"returned {response.status}"
+    cure = "Check that the service lets this be changed, and that the owner of the API key may."
+    what = f"returned {response.status}, but was not applied: {context.redacted(other)}"
     return request_error(WorkspaceNotAppliedError, op, what, cure=cure, request_id=response.request_id)
 
 
@@ -213,20 +254,26 @@ def status_error(
     if retry_after is None and status == 429:
         retry_after = _seconds_in(detail)
     words = f"{attr or ''} {detail or ''}".strip()
-    cure, problem = _hint(op, response, context, words, retry_after)
-    if status == 404 and response.body.strip() and not body.from_service:
-        cure, problem = FOREIGN_NOT_FOUND.format(source=context.source), "not-the-service"
     is_passing = status in op.endpoint.passing_statuses and attr is None
     if is_passing:
-        cure, problem = "This may be temporary: try again.", None
+        hint = PASSING
+    elif status == 404 and response.body.strip() and not body.from_service:
+        hint = FOREIGN_NOT_FOUND
+    else:
+        hint = _hint(op, response, context, words, retry_after)
+    values = {"source": context.source, "scope": _missing_scope(op, words)}
     about = f" (field '{attr}')" if attr else ""
-    reason = f": {detail.rstrip('.')}" if detail else " without details"
+    reason = detail.rstrip(".") if detail else ""
+    cause = hint.cause.format(**values)
+    explanation = cause or reason
+    what = f"returned {status}{about}: {explanation}" if explanation else f"returned {status}{about} without details"
     error = request_error(
         _error_class(status),
         op,
-        f"returned {status}{about}{reason}",
-        cure=cure,
-        problem=problem,
+        what,
+        cure=hint.cure.format(**values),
+        end=f"Response: {reason}." if cause and reason else "",
+        problem=hint.problem,
         outcome=outcome_of_status(status),
         status=status,
         code=code,
@@ -308,46 +355,59 @@ def _text_at(fields: dict[str, Any], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
+def _missing_scope(op: Operation[Any], said: str) -> str:
+    """Return the scope that a refusal names, else that of the operation."""
+    named = re.search(r"scope\W+([a-z_]+:[a-z]+)", said)
+    scope = named[1] if named else op.endpoint.scope
+    return f"the scope {scope}" if scope else "a scope"
+
+
 def _hint(
     op: Operation[Any], response: Response, context: RequestContext, said: str, retry_after: float | None
-) -> tuple[str, str | None]:
+) -> Hint:
     """
-    Return what to do about a status, and the problem.
+    Return what a status means.
 
     :param said: field and detail of the error
     """
     status = response.status
     if status == 405 and op.endpoint.instead:
-        return op.endpoint.instead, None
-    named = re.search(r"scope\W+([a-z_]+:[a-z]+)", said)
-    scope = (named[1] if named else op.endpoint.scope) or "that it lacks"
+        return Hint(status, "", "", op.endpoint.instead)
     for hint in HINTS:
         if hint.status == status and hint.path in op.endpoint.path and re.search(hint.words, said, re.IGNORECASE):
-            return hint.cure.format(source=context.source, scope=scope), hint.problem
+            return hint
     if status == 429:
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
-        return f"Rate limit exceeded: retry {when}, or limit concurrent tasks by an Airflow pool.", None
+        return Hint(status, "", "rate limit exceeded", f"Retry {when}, or limit concurrent tasks by an Airflow pool.")
     if 300 <= status < 400:
-        return _redirect_hint(op, response, context), None
+        return _redirect_hint(op, response, context)
     if status >= 500 or status == 408:
-        return "The service or a proxy failed. If it keeps failing, check its status.", None
-    return "The service refused the request.", None
+        cure = "If it keeps failing, check the status of the service."
+        return Hint(status, "", "the service or a proxy failed", cure, problem="service-failed")
+    return Hint(status, "", "", "")
 
 
-def _redirect_hint(op: Operation[Any], response: Response, context: RequestContext) -> str:
-    """Return what to do about a redirect that was not followed, or led to another one."""
+def _redirect_hint(op: Operation[Any], response: Response, context: RequestContext) -> Hint:
+    """Return the hint for a redirect that was not followed, or led to another one."""
+    status = response.status
     location = response.headers.get("location")
-    if not location or response.status == 304 or not _is_within(location, context.base_url):
-        where = context.redacted(_redirect_target(location))
-        return f"The redirect to {where} was not followed. If that is the service, set it as host of {context.source}."
-    path = context.redacted(urlsplit(urljoin(context.base_url, location)).path)
-    setting = f"set its path in 'paths' in the extra of {context.source}"
-    if op.endpoint.is_write and response.status not in (307, 308):
-        return (
-            f"If {type(op).__name__} has moved to {path}, {setting}. The redirect was not followed, because a "
-            f"{response.status} does not say whether to send the write again."
+    if not location or status == 304 or not _is_within(location, context.base_url):
+        where = _literal(context.redacted(_redirect_target(location)))
+        cause = f"a redirect to {where}, which was not followed"
+        return Hint(status, "", cause, "If that is the service, set it as host of {source}.")
+    path = _literal(context.redacted(urlsplit(urljoin(context.base_url, location)).path))
+    cure = "If the operation has moved, set its path in 'paths' in the extra of {source}."
+    if op.endpoint.is_write and status not in (307, 308):
+        cause = (
+            f"a redirect to {path}, which was not followed: this status does not say whether to send the write again"
         )
-    return f"The service redirects again and again, at last to {path}. If {type(op).__name__} has moved, {setting}."
+        return Hint(status, "", cause, cure)
+    return Hint(status, "", f"the service redirects again and again, at last to {path}", cure)
+
+
+def _literal(text: str) -> str:
+    """Return a text of others as :meth:`str.format` leaves it."""
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _is_within(location: str, base_url: str) -> bool:
@@ -410,8 +470,8 @@ def final_error(
     if error.outcome != Outcome.UNKNOWN.value or op.endpoint.repeatable:
         return error
     unknown = WorkspaceOutcomeUnknownError(
-        f"{op.endpoint.look_for} {type(op).__name__} may or may not have been applied. It was not sent again, because "
-        f"that could apply it twice. {error}",
+        f"{type(op).__name__} may or may not have been applied, and was not sent again, because that could apply it "
+        f"twice. {op.endpoint.look_for} {error}",
         operation=error.operation,
         outcome=error.outcome,
         retryable=False,

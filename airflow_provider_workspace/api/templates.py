@@ -53,4 +53,6 @@ def no_value_error(name: str, value: object = None) -> WorkspaceInputError:
     from airflow_provider_workspace.errors import WorkspaceInputError
 
     found = "it returned no value" if value is None else f"its template found no value and rendered to '{value}'"
-    return WorkspaceInputError(f"Check the task that {name} comes from: {found}", problem="template-without-value")
+    return WorkspaceInputError(
+        f"{name} has no value: {found}. Check the task that it comes from", problem="template-without-value"
+    )

@@ -72,7 +72,7 @@ def ping(args: Namespace) -> None:
     from airflow_provider_workspace.hooks.connection_test import moves
 
     if args.operation and not args.schema:
-        raise SystemExit("Add --schema: --operation names what is compared with it")
+        raise SystemExit("--operation names what is compared with a schema. Add --schema")
     with _open_hook(args.conn_id) as hook:
         began = time.perf_counter()
         accepted = _test_connection(hook)[0].rstrip(".")
@@ -193,7 +193,7 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         _refuse_options_of_rosters(args)
     organizations = load_organizations(content, file_at, _note_template)
     if args.organization_id and len(organizations) > 1:
-        raise WorkspaceInputError(f"Leave out --organization-id: {file} describes {len(organizations)} organizations")
+        raise WorkspaceInputError(f"{file} describes {len(organizations)} organizations. Leave out --organization-id")
     for name, wanted in organizations.items():
         organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
         store = _readable_store()
@@ -221,10 +221,10 @@ def _read_json_option(option: str, text: str | None, example: str) -> Any:
     try:
         value = read_json(text)
     except ValueError as error:
-        raise WorkspaceInputError(f"Correct {option}: {error}; expected JSON such as '{example}'") from None
+        raise WorkspaceInputError(f"{option}: {error}; expected JSON such as '{example}'") from None
     is_columns_by_position = option == "--columns" and isinstance(value, list)
     if not isinstance(value, dict) and not is_columns_by_position:
-        raise WorkspaceInputError(f"Correct {option}: {type_name(value)}; expected JSON such as '{example}'")
+        raise WorkspaceInputError(f"{option} is {type_name(value)}; expected JSON such as '{example}'")
     return value
 
 
@@ -235,7 +235,7 @@ def _refuse_options_of_rosters(args: Namespace) -> None:
         if option == "--leavers" and has_roster:  # it says what the rosters are, and promises nothing about others
             continue
         if getattr(args, option.removeprefix("--").replace("-", "_")):
-            raise WorkspaceInputError(f"Leave out {option}, which is for rosters: {place}")
+            raise WorkspaceInputError(f"{option} is for rosters: {place}. Leave it out")
 
 
 def _is_organization_file(file: str) -> bool:
@@ -339,7 +339,7 @@ def grants(args: Namespace) -> None:
         return
     for option in ("organization_id", "dry_run", "protected", "evidence"):
         if getattr(args, option):
-            raise SystemExit(f"Add --end: --{option.replace('_', '-')} is for access that ends early")
+            raise SystemExit(f"--{option.replace('_', '-')} is for access that ends early. Add --end")
     with _errors_without_traceback():
         noted = registry.all()
     now = utc_now()
@@ -491,7 +491,7 @@ def _lift(registry: ReviewRegistry, args: Namespace) -> None:
         if args.organization_id in (None, review.organization_id):
             lifted += [decision for decision in review.decisions if address_key(decision.person.email) == key]
     if not lifted:
-        raise WorkspaceInputError(f"Give an address that '{COMMAND} decisions' shows, not {args.lift}")
+        raise WorkspaceInputError(f"No decision about {args.lift}. Give an address that '{COMMAND} decisions' shows")
     for decision in lifted:
         registry.lift(decision)
         _print(printable(f"Lifted: {args.lift}: {decision}"))
@@ -510,9 +510,9 @@ def resume(args: Namespace) -> None:
         key = export_key(hook.client.settings.base_url, organization_id, export_id)
         for lease in registry.read_all(registry.keys_of(key)):
             raise SystemExit(
-                f"Run '{COMMAND} sweep', which resumes what abandoned windows hold. To resume the "
-                f"export in the middle of a window, delete the Variable '{lease.key}' first: no further task of the "
-                f"work then begins. The window {lease.window} holds batch export {export_id}. Nothing was sent."
+                f"A maintenance window holds batch export {export_id}, so nothing was sent. Run '{COMMAND} sweep', "
+                "which resumes what abandoned windows hold. To resume the export in the middle of a window, delete the "
+                f"Variable '{lease.key}' first: no further task of the work then begins. Window: {lease.window}."
             )
         hook.unpause_batch_export(organization_id=organization_id, batch_export_id=export_id)
     _print(f"Resumed batch export {export_id}.")
@@ -606,7 +606,7 @@ def _errors_without_traceback() -> Iterator[None]:
         raise SystemExit(str(error)) from None
     except SQLAlchemyError as error:
         found = str(getattr(error, "orig", error))
-        raise SystemExit(f"Run `airflow db check`: Airflow's database cannot be read: {found}") from None
+        raise SystemExit(f"Airflow's database cannot be read: {found}. Run `airflow db check`") from None
 
 
 def _print(*lines: str) -> None:

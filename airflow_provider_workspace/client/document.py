@@ -37,7 +37,7 @@ def read_document(url: str, settings: Settings) -> str:
     :raises WorkspaceRequestError: if it cannot be read
     """
     if not is_url(url):
-        raise WorkspaceInputError(f"Correct the URL of the document: {without_url_secrets(url)!r} is not valid")
+        raise WorkspaceInputError(f"{without_url_secrets(url)!r} is not a valid URL of a document. Correct it")
     context = RequestContext(settings.source, settings.secrets)
     if origin(url) != origin(settings.base_url):
         settings = settings.model_copy(update={"base_url": url, "api_key": ""})
@@ -49,7 +49,7 @@ def read_document(url: str, settings: Settings) -> str:
         raise status_error(op, context.cleaned(op, response), context, datetime.now(timezone.utc))
     if response.status != 200:
         raise WorkspaceInputError(
-            f"Check the URL of the document, or save it to a file: {shown} returned {response.status}"
+            f"{shown} returned {response.status}. Check the URL of the document, or save it to a file"
         )
     try:
         return response.body.decode("utf-8-sig")

@@ -92,8 +92,8 @@ def _proxy_for(settings: Settings) -> str | None:
     url = proxy if "://" in proxy else f"http://{proxy}"
     if not is_url(url):  # not shown: it may hold a password
         raise WorkspaceConfigError(
-            f"Correct the proxy in the environment, set 'proxy' in the extra of {settings.source}, or name "
-            f"{parts.hostname} in NO_PROXY: the proxy in the environment is not a valid http:// or https:// URL."
+            "The proxy in the environment is not a valid http:// or https:// URL. Correct it, set 'proxy' in the extra "
+            f"of {settings.source}, or name {parts.hostname} in NO_PROXY."
         )
     return url
 
@@ -125,8 +125,8 @@ def _tls_context(verify: bool | str) -> ssl.SSLContext:  # noqa: FBT001 - the se
         return ssl.create_default_context(cafile=bundle)
     except OSError as error:
         raise WorkspaceConfigError(
-            f"Correct 'verify' in the extra of the connection, or {', '.join(names)} in the environment: the "
-            f"CA certificates in '{bundle}' cannot be read ({error})."
+            f"The CA certificates in '{bundle}' cannot be read ({error}). Correct 'verify' in the extra of the "
+            f"connection, or {', '.join(names)} in the environment."
         ) from error
 
 

@@ -353,8 +353,8 @@ def read_connection(connection: Any, conn_id: str) -> Settings:
     source = f"connection '{conn_id}'"
     if connection.conn_type not in CONNECTION_TYPES:
         raise WorkspaceConfigError(
-            f"Set workspace_conn_id to a connection of type 'workspace': '{conn_id}' is of type "
-            f"'{connection.conn_type}', whose password is not for this service."
+            f"Connection '{conn_id}' is of type '{connection.conn_type}', whose password is not for this service. Set "
+            "workspace_conn_id to a connection of type 'workspace'."
         )
     given = _read_extra(connection.extra, source)
     base_url = _read_base_url(connection.host, connection.port, connection.schema, source)
@@ -362,8 +362,8 @@ def read_connection(connection: Any, conn_id: str) -> Settings:
     hostname = urlsplit(settings.base_url).hostname or ""
     if settings.base_url.startswith("http://") and not settings.allow_http and not is_loopback(hostname):
         raise WorkspaceConfigError(
-            'Use https://, or set "allow_http": true in the extra if the network between is trusted: the host of '
-            f"{source} is plain http://, which would send the API key unencrypted to {hostname}."
+            f"The host of {source} is plain http://, which would send the API key unencrypted to {hostname}. "
+            'Use https://, or set "allow_http": true in the extra if the network between is trusted.'
         )
     return settings
 
@@ -386,10 +386,10 @@ def _read_api_key(password: str | None, source: str) -> str:
     """Check that the personal API key can be sent in a header."""
     api_key = (password or "").strip()
     if not api_key:
-        raise WorkspaceConfigError(f"Put the personal API key into the password of {source}: it has no API key.")
+        raise WorkspaceConfigError(f"No API key in the password of {source}. Put the personal API key there.")
     if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
         raise WorkspaceConfigError(
-            f"{source}: the API key in the password contains characters that cannot be sent in a header."
+            f"The API key in the password of {source} has characters that cannot be sent in a header. Copy it again."
         )
     return api_key
 
@@ -399,7 +399,7 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
     given = (host or "").strip()
     if not given.rstrip("/"):
         raise WorkspaceConfigError(
-            f"Put the URL of the service, such as https://workspace.example.com, into the host of {source}."
+            f"No host in {source}. Put the URL of the service there, such as https://workspace.example.com."
         )
     url = _with_scheme(given, (schema or "").strip().lower(), source).rstrip("/")
     if not is_url(url) or "\\" in url or not url.isprintable():
@@ -409,10 +409,10 @@ def _read_base_url(host: str | None, port: int | None, schema: str | None, sourc
     parts = urlsplit(url)
     if parts.username is not None or parts.query or parts.fragment:
         raise WorkspaceConfigError(
-            f"Put the API key into the password: the host of {source} must not contain a user, query or fragment."
+            f"The host of {source} must not contain a user, query or fragment. Put the API key into the password."
         )
     if parts.path.rstrip("/").endswith("/api"):
-        raise WorkspaceConfigError(f"Leave /api out of the host of {source}: every request adds it.")
+        raise WorkspaceConfigError(f"The host of {source} ends with /api, which every request adds. Leave it out.")
     # Normalized, because leases and dashboards of different connections compare it.
     host_and_port = str(parts.hostname)
     if ":" in host_and_port:

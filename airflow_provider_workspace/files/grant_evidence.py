@@ -119,16 +119,17 @@ class GrantEvidence:
 
 def _raise_unless_same(file: StoredFile, ended: EndedGrant) -> None:
     """Refuse a file that is not about this grant; times and proof are those of the try that wrote it."""
-    cure = f"Move {file} elsewhere, then run this again"
+    place = f"the place of the file about temporary access of {ended.user_email}"
+    cure = f"Move it elsewhere, then run this again: {file}"
     try:
         found = EndedGrant.model_validate_json(file.read_all()[1])
     except ValidationError:
-        msg = f"{cure}: it is in the place of the file about temporary access of {ended.user_email}, and is none"
+        msg = f"Another file is in {place}. {cure}"
         raise WorkspaceError(msg, problem="file-exists") from None
     except WorkspaceInputError as error:
         raise WorkspaceStorageError(error.why, problem=error.problem) from None
     if found.identity != ended.identity:
-        msg = f"{cure}: it is in the place of the file about temporary access of {ended.user_email}, and is of another"
+        msg = f"The file of another grant is in {place}. {cure}"
         raise WorkspaceError(msg, problem="file-exists")
 
 

@@ -77,7 +77,7 @@ def _check_outside_of_bundle(file: LocalFile, ti: object) -> None:
     bundle: Any = getattr(ti, "bundle_instance", None)
     is_versioned = getattr(bundle, "supports_versioning", None) is True  # tests pass mocks
     if is_versioned and file.path.is_relative_to(bundle.path):
-        raise WorkspaceInputError(f"Set report_path to {SHARED}: {file} is in a checkout of the Dag bundle")
+        raise WorkspaceInputError(f"report_path is in a checkout of the Dag bundle: {file}. Set it to {SHARED}")
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:

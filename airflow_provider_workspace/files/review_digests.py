@@ -25,7 +25,8 @@ class ReviewDigests:
     def __init__(self, folder: Any, evidence: StoredFile) -> None:
         self.folder = folder_at(folder, "digests")
         if _is_below(self.folder, evidence):
-            msg = f"Set digests to a folder outside of {_name(evidence)}: who can write the evidence could replace both"
+            why = "digests is below the evidence, so who can write it could replace both"
+            msg = f"{why}. Set it to a folder outside of {_name(evidence)}"
             raise WorkspaceInputError(msg)
 
     def __str__(self) -> str:
@@ -44,8 +45,11 @@ class ReviewDigests:
             file.create(f"{digest}  {review}/review.json\n".encode())
         except FileExistsError:
             if self.find(review) != digest:
-                msg = f"Compare {_name(file)} with the review.json of this review, and ask who changed one of them: "
-                raise WorkspaceInputError(f"{msg}it has another SHA-256", problem="file-exists") from None
+                msg = (
+                    "The second place has another SHA-256 than the review.json of this review. Ask who changed one of "
+                    f"them: {_name(file)}"
+                )
+                raise WorkspaceInputError(msg, problem="file-exists") from None
 
     def reviews(self) -> list[str]:
         """Return the names of the folders of the reviews that have a digest here."""
@@ -67,7 +71,7 @@ class ReviewDigests:
             return ""
         found = LINE.fullmatch(line)
         if not found or found[2] != review:
-            msg = f"Restore {_name(file)}: it is not the file that was written"
+            msg = f"The SHA-256 of a review is not the file that was written. Restore {_name(file)}"
             raise WorkspaceInputError(msg, problem="evidence-changed")
         return found[1]
 

@@ -133,7 +133,7 @@ class StoredFile(TaskFile):
             self.fs = self.path.fs
         except Exception as error:
             raise WorkspaceInputError(
-                f"Install the Airflow provider for {self.path.protocol}:// ({error}), which {self} needs"
+                f"{self.path.protocol}:// needs an Airflow provider that is not installed ({error}). Install it: {self}"
             ) from error
 
     def _check_connection(self) -> None:
@@ -175,7 +175,7 @@ class StoredFile(TaskFile):
             self.create(content)
         except FileExistsError:
             if self.read_bytes(len(content) + 1) != content:
-                msg = f"Start a new run: {self} exists with other content, and is never overwritten"
+                msg = f"A file exists with other content, and is never overwritten. Start a new run. File: {self}"
                 raise WorkspaceInputError(msg, problem="file-exists") from None
 
     def create(self, content: bytes) -> None:
@@ -234,7 +234,9 @@ class StoredFile(TaskFile):
         except Exception as error:
             was_replaced = isinstance(error, OSError) and error.errno == errno.EBUSY  # s3fs says so
             if was_replaced:
-                raise WorkspaceInputError(f"Wait until {self} is complete: it changed while it was read") from None
+                raise WorkspaceInputError(
+                    f"The file changed while it was read. Wait until it is complete: {self}"
+                ) from None
             msg = f"The object store failed: {self} cannot be {done} ({type(error).__name__}: {error})"
             raise WorkspaceStorageError(msg, problem="object-store-failed") from error
 
@@ -302,7 +304,7 @@ class LocalFile(TaskFile):
         msg = f"The report {self} cannot be written: {reason}"
         if not _is_permanent(error):
             return WorkspaceStorageError(msg)
-        return WorkspaceStorageError(f"Set report_path to {SHARED} that workers may write. {msg}", permanent=True)
+        return WorkspaceStorageError(f"{msg}. Set report_path to {SHARED} that workers may write", permanent=True)
 
 
 def file_below(folder: str, name: str) -> TaskFile:
@@ -313,7 +315,7 @@ def file_below(folder: str, name: str) -> TaskFile:
     :param name: the path or URL of the file, or its name in the folder
     :raises WorkspaceInputError: if it is anywhere else, also by a link; nothing is read then
     """
-    refused = WorkspaceInputError(f"{name!r} is not below decisions_folder: put the file there, and give its name")
+    refused = WorkspaceInputError(f"{name!r} is not below decisions_folder. Put the file there, and give its name")
     if not name or "\0" in name:
         raise refused
     if is_stored(name) and not is_stored(folder):

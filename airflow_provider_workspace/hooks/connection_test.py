@@ -37,7 +37,7 @@ def check_connection(send: Callable[[Operation[Any]], Any], client: WorkspaceCli
     settings = client.settings
     if settings.organization_id is None:
         msg = (
-            "Put organization_id into the extra: the connection test needs an organization. Without it, the connection "
+            "The connection test needs an organization. Put organization_id into the extra; without it, the connection "
             "works for tasks that set their own."
         )
         return False, [msg]
@@ -51,7 +51,7 @@ def check_connection(send: Callable[[Operation[Any]], Any], client: WorkspaceCli
             result = send(operation)
         except WorkspacePermissionError as error:
             if not error.from_service:
-                return False, [f"Check the host: this may be the answer of a proxy or of another service. {error}"]
+                return False, [f"This may be the answer of a proxy or of another service: check the host. {error}"]
             if error.problem == "scope-missing":
                 missing.append(scope)
             else:
@@ -64,7 +64,7 @@ def check_connection(send: Callable[[Operation[Any]], Any], client: WorkspaceCli
             return False, [f"{beginning}{error}"]
         oddity = _oddity(operation, result)
         if oddity:
-            return False, [f"Check the host: another service responds there. {oddity}."]
+            return False, [f"Another service responds at this host: {oddity}. Check the host."]
         confirmed.append(scope)
         if isinstance(operation, GetProject):
             notes.append(f"Project {settings.project_id} is '{result.name}'")

@@ -136,7 +136,7 @@ class DashboardRegistry:
         key = wanted.variable_key
         if key and not VALID_KEY.fullmatch(key):
             raise WorkspaceInputError(
-                f"Choose another variable_key than {key[:40]!a}: expected up to 250 of A-Z, a-z, 0-9, blanks and _.:/-"
+                f"variable_key is {key[:40]!a}; expected up to 250 of A-Z, a-z, 0-9, blanks and _.:/-"
             )
         self.wanted = wanted
         if key:
@@ -204,8 +204,8 @@ class DashboardRegistry:
             remembered = DashboardNote.model_validate(value)
         except ValidationError:
             raise WorkspaceInputError(
-                f"Put {self.wanted.created(123).shown_text()} with the id of the dashboard into the Airflow Variable "
-                f"'{self.wanted.variable_key}', or delete it: its value is not a dashboard"
+                f"The value of the Airflow Variable '{self.wanted.variable_key}' is not a dashboard. Put "
+                f"{self.wanted.created(123).shown_text()} with the id of the dashboard there, or delete it"
             ) from None
         self._check(remembered)
         if remembered.dashboard_id is None:
@@ -228,9 +228,9 @@ class DashboardRegistry:
     def _two_dashboards(self, dashboard: Dashboard) -> WorkspaceDuplicateError:
         """Return the error for a Variable that has changed during the create."""
         msg = (
-            f"Keep one of two dashboards: this task created {dashboard.id} in project {self.wanted.project_id}, "
-            f"but the Airflow Variable '{self.wanted.variable_key}' has changed meanwhile to "
-            f"{json.dumps(self._memory.read())}"
+            f"There are two dashboards now: this task created {dashboard.id} in project {self.wanted.project_id}, and "
+            "another one has created one too. Keep one, put its id into the Airflow Variable "
+            f"'{self.wanted.variable_key}', and delete the other. The Variable says {json.dumps(self._memory.read())}"
         )
         return WorkspaceDuplicateError(
             msg, operation="CreateDashboard", outcome="applied", retryable=False, problem="two-dashboards"
@@ -329,8 +329,8 @@ class _VariableMemory:
     def another(self, remembered: DashboardNote, differences: str) -> WorkspaceInputError:
         value = self._wanted.created(remembered.dashboard_id).shown_text()
         msg = (
-            f"Use another variable_key; or, if dashboard {remembered.dashboard_id} is the one that is meant, put "
-            f"{value} into the Airflow Variable '{self._key}'. It remembers a dashboard with {differences}"
+            f"The Airflow Variable '{self._key}' remembers another dashboard, with {differences}. Use another "
+            f"variable_key; or, if dashboard {remembered.dashboard_id} is the one that is meant, put {value} there"
         )
         return WorkspaceInputError(msg, problem="another-dashboard")
 
@@ -378,8 +378,8 @@ class _TaskMemory:
 
     def another(self, _: DashboardNote, differences: str) -> WorkspaceInputError:
         return WorkspaceInputError(
-            "Set the connection and the arguments back to what they were, or start a new run: an earlier try of "
-            f"this task was about a dashboard with {differences}"
+            f"An earlier try of this task was about a dashboard with {differences}. Set the connection and the "
+            "arguments back to what they were, or start a new run"
         )
 
 
@@ -388,11 +388,11 @@ def _describe(wanted: DashboardNote) -> str:
 
 
 def _interrupted(task: str) -> str:
-    return f"{task} was interrupted: the dashboard may exist."
+    return f"{task} was interrupted."
 
 
 def _unknown(wanted: DashboardNote, cure: str, why: str) -> WorkspaceOutcomeUnknownError:
-    msg = f"Look for {_describe(wanted)}. {cure} Then clear this task. {why}"
+    msg = f"The {_describe(wanted)} may or may not exist. Look for it. {cure} Then clear this task. {why}"
     return WorkspaceOutcomeUnknownError(
         msg, operation="CreateDashboard", retryable=False, problem="dashboard-interrupted"
     )

@@ -224,7 +224,11 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
 
     @staticmethod
     def describe_unreadable(key: str, why: str) -> str:
-        msg = f"Correct the Variable with the decisions of an access review, or delete it: '{key}', {why}"
+        reason = why.rstrip(".")
+        msg = (
+            f"The decisions of an access review cannot be read: {reason}. Correct the Variable '{key}', or delete it: "
+            "then a sync may give again what the review took."
+        )
         return with_problem(msg, "decisions-unreadable")
 
     def of_organization(self, service: str, organization_id: str) -> list[ReviewNote]:

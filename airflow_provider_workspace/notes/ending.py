@@ -254,9 +254,12 @@ def _run_in_turn(connections: list[OrganizationEnds], stopped: Event, dry_run: b
 
 def _error_of(left: list[GrantEnd], *, permanent: bool) -> WorkspaceError:
     grants = "1 grant" if len(left) == 1 else f"{len(left)} grants"
-    named = name_first([f"{end.user_email}: {end.why}" for end in left], "the log")
+    first = left[0]
     msg = (
-        f"{grants} could not be ended. Follow the instruction for each, then clear this task or run "
-        f"'{COMMAND} sweep'. {named}"
+        f"{grants} could not be ended. {first.user_email}: {first.why.rstrip('.')}. Then clear this task or run "
+        f"'{COMMAND} sweep'."
     )
+    if len(left) > 1:
+        others = [f"{end.user_email}: {end.why}" for end in left[1:]]
+        msg += f" The others: {name_first(others, 'the log')}"
     return WorkspaceError(msg, permanent=permanent, problem="access-not-ended")

@@ -130,7 +130,11 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
 
     @staticmethod
     def describe_unreadable(key: str, why: str) -> str:
-        msg = f"Correct the Variable of a grant, or take the access away by hand and delete it: '{key}', {why}"
+        reason = why.rstrip(".")
+        msg = (
+            f"The grant in Variable '{key}' cannot be read, so nothing ends its access: {reason}. Correct the "
+            "Variable, or take the access away by hand and delete it."
+        )
         return with_problem(msg, "grant-unreadable")
 
     def all(self) -> list[Grant]:
@@ -226,7 +230,7 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
         if noted is None:
             why = "was deleted or made unreadable"
         elif is_own and noted.writer != grant.writer:
-            why = "was taken over by another try or sweep"
+            why = "belongs to another try or sweep now"
         elif noted.terms != grant.terms:
             why = f"was changed, and now says level {noted.level} until {noted.row['until']}"
         elif noted.is_over(utc_now()) and not is_over:
@@ -235,8 +239,10 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
             why = f"is not over before {noted.row['until']}"
         else:
             return noted
-        msg = f"Check what {grant.user_email} has, then run this again: the grant {why}. Nothing more was sent"
-        msg = f"{msg}. Variable '{grant.key}'"
+        msg = (
+            f"The grant of {grant.user_email} {why}, so nothing more was sent. Check what they have, then run this "
+            f"again. Variable '{grant.key}'"
+        )
         raise WorkspaceError(msg, permanent=is_own and not is_over, problem="grant-changed")
 
 

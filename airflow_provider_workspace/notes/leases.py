@@ -275,11 +275,17 @@ class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
 
     @staticmethod
     def describe_unreadable(key: str, why: str) -> str:
-        export_id = _export_id_of(key) or "EXPORT_ID"
+        export_id = _export_id_of(key)
         reason = why.rstrip(".")
+        if export_id:
+            lease = f"The lease of batch export {export_id}"
+            first = f"run '{COMMAND} resume {export_id}'"
+        else:
+            lease = "A lease whose Variable names no export"
+            first = "look in the workspace whether an export is paused"
         msg = (
-            f"If no closing task of its window is left to repair the Variable '{key}', run '{COMMAND} resume "
-            f"{export_id}' first, then delete it: {reason}."
+            f"{lease} cannot be read: {reason}. If no closing task of its window is left to repair it, {first} first, "
+            f"then delete the Variable '{key}'."
         )
         return with_problem(msg, "lease-unreadable")
 
@@ -330,7 +336,7 @@ class LeaseRegistry(NoteRegistry[Lease, LeaseStore]):
         """
         if not self._is_still_closed_by(lease):
             raise WindowClosedError(
-                f"The window {lease.window} was closed meanwhile: batch export {lease.batch_export_id} is not held.",
+                f"The window was closed meanwhile: batch export {lease.batch_export_id} is not held ({lease.window}).",
                 problem="window-not-open",
             )
         return self.change(lease, **changes)

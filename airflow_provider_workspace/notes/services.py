@@ -20,11 +20,11 @@ class NoteServices(ExitStack):
         super().__init__()
         self._hooks: dict[str, WorkspaceHook] = {}
 
-    def open_hook(self, note: EndingNote, cure: str, problem: str | None = None) -> WorkspaceHook:
+    def open_hook(self, note: EndingNote, if_gone: str, problem: str | None = None) -> WorkspaceHook:
         """
         Return the hook for the connection of a note, wherever it leads now.
 
-        :param cure: what to do if the connection is gone, the beginning of the message
+        :param if_gone: the message if the connection does not exist
         :param problem: that of the error
         :raises WorkspaceConfigError: if the connection does not exist
         """
@@ -37,7 +37,7 @@ class NoteServices(ExitStack):
         try:
             hook.client  # noqa: B018 - reads the connection
         except AirflowNotFoundException as error:
-            raise WorkspaceConfigError(f"{cure}. {error}", problem=problem) from error
+            raise WorkspaceConfigError(if_gone, problem=problem) from error
         self._hooks[conn_id] = self.enter_context(hook)
         return hook
 
@@ -49,9 +49,9 @@ class NoteServices(ExitStack):
         :raises WorkspaceConfigError: if its connection does not exist, or leads to another service
         """
         conn_id = note.workspace_conn_id
-        hook = self.open_hook(note, f"Add connection '{conn_id}' again, {otherwise}")
+        hook = self.open_hook(note, f"Connection '{conn_id}' does not exist any more. Add it again, {otherwise}")
         base_url = hook.client.settings.base_url
         if base_url != note.service:
-            cure = f"Set the host of connection '{conn_id}' back to {note.service}, {otherwise}"
-            raise WorkspaceConfigError(f"{cure}. It now leads to {base_url}")
+            why = f"Connection '{conn_id}' leads to {base_url}, and not to {note.service}"
+            raise WorkspaceConfigError(f"{why}. Set its host back, {otherwise}")
         return hook

@@ -74,7 +74,7 @@ class VariableStore:
                 return None
         if not lists_variables():
             return None
-        msg = f"See the log of Airflow's API server: the Variable '{key}' cannot be read."
+        msg = f"Airflow cannot read the Variable '{key}', which exists. See the log of its API server."
         raise WorkspaceError(msg, problem="variable-unreadable")
 
     def add(self, key: str, value: str) -> None:
@@ -125,7 +125,7 @@ class VariableStore:
                 self._write_index([*keys, key])
             # Jitter, so that tasks that begin together do not retry together.
             waits.sleep(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
-        raise WorkspaceError(f"Try again: other tasks keep overwriting the Variable '{self.index}'. Nothing was sent.")
+        raise WorkspaceError(f"Other tasks keep overwriting the Variable '{self.index}'. Try again. Nothing was sent.")
 
 
 @dataclass(frozen=True)

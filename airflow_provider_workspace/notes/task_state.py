@@ -96,9 +96,8 @@ class TaskState:
                     return
                 # Airflow shows a try that was replaced nothing at all.
                 if store.get(LATEST_TRY) != token:
-                    msg = (
-                        "See the log of the latest try: another try of this task has taken over. Nothing more was sent"
-                    )
+                    msg = "Another try of this task has taken over, so nothing more was sent. See the log of the "
+                    "latest try"
                     raise AirflowFailException(with_problem(msg, "newer-try"))
                 checked = clocks
 

@@ -78,7 +78,7 @@ class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
         """Withdraw the invite; say what else it may mean that there is none."""
 
         def explain(_: WorkspaceNotFoundError) -> None:
-            self.log.warning("The %s may have been accepted: look whether its person is a member.", what)
+            self.log.warning("There is no %s: it may have been accepted. Look whether its person is a member.", what)
 
         return super().remove(hook, what, operation, explain=explain, **options)
 

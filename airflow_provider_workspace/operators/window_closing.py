@@ -201,12 +201,13 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     def _raise_if_never_paused(self, total: Closed) -> None:
         """Raise an error if the service refused to pause an export."""
         from airflow_provider_workspace.errors import with_problem
+        from airflow_provider_workspace.windows.resuming import count_exports, first_reason, ids_and_other_reasons
 
         refused = {export_id: reason for export_id, reason in total.never_paused.items() if reason}
         if refused:
             msg = (
-                f"NEVER PAUSED, and so not resumed: {_named(refused)} The exports that were paused are resumed: "
-                f"{_listed(total.resumed)}."
+                f"NEVER PAUSED: {count_exports(refused)}, which ran during the work. {first_reason(refused)} Resumed: "
+                f"{_listed(total.resumed)}. {ids_and_other_reasons(refused)}"
             )
             raise AirflowFailException(with_problem(msg, "never-paused"))
         if total.never_paused:
@@ -215,12 +216,15 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     def _raise_if_fields_refused(self, total: Closed) -> None:
         """Raise an error if an export was resumed without the ``resume_fields``."""
         from airflow_provider_workspace.errors import with_problem
+        from airflow_provider_workspace.windows.resuming import count_exports, first_reason, ids_and_other_reasons
 
-        if not total.fields_refused:
+        refused = total.fields_refused
+        if not refused:
             return
         msg = (
-            "Correct resume_fields, and fill what the exports have missed by hand: they are resumed, but the "
-            f"service refused these fields. {_named(total.fields_refused)}"
+            f"Resumed without resume_fields, which the service refused: {count_exports(refused)}. "
+            f"{first_reason(refused)} Correct resume_fields, and fill what the exports have missed by hand. "
+            f"{ids_and_other_reasons(refused)}"
         )
         raise AirflowFailException(with_problem(msg, "resume-fields-refused"))
 
@@ -273,11 +277,6 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
 def _listed(export_ids: Collection[str]) -> str:
     return ", ".join(export_ids) or "none"
-
-
-def _named(reasons: Mapping[str, str]) -> str:
-    """Return exports, each with its reason, for people."""
-    return "; ".join(f"{export_id}: {reason}" for export_id, reason in reasons.items())
 
 
 class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):

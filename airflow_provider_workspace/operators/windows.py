@@ -60,8 +60,8 @@ def parse_lengths(**lengths: Any) -> dict[str, float]:
     max_length = seconds.get("max_length", math.inf)
     if max_length <= before_work:
         raise WorkspaceInputError(
-            f"Set max_length above drain and hold together, which take {before_work:g} s: the window is overdue after "
-            f"{max_length:g} s"
+            f"The window is overdue after {max_length:g} s, and drain and hold together take {before_work:g} s. Set "
+            "max_length above that"
         )
     return seconds
 
@@ -151,9 +151,9 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
             self.warn_without_sweep(registry, window)
         if conf.getboolean("core", "multi_team", fallback=False):
             self.log.warning(
-                "Keep the windows over one export within one team, and add the Dag with "
-                "WorkspaceSweepOperator once per team: in Airflow's multi_team mode a task sees the "
-                "leases of its own team only, so a window of another team would resume what this one holds."
+                "In Airflow's multi_team mode a task sees the leases of its own team only, so a window of another team "
+                "would resume what this one holds. Keep the windows over one export within one team, and add the Dag "
+                "with WorkspaceSweepOperator once per team."
             )
         leave_paused = set(self.leave_paused) & set(self.batch_export_ids)
         return {
@@ -221,8 +221,8 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         _, state = closing_state(lease_registry().store.run(window, ()), window)
         if state in FINISHED_STATES:
             raise AirflowSkipException(
-                f"Clear '{window.close_task_id}' too to open this window again: it is {state}, so nothing would resume "
-                f"the exports. Nothing was paused ({window})."
+                f"'{window.close_task_id}' is {state}, so nothing would resume the exports, and nothing was paused. "
+                f"Clear it too to open this window again ({window})."
             )
 
     def warn_without_sweep(self, registry: LeaseRegistry, window: Window) -> None:
@@ -231,9 +231,9 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         from airflow_provider_workspace.windows.state import find_states
 
         self.log.warning(
-            "Add a Dag with WorkspaceSweepOperator, such as the example workspace_sweep: no "
-            "sweep ran in the last hour. If this Dag is paused, edited or deleted before the window is closed, nobody "
-            "else resumes its exports."
+            "No sweep ran in the last hour: if this Dag is paused, edited or deleted before the window is closed, "
+            "nobody else resumes its exports. Add a Dag with WorkspaceSweepOperator, such as the example "
+            "workspace_sweep."
         )
         for state, leases in find_states(registry, time.time):
             first = leases[0]
@@ -241,12 +241,12 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
                 continue
             export_ids = ", ".join(lease.batch_export_id for lease in leases)
             self.log.warning(
-                "Run '%s sweep': the window %s (%s) may have paused %s at %s.",
+                "Exports may be paused since %s by a window that is %s. Run '%s sweep'. Window: %s. Exports: %s.",
+                first.to_dict()["since"],
+                state,
                 COMMAND,
                 first.window,
-                state,
                 export_ids,
-                first.to_dict()["since"],
             )
 
 
@@ -271,8 +271,8 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
         # Clearing one mapped window may clear the setups and teardowns of the others, without their work.
         if state.name not in ("opening", "open") and state.why != WORK_ENDED:
             raise WindowClosedError(
-                f"Clear the first task of the work that shall run, {CLEARED}, which clears the tasks that open the "
-                f"window too: the window is {state}. Nothing was sent ({window}).",
+                f"The window is {state}, so nothing was sent. Clear the first task of the work that shall run, "
+                f"{CLEARED}, which clears the tasks that open the window too ({window}).",
                 problem="window-not-open",
             )
         last = leases[-1]
@@ -370,8 +370,8 @@ class RequireOpenWindow:
             return
         error = AirflowFailException if lists_variables() else WindowClosedError
         msg = (
-            f"Clear this task {CLEARED}, to pause the exports for this task too: the window is {state}. The task "
-            f"was not run ({window})."
+            f"The window is {state}, so this task was not run. Clear it {CLEARED}, to pause the exports for it too "
+            f"({window})."
         )
         raise error(with_problem(msg, "window-not-open"))
 

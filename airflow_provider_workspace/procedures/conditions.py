@@ -213,7 +213,7 @@ def build_condition(name: object, arguments: object) -> Condition:
     try:
         return kind.model_validate(arguments)
     except ValidationError as error:
-        raise WorkspaceInputError(f"Correct the arguments of the condition {name}: {explain(kind, error)}") from None
+        raise WorkspaceInputError(f"Invalid arguments of the condition {name}: {explain(kind, error)}") from None
 
 
 def condition_class(name: object) -> type[Condition]:

@@ -96,7 +96,7 @@ def create(client: WorkspaceClient, operation: Operation[R], *, if_exists: str, 
         log.info("An earlier request of this task created the %s.", what)
         record, created = found, True
     elif if_exists == "fail":
-        raise errors.WorkspaceInputError(f"Set if_exists='return' to reuse it: {what} exists already")
+        raise errors.WorkspaceInputError(f"The {what} exists already. Set if_exists='return' to reuse it")
     else:
         log.info("The %s exists already: nothing was sent.", what)
         record, created = found, False
@@ -139,7 +139,7 @@ def _send_create(
         else:
             log.info("Created the %s.", what)
             return answer, True
-    msg = f"Look for the {what} in the workspace: it was sent {MAX_SENDS} times, without an answer or an effect."
+    msg = f"The {what} was sent {MAX_SENDS} times, without an answer or an effect. Look for it in the workspace."
     error = errors.WorkspaceOutcomeUnknownError(msg, operation=type(operation).__name__, retryable=False)
     error.caller_looks_up = True
     raise error from lost
@@ -229,12 +229,12 @@ def check_gone(error: errors.WorkspaceNotFoundError, find: Callable[[], object] 
     :param find: looks the record up; ``None`` if it cannot, or if the caller does later
     """
     if find is None and not error.from_service:
-        error.args = (f"Check the host of the connection: this 404 may be that of a proxy. {error}",)
+        error.args = (f"This 404 may be that of a proxy: check the host of the connection. {error}",)
         error.problem = "not-found-by-proxy"
         raise error
     if find is not None and find():
         error.retryable = True
-        error.args = (f"Try again: the service still shows what it did not find. {error}",)
+        error.args = (f"The service still shows what it did not find. Try again. {error}",)
         raise error
 
 
@@ -259,7 +259,7 @@ def check_done(client: WorkspaceClient, what: str, operation: Operation[Any], is
 
 def _not_seen(what: str, operation: Operation[Any], seconds: float, note: str = "") -> errors.WorkspaceNotAppliedError:
     return errors.WorkspaceNotAppliedError(
-        f"Check it in the workspace: the service says that {what}, but did not show it within {seconds:g} s.{note}",
+        f"The service says that {what}, but did not show it within {seconds:g} s.{note} Check it in the workspace.",
         operation=type(operation).__name__,
         outcome=Outcome.UNKNOWN.value,
         problem="effect-not-shown",

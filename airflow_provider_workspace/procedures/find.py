@@ -62,7 +62,7 @@ def pages_of(
         is_identified = is_identified or any(map(identity, rows))
         yield rows
     if count and not is_identified:
-        cure = "Check that the owner of the API key may see names and addresses:"
+        cure = "Check that the owner of the API key may see names and addresses."
         what = f"gave {count} rows, none of which shows its name, address or id"
         raise incomplete_list_error(first, what, cure, retryable=False)
 
@@ -202,8 +202,8 @@ def _project(client: WorkspaceClient, create: ops.projects.CreateProject) -> Fin
             log.warning("The list does not show the %s yet: another task may have created one too.", what)
         elif project_key(own.name) != project_key(create.name):
             raise _renamed(
-                f"Set name={own.name!r}, the name under which the service stored {what}, {project.id}: a look-up by "
-                "the other name does not find it, so each run would create another one."
+                f"The service stored {what} under another name: {own.name!r}. Set name to that: a look-up by the other "
+                f"one does not find it, so each run would create another project. Its id: {project.id}."
             )
         find_project(create.name, [*rows, ProjectItem(id=project.id, name=create.name)])
 
@@ -225,8 +225,9 @@ def find_project(name: str | None, rows: Collection[ProjectItem]) -> ProjectItem
     if len(projects) > 1:
         ids = ", ".join(map(str, projects))
         msg = (
-            f"Rename all but one of the projects named '{name}': ids {ids}. If tasks created them, set "
-            "max_active_runs=1, or give them a pool with one slot, so that they do not run at the same time."
+            f"{len(projects)} projects are named '{name}'. Rename all but one of them. If tasks created them, set "
+            "max_active_runs=1, or give them a pool with one slot, so that they do not run at the same time. "
+            f"Ids: {ids}."
         )
         raise errors.WorkspaceDuplicateError(
             msg, operation="CreateProject", retryable=False, problem="duplicate-projects"
@@ -236,8 +237,8 @@ def find_project(name: str | None, rows: Collection[ProjectItem]) -> ProjectItem
     longest = max((project_key(row.name) for row in rows), key=len, default="")
     if MIN_CUT <= len(longest) < len(key) and key.startswith(longest):
         raise _renamed(
-            f"Set name={longest!r} if the project with that name is the one that is meant, else another name. The "
-            f"service seems to cut names: it has the first {len(longest)} characters of this one ({len(key)})."
+            f"The service seems to cut names: it has the first {len(longest)} of {len(key)} characters of this one. "
+            f"Set name={longest!r} if the project with that name is the one that is meant, else another name."
         )
     return None
 
@@ -285,11 +286,11 @@ def find_user(
     where = f"have the address {address} in organization {organization_id}"
     if uuids:
         ids = ", ".join(uuids)
-        raise errors.WorkspaceInputError(f"Pass user_uuid, one of {ids}: {len(uuids)} members {where}")
+        raise errors.WorkspaceInputError(f"{len(uuids)} members {where}. Pass user_uuid, one of {ids}")
     if removed():
         log.info("No member has the address %s: an earlier try of this task removed them.", address)
         return ""
-    raise errors.WorkspaceInputError(f"Check user_email: no members {where}")
+    raise errors.WorkspaceInputError(f"No members {where}. Check user_email")
 
 
 def find_by_uuid(client: WorkspaceClient, first: Operation[Page[P]], user_uuid: str) -> P | None:
@@ -309,7 +310,7 @@ def check_user_id(
         uuid = _uuid_of(row)
         if row.id == user_uuid != uuid:
             error.args = (
-                f"Pass user_uuid='{uuid}': the id that was passed belongs to the {kind}, not to the user. {error}",
+                f"The id that was passed belongs to the {kind}, not to the user. Pass user_uuid='{uuid}'. {error}",
             )
             raise error
 

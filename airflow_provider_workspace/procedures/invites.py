@@ -111,7 +111,8 @@ def invite_all(
     wrong = roster.invalid if kept else [*roster.invalid, *late]
     if wrong and on_invalid == "fail":
         raise WorkspaceInputError(
-            f"Correct the invalid rows ({len(wrong)}), or leave them out with on_invalid='skip': {name_entries(wrong)}",
+            f"Invalid rows: {len(wrong)}. Correct them, or leave them out with on_invalid='skip': "
+            f"{name_entries(wrong)}",
             problem="rows-invalid",
         )
     if not roster.rows:

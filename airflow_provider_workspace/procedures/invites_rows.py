@@ -153,7 +153,7 @@ class OpenRows:
                 self.finish(row, "already_invited", "holds an invite that has not expired")
         if by_others:
             log.warning(
-                "Give the tasks that invite a pool with one slot: another task invited %d of these people.", by_others
+                "Another task invited %d of these people. Give the tasks that invite a pool with one slot.", by_others
             )
         if not was_read_before:
             self.total = len(self.open)
@@ -313,7 +313,8 @@ class OpenRows:
         if retry_after is None and error is not None:
             retry_after = error.retry_after
         msg = (
-            f"Not everybody was invited ({self._report.summary()}): {why} The next try sends only the missing invites."
+            f"Not everybody was invited ({self._report.summary()}): {why} A retry, or the task once it is cleared, "
+            "sends only the missing invites."
         )
         return WorkspaceInvitesIncompleteError(msg, self._report, error, retry_after)
 

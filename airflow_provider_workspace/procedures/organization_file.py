@@ -233,7 +233,7 @@ class Organization(_Entry):
         _refuse_repeated("exports", [entry.batch_export_id for entry in self.exports], "exports")
         self._refuse_repeated_dashboards()
         if "members" in self.complete and self.members and self.members.on_invalid == "skip":
-            why = "members.on_invalid: leave it out: 'complete: [members]' would remove the people of the rows it skips"
+            why = "members.on_invalid: 'complete: [members]' would remove the people of the rows it skips: leave it out"
             _refuse(why, "members", "on_invalid")
         sections = {"members": self.members, "domains": self.domains}
         for name in self.complete:

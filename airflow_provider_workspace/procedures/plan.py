@@ -535,7 +535,7 @@ class Plan:
         """
         if approved is None:
             return
-        cure = "Plan again, and have it approved"
+        cure = "Plan again, and let somebody approve the new plan"
         if approved.planned_for != self.planned_for:  # the connection or the file led elsewhere
             raise errors.WorkspaceInputError(
                 f"The approved plan is for {approved.planned_for}, and this task is for {self.planned_for}. {cure}",

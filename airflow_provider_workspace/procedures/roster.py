@@ -324,9 +324,7 @@ def check_address(name: str, address: str) -> str:
     email = _tidy(address)
     problem = address_problem(email)
     if problem:
-        raise WorkspaceInputError(
-            f"Correct {name}: {address[:MAX_ADDRESS_LENGTH]!r} is not an e-mail address: {problem}"
-        )
+        raise WorkspaceInputError(f"{name}: {address[:MAX_ADDRESS_LENGTH]!r} is not an e-mail address: {problem}")
     return email
 
 

@@ -243,7 +243,7 @@ class RosterColumns:
             listed += "; …"
         known = ", ".join(COLUMNS)
         cure = title or self._cure()
-        raise WorkspaceInputError(f"Correct the columns of {place}: {listed}. Known columns: {known}. {cure}")
+        raise WorkspaceInputError(f"Wrong columns in {place}: {listed}. Known columns: {known}. {cure}")
 
     def _cure(self) -> str:
         """Return how to leave out columns, for the form in which ``columns`` is given."""

@@ -219,9 +219,9 @@ def addresses_of(value: Any, argument: str, *, needed: bool = True) -> list[str]
     rows = read_roster(value, argument=argument)
     roster = check_roster(rows, only_addresses=True)
     if roster.invalid:
-        raise WorkspaceInputError(f"Correct {argument}: {name_entries(roster.invalid)}")
+        raise WorkspaceInputError(f"Invalid addresses in {argument}: {name_entries(roster.invalid)}")
     if not roster.rows and (needed or roster.blank):
-        raise WorkspaceInputError(f"Correct {argument}: expected at least one address")
+        raise WorkspaceInputError(f"{argument} is empty: expected at least one address")
     return [row.invite.target_email for row in roster.rows]
 
 

@@ -221,7 +221,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         except WorkspaceNotFoundError as error:
             check_gone(error)
             raise WorkspaceInputError(
-                f"Check {self.resource_kind}_id: {result.message} in organization {self._organization_id}"
+                f"{result.message} in organization {self._organization_id}. Check {self.resource_kind}_id"
             ) from None
 
     def retrieve(self, hook: WorkspaceHook) -> None:

@@ -100,9 +100,8 @@ async def poll(
                 if isinstance(error, TimeoutError):
                     yield PollFailure(str(error), permanent=False)
                     continue
-                message = (
-                    f"Define connection '{workspace_conn_id}' where the triggerer finds it: it is not defined there"
-                )
+                message = f"The triggerer cannot find connection '{workspace_conn_id}'. Define it where the triggerer "
+                "can read it"
                 yield PollFailure(message, permanent=since.missing >= MISSING_SECONDS, fails_at_end=True)
                 since.missing += pause
             except WorkspaceError as error:
@@ -150,8 +149,8 @@ def _check_late(shared: SharedHook, seconds: float, interval: float) -> None:
         return
     shared.polls.is_late = True
     log.warning(
-        "Raise poke_interval: connection '%s' is polled every %.0f s instead of every %g s. Its service is slow, "
-        "or more than %d polls would run at once.",
+        "Connection '%s' is polled every %.0f s instead of every %g s: its service is slow, or more than %d polls "
+        "would run at once. Raise poke_interval.",
         shared.hook.workspace_conn_id,
         seconds + interval,
         interval,

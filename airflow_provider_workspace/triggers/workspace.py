@@ -238,7 +238,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 from airflow_provider_workspace.errors import WorkspaceInputError
 
                 raise WorkspaceInputError(
-                    "Leave queue out, or upgrade to Airflow 3.4: before, only triggerers without --queues run watchers"
+                    "Before Airflow 3.4 only triggerers without --queues run watchers. Leave queue out, or upgrade"
                 )
         self.queue = queue
         check_number("poll_interval", poll_interval)

@@ -58,10 +58,9 @@ class HookService:
         if base_url == lease.service:
             return
         raise WorkspaceConfigError(
-            f"Set the host of connection '{lease.workspace_conn_id}' back to {lease.service}, where batch export "
-            f"{lease.batch_export_id} was paused. Or delete the Variable '{lease.key}', and run '{COMMAND} "
-            f"resume {lease.batch_export_id}' with a connection to that host. The connection now leads to "
-            f"{base_url}. Nothing was sent.",
+            f"Connection '{lease.workspace_conn_id}' leads to {base_url}, and not to {lease.service}, where batch "
+            f"export {lease.batch_export_id} was paused. Nothing was sent. Set its host back; or run '{COMMAND} resume "
+            f"{lease.batch_export_id}' with a connection to that host, after deleting the Variable '{lease.key}'.",
             problem="paused-elsewhere",
         )
 
@@ -79,8 +78,11 @@ class LeaseServices(NoteServices):
 
         :raises WorkspaceConfigError: if its connection does not exist
         """
-        cure = f"Add connection '{lease.workspace_conn_id}' again: it paused batch export {lease.batch_export_id}"
-        return HookService(self.open_hook(lease, cure, "paused-elsewhere"))
+        if_gone = (
+            f"Connection '{lease.workspace_conn_id}', which paused batch export {lease.batch_export_id}, does not "
+            "exist any more. Add it again"
+        )
+        return HookService(self.open_hook(lease, if_gone, "paused-elsewhere"))
 
     def url_for(self, lease: Lease) -> str:
         """Return the URL of the export of a lease; an empty string if its connection does not exist."""
@@ -193,8 +195,8 @@ class NotedRequests:
         seconds = self.service_for(lease).consistency_time
         self.registry.update(lease, resumed_at=None)
         return WorkspaceNotAppliedError(
-            f"Check batch export {lease.batch_export_id} in the workspace: the service says that {operation} was done, "
-            f"but {lease.state_of} showed it {lease.seen} for {seconds:g} s.",
+            f"The service says that {operation} was done, but {lease.state_of} showed the export {lease.seen} for "
+            f"{seconds:g} s. Check batch export {lease.batch_export_id} in the workspace.",
             operation=operation,
             outcome=Outcome.UNKNOWN.value,
             problem="export-differs",

@@ -8,7 +8,7 @@ other windows, and resume unless another active window has paused the export.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -260,11 +260,26 @@ def still_paused_error(failed: Mapping[str, object], details: str = "") -> Works
     :param failed: the error of each export
     :param details: text to append
     """
-    export_ids = ", ".join(failed)
-    reasons = "; ".join(f"{export_id}: {error}" for export_id, error in failed.items())
     msg = (
-        f"STILL PAUSED. Correct the cause, then clear this task or run '{COMMAND} sweep': {export_ids}. Without "
-        "state_of this goes by the failed requests, because the interface cannot tell whether an export is paused. "
-        f"{reasons} {details}"
+        f"STILL PAUSED: {count_exports(failed)}. {first_reason(failed)} Correct the cause, then clear this task or run "
+        f"'{COMMAND} sweep'. {ids_and_other_reasons(failed)} Without state_of this goes by the failed requests, "
+        f"because the interface cannot tell whether an export is paused. {details}"
     )
     return WorkspaceRequestError(msg.strip(), operation="UnpauseBatchExport", problem="still-paused")
+
+
+def count_exports(export_ids: Collection[str]) -> str:
+    """Return how many batch exports there are, for people."""
+    return "1 batch export" if len(export_ids) == 1 else f"{len(export_ids)} batch exports"
+
+
+def first_reason(reasons: Mapping[str, object]) -> str:
+    """Return the reason of the first export as a sentence: a message begins with it."""
+    reason = str(next(iter(reasons.values())))
+    return reason if reason.endswith(".") else f"{reason}."
+
+
+def ids_and_other_reasons(reasons: Mapping[str, object]) -> str:
+    """Return the ids of all exports, and the reasons of those after the first one: the end of a message."""
+    others = [f"{export_id}: {reason}" for export_id, reason in reasons.items()][1:]
+    return " ".join([f"Batch exports: {', '.join(reasons)}.", *others])

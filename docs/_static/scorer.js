@@ -32,7 +32,8 @@ var wordsOf = (text) => {
       const there = [...words].filter((word) => query.has(word)).length;
       if (there < 2 || there < words.size * (there > 2 ? 0.7 : 1)) continue;
       for (const [file, id] of places) {
-        const score = 50 + 4 * there - words.size;
+        const isWhole = there === words.size && there === query.size;
+        const score = 50 + 4 * there - words.size + (isWhole ? 30 : 0);
         found.push([docnames[file], title, id ? "#" + id : "", null, score, filenames[file], "title"]);
       }
     }

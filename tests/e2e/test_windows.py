@@ -218,7 +218,7 @@ def test_clearing_only_the_failed_tasks_does_not_run_the_work(airflow: LiveAirfl
     assert history(server, FIRST) == ["pause", "unpause"]
     log = airflow.log("window_exception", run_id, "exception")
     assert log.count("the maintenance went wrong") > 0
-    assert "Clear this task with 'Downstream' and without 'only failed tasks'" in log
+    assert "Clear it with 'Downstream' and without 'only failed tasks'" in log
     clear(airflow, "window_exception", run_id, task_ids=["exception"], include_downstream=True)
     assert airflow.finish("window_exception", run_id) == "failed"
     assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause", "pause", "unpause"]

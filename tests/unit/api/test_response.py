@@ -37,7 +37,7 @@ UNPAUSE = ops.UnpauseBatchExport(organization_id="o", batch_export_id=ID)
 ACCESS = ops.GetDashboardAccessControls(project_id="1", dashboard_id=1)
 
 
-GET_PATH = "(GET /api/environments/1/dashboards/7/)"
+REQUEST = "Request: GET /api/environments/1/dashboards/7/."
 
 
 @endpoint("GET", "/everything/", scope=None, repeatable=True)
@@ -108,9 +108,9 @@ def test_an_unreadable_2xx_is_a_response_error() -> None:
     with pytest.raises(errors.WorkspaceResponseError) as error:
         answer(GET, 200, b"<html>", content_type=f"text/html; {KEY}", x_request_id="r-1")
     assert error.value.args[0] == (
-        "Check that the host of connection 'workspace_default' is the address of the service itself and that no login "
-        "page or proxy responds in its place. "
-        f"GetDashboard returned 200 with an HTML or XML page (6 bytes), text/html; *** {GET_PATH}."
+        "GetDashboard returned 200 with an HTML or XML page (6 bytes), text/html; ***. Check that the host of "
+        f"connection 'workspace_default' is that of the service, and that no login page or proxy responds in its "
+        f"place. {REQUEST}"
     )
     assert (error.value.outcome, error.value.retryable, error.value.request_id) == ("unknown", True, "r-1")
     with pytest.raises(
@@ -135,23 +135,35 @@ def test_a_create_may_return_a_record_without_an_id(body: dict[str, Any]) -> Non
 # Refusals
 
 WHOSE = "the API key of connection 'workspace_default'"
-FAILED = "The service or a proxy failed. If it keeps failing, check its status."
-NOWHERE = "The redirect to nowhere was not followed."
+FAILED = "the service or a proxy failed. If it keeps failing, check the status of the service."
+NOWHERE = "a redirect to nowhere, which was not followed."
 STATUSES = [
     # status, class, outcome, retryable, hint
-    (100, "Status", "unknown", False, "The service refused the request."),
+    (100, "Status", "unknown", False, "without details."),
     *((status, "Redirect", "unknown", False, NOWHERE) for status in (301, 302)),
     *((status, "Redirect", "rejected", False, NOWHERE) for status in (304, 307, 308)),
-    (400, "BadRequest", "rejected", False, "Correct the request; a retry fails the same way."),
-    (401, "Authentication", "rejected", False, "The API key in the password of connection 'workspace"),
-    (403, "Permission", "rejected", False, f"Give {WHOSE} the scope dashboard:read, or check the access"),
-    (404, "NotFound", "rejected", False, f"Check the ids: the resource does not exist, or {WHOSE} may"),
-    (405, "MethodNotAllowed", "rejected", False, "Check that the host of connection 'workspace_default'"),
+    (400, "BadRequest", "rejected", False, "without details. Correct the request; a retry fails the same way."),
+    (
+        401,
+        "Authentication",
+        "rejected",
+        False,
+        "the API key in the password of connection 'workspace_default' is missing, wrong or revoked.",
+    ),
+    (403, "Permission", "rejected", False, f"{WHOSE} lacks the scope dashboard:read, or its owner the access level."),
+    (404, "NotFound", "rejected", False, f"the resource does not exist, or {WHOSE} may"),
+    (
+        405,
+        "MethodNotAllowed",
+        "rejected",
+        False,
+        "the host of connection 'workspace_default' may not be that of the workspace service.",
+    ),
     (408, "Status", "unknown", True, FAILED),
-    (409, "Status", "rejected", False, "The service refused the request."),
-    (410, "NotFound", "rejected", False, "The service refused the request."),
-    (425, "Status", "rejected", True, "The service refused the request."),
-    (429, "RateLimit", "rejected", True, "Rate limit exceeded: retry later, or limit concurrent tasks by"),
+    (409, "Status", "rejected", False, "without details."),
+    (410, "NotFound", "rejected", False, "without details."),
+    (425, "Status", "rejected", True, "without details."),
+    (429, "RateLimit", "rejected", True, "rate limit exceeded. Retry later, or limit concurrent tasks by"),
     (500, "Server", "unknown", True, FAILED),
     (501, "Server", "unknown", False, FAILED),
     (503, "Server", "unknown", True, FAILED),
@@ -165,20 +177,22 @@ def test_each_status_maps_to_its_error(status: int, kind: str, outcome: str, ret
     assert type(error).__name__ == f"Workspace{kind}Error"
     assert (error.status, error.outcome, error.retryable) == (status, outcome, retryable)
     assert (error.operation, error.request_id, error.retry_after) == ("GetDashboard", "r-2", None)
-    assert error.args[0].startswith(hint)
-    assert error.args[0].endswith(f" GetDashboard returned {status} without details {GET_PATH}.")
+    separator = " " if hint.startswith("without") else ": "
+    assert error.args[0].startswith(f"GetDashboard returned {status}{separator}{hint}")
+    assert error.args[0].endswith(f" {REQUEST}")
+    assert (error.problem == "service-failed") is (hint == FAILED)
 
 
 @pytest.mark.parametrize(
     ("detail", "header", "seconds", "says"),
     [
-        ("", "30", 30.0, "retry in 30 s,"),
-        ("", "soon", None, "retry later,"),
-        ("Request was throttled. Expected available in 328 seconds.", None, 328.0, "retry in 328 s,"),
-        ("Expected available in 1 second.", None, 1.0, "retry in 1 s,"),
-        ("Try again in 20s", None, 20.0, "retry in 20 s,"),
-        ("Expected available in 328 seconds.", "30", 30.0, "retry in 30 s,"),
-        ("At most 50 invites", None, None, "retry later,"),
+        ("", "30", 30.0, "Retry in 30 s,"),
+        ("", "soon", None, "Retry later,"),
+        ("Request was throttled. Expected available in 328 seconds.", None, 328.0, "Retry in 328 s,"),
+        ("Expected available in 1 second.", None, 1.0, "Retry in 1 s,"),
+        ("Try again in 20s", None, 20.0, "Retry in 20 s,"),
+        ("Expected available in 328 seconds.", "30", 30.0, "Retry in 30 s,"),
+        ("At most 50 invites", None, None, "Retry later,"),
     ],
 )
 def test_seconds_of_a_429_are_read_from_its_header_or_else_its_text(
@@ -218,7 +232,10 @@ def test_error_details_are_read_from_each_body_shape(
 
 def test_field_and_detail_are_one_short_printable_line() -> None:
     error = refused(POST, 400, {"code": "invalid", "detail": "Too long.", "attr": "name"})
-    assert error.args[0].endswith(" returned 400 (field 'name'): Too long (POST /api/environments/1/dashboards/).")
+    assert error.args[0].endswith(
+        " returned 400 (field 'name'): Too long. Correct the request; a retry fails the same way. "
+        "Request: POST /api/environments/1/dashboards/."
+    )
     error = refused(POST, 400, b'{"detail": "a\\nb\\u001b[31m\\u200b \\ud800%s"}' % (b"x" * 1000))
     assert str(error).isprintable()
     assert ": a b [31m xxx" in str(error)
@@ -252,56 +269,72 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     (REMOVE, 400, "Cannot remove collaborators from a dashboard on the lowest restriction level.",
      "Set restriction_level"),
     (NEW_DOMAIN, 400, {"attr": "domain", "detail": "Domain with this domain already exists."},
-     "Remove the domain from the organization that has it"),
+     "Known services have each domain in one organization only"),
     (UPDATE, 400, {"attr": "restriction_level", "detail": "Not a valid choice."}, "Correct the request"),
-    (UPDATE, 403, "You don't have edit permissions for this dashboard.", "Make the owner of the API key of C"),
-    (ADD, 403, "Only people with edit access may add collaborators.", "Make the owner of the API key of C"),
+    (UPDATE, 403, "You don't have edit permissions for this dashboard.",
+     "the owner of the API key of C may not edit this dashboard"),
+    (ADD, 403, "Only people with edit access may add collaborators.",
+     "the owner of the API key of C may not edit this dashboard"),
     # Permissions of a key
-    (PROJECT, 403, "API key missing required scope 'project:write'", "Give the API key of C the scope project:write"),
-    (VERIFY, 403, "API key missing required scope.", "Give the API key of C the scope that it lacks"),
-    (PROJECT, 403, "", "Give the API key of C the scope project:write"),
-    (VERIFY, 403, "This action does not support Personal API Key access", "Use a key of another kind"),
-    (ACCESS, 403, "This action does not support API keys with scopes.", "Use a key of another kind"),
+    (PROJECT, 403, "API key missing required scope 'project:write'", "the API key of C lacks the scope project:write"),
+    (VERIFY, 403, "API key missing required scope.", "the API key of C lacks a scope"),
+    (PROJECT, 403, "", "the API key of C lacks the scope project:write"),
+    (VERIFY, 403, "This action does not support Personal API Key access",
+     "the service refuses this for API keys such as that of C, whatever their scopes"),
+    (ACCESS, 403, "This action does not support API keys with scopes.",
+     "the service refuses this for API keys such as that of C, whatever their scopes"),
     (PROJECT, 403, "API key does not have access to the requested organization: ID o.",
-     "Use an API key that is not limited"),
-    (UPDATE, 403, "API key does not have access to the requested project: ID 1.", "Use an API key that is not limited"),
+     "the API key of C is limited to other projects or organizations"),
+    (UPDATE, 403, "API key does not have access to the requested project: ID 1.",
+     "the API key of C is limited to other projects or organizations"),
     (PROJECT, 403, "API keys with scoped projects are only supported on project-based endpoints.",
-     "Use an API key that"),
-    (MEMBER, 403, "You don't have access to the organization.", "Check organization_id"),
-    (MEMBER, 403, "You are not a member of the organization.", "Check organization_id"),
-    (PROJECT, 403, "You must upgrade your plan to create more projects.", "Upgrade the plan"),
-    (PROJECT, 403, "You have reached the maximum limit of allowed projects.", "Upgrade the plan"),
-    (VERIFY, 403, "This feature is part of the premium offering.", "Enable the feature"),
-    (MEMBER, 403, "You can't change your own access level.", "Ask another user to do this"),
-    (MEMBER, 403, "You can only act on levels up to your own.", "Use the API key of somebody with a higher"),
-    (PROJECT, 403, "Your organization access level is insufficient.", "Use the API key of somebody with a higher"),
-    (PROJECT, 403, "Two-factor authentication is required for this organization.", "Let the owner of the API key"),
-    (PROJECT, 403, "You shall not pass.", "The owner of the API key of C is not allowed to do this"),
+     "the API key of C is limited to other projects or organizations"),
+    (MEMBER, 403, "You don't have access to the organization.",
+     "the owner of the API key of C has no access to this organization"),
+    (MEMBER, 403, "You are not a member of the organization.",
+     "the owner of the API key of C has no access to this organization"),
+    (PROJECT, 403, "You must upgrade your plan to create more projects.",
+     "the plan of the organization does not allow this"),
+    (PROJECT, 403, "You have reached the maximum limit of allowed projects.",
+     "the plan of the organization does not allow this"),
+    (VERIFY, 403, "This feature is part of the premium offering.", "the organization does not have this feature"),
+    (MEMBER, 403, "You can't change your own access level.", "this is about the owner of the API key of C"),
+    (MEMBER, 403, "You can only act on levels up to your own.",
+     "the access level of the owner of the API key of C is too low"),
+    (PROJECT, 403, "Your organization access level is insufficient.",
+     "the access level of the owner of the API key of C is too low"),
+    (PROJECT, 403, "Two-factor authentication is required for this organization.",
+     "the owner of the API key of C has no second factor"),
+    (PROJECT, 403, "You shall not pass.", "the owner of the API key of C is not allowed to do this"),
     # A valid key
     (UNPAUSE, 401, "Authentication credentials were not provided.",
-     "Check the API key in the password of C. If it is r"),
-    (PROJECT, 401, "Invalid API key.", "The API key in the password of C is missing, wrong or revoked"),
-    (MEMBER, 404, "Not found.", "Check the ids"),
-    (MEMBER, 404, {"message": "no Route matched"}, "Check that the host of C is the address of the workspace s"),
+     "the API key in the password of C is refused"),
+    (PROJECT, 401, "Invalid API key.", "the API key in the password of C is missing, wrong or revoked"),
+    (MEMBER, 404, "Not found.", "the resource does not exist"),
+    (MEMBER, 404, {"message": "no Route matched"}, "this does not look like an answer of the workspace service"),
     (GET, 403, "API key missing required scope 'organization:read'",
-     "Give the API key of C the scope organization:rea"),
-    (GET, 403, "Missing scopes: [project:write]", "Give the API key of C the scope dashboard:read, or"),
-    (ACCESS, 403, "", "Give the API key of C the scope that it lacks, or check the access level"),
+     "the API key of C lacks the scope organization:read"),
+    (GET, 403, "Missing scopes: [project:write]", "the API key of C lacks the scope dashboard:read. "),
+    (ACCESS, 403, "", "the API key of C lacks a scope, or its owner the access level"),
     # A proxy in between
-    (PROJECT, 405, "", "Check that the host of C is the address of the workspace service"),
-    (PROJECT, 407, "", "Put the user and password of the proxy into 'proxy' in the extra of C"),
+    (PROJECT, 405, "", "the host of C may not be that of the workspace service"),
+    (PROJECT, 407, "", "the proxy of C demands a user and a password"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("op", "status", "said", "hint"), CASES, ids=lambda value: str(value)[:60])
 def test_each_refusal_has_its_hint(op: Operation[Any], status: int, said: str | dict[str, Any], hint: str) -> None:
-    assert refused(op, status, said, context=RequestContext("C")).args[0].startswith(hint)
+    message = refused(op, status, said, context=RequestContext("C")).args[0]
+    assert message.startswith(f"{type(op).__name__} returned {status}")
+    # What is wrong comes first, then what to do; what the service said word by word is last.
+    assert hint in message.partition(" Response: ")[0]
 
 
 def test_every_hint_is_reached() -> None:
     """No row of the table is shadowed by an earlier one."""
     told = "".join(str(refused(op, status, said)) for op, status, said, _ in CASES)
-    assert not [hint.cure for hint in HINTS if hint.cure.partition("{")[0] not in told]
+    parts = [part.partition("{")[0] for hint in HINTS for part in (hint.cause, hint.cure)]
+    assert [part for part in parts if part not in told] == []
 
 
 # Already applied
@@ -369,7 +402,9 @@ def test_redirects_within_the_origin_are_followed(location: str, target: str | N
 )
 def test_refused_redirect_error_names_its_target(location: str, where: str) -> None:
     error = refused(POST, 302, location=location)
-    assert str(error).startswith(f"The redirect to {where} was not followed. If that is the service")
+    assert str(error).startswith(
+        f"CreateDashboard returned 302: a redirect to {where}, which was not followed. If that is"
+    )
     assert "s3cret" not in str(error)
 
 
@@ -378,7 +413,9 @@ def test_refused_redirect_error_names_its_target(location: str, where: str) -> N
 
 @pytest.mark.parametrize("body", [b'{"success": false}', b'{"error": "busy"}', b'{"id": null, "status": "failed"}'])
 def test_a_delete_that_reports_a_failure_is_not_applied(body: bytes) -> None:
-    with pytest.raises(errors.WorkspaceNotAppliedError, match="DeleteInvite was not applied: ") as error:
+    with pytest.raises(
+        errors.WorkspaceNotAppliedError, match=r"^\[not-applied\] DeleteInvite returned 200, but was not applied: "
+    ) as error:
         answer(DELETE, 200, body)
     assert (error.value.outcome, error.value.retryable) == ("unknown", True)
     for other in (b"", b"ok", b"[]", b'{"success": true}', b'{"id": "i", "status": "failed"}', b'{"deleted": 1}'):
@@ -390,9 +427,9 @@ def test_an_update_that_is_never_applied_is_a_permanent_error() -> None:
     with pytest.raises(errors.WorkspaceNotAppliedError) as error:
         answer(op, 200, b'{"id": "m", "level": 1}')
     assert error.value.args[0] == (
-        "Check that the service lets this be changed, and that the owner of the API key may: the response shows that "
-        "UpdateMember was not applied: level is 1 and not 8. "
-        f"UpdateMember returned 200 (PATCH /api/organizations/o/members/{UUID_TEXT}/)."
+        "UpdateMember returned 200, but was not applied: level is 1 and not 8. Check that the service lets this be "
+        "changed, and that the owner of the API key may. "
+        f"Request: PATCH /api/organizations/o/members/{UUID_TEXT}/."
     )
     assert error.value.retryable
     assert final_error(op, error.value, 5, may_have_been_applied=True).permanent

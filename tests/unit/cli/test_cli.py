@@ -157,9 +157,7 @@ def test_the_exit_status_is_0_only_if_nothing_differs(
     said, errors = capfd.readouterr()
     too_many = "cut.csv: [too-many-removals] This plan removes 2 of 5 members; max_removals='10 or 30%' allows 1"
     assert errors.count(too_many) == 1
-    assert (
-        errors.count("Correct --at: expected a date such as 2026-12-31, or a time with its zone such as 2026-12-") == 1
-    )
+    assert errors.count("--at: expected a date such as 2026-12-31, or a time with its zone such as 2026-12-") == 1
     assert "skipped: a task passes them" in said
     assert "access ended 2020-12-31 (UTC)" in said
     assert "later: until 2020-12-31, then removed" in said
@@ -187,7 +185,7 @@ def test_an_option_of_rosters_is_refused_for_an_organization_file(
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
     assert plan("same.yaml", *option) == 1
     errors = capfd.readouterr().err
-    assert f"same.yaml: Leave out {option[0]}, which is for rosters: an organization file " in errors
+    assert f"same.yaml: {option[0]} is for rosters: an organization file " in errors
     assert place in errors
 
 
@@ -205,10 +203,10 @@ BY_POSITION = '["email", "level", "message"]'
         (["--columns", COLUMNS, "--where", LEFT, "--max-removals", "9"], 2, "- member mina.member@example.com"),
         (["--columns", BY_POSITION, "--leavers", "--max-removals", "9"], 2, "- member mina.member@example.com"),
         (["--leavers"], 1, "unknown columns 'Mail'"),
-        (["--columns", COLUMNS, "--where", "Status=left"], 1, "Correct --where: Expecting value"),
-        (["--columns", "email"], 1, "Correct --columns: Expecting value: line 1 column 1 (char 0); expected JSON suc"),
-        (["--columns", '"email"'], 1, "Correct --columns: something of type str; expected JSON such as '{\"Work mail"),
-        (["--columns", COLUMNS, "--where", "[]"], 1, "Correct --where: something of type list; expected JSON such a"),
+        (["--columns", COLUMNS, "--where", "Status=left"], 1, "--where: Expecting value"),
+        (["--columns", "email"], 1, "--columns: Expecting value: line 1 column 1 (char 0); expected JSON suc"),
+        (["--columns", '"email"'], 1, "--columns is something of type str; expected JSON such as '{\"Work mail"),
+        (["--columns", COLUMNS, "--where", "[]"], 1, "--where is something of type list; expected JSON such a"),
         (["--columns", '{"Mail": 1}'], 1, "columns"),
     ],
 )  # fmt: skip
@@ -458,7 +456,7 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
 
     run = airflow("workspace", "windows")
     assert "abandoned: its run is gone  seen paused  owner data-team" in run.stdout, run.stderr
-    assert f"to repair the Variable '{unreadable}', run '{COMMAND} resume {other}' first, then delete" in run.stdout
+    assert f"run '{COMMAND} resume {other}' first, then delete the Variable '{unreadable}'" in run.stdout
     said = airflow("workspace", "windows", "--output", "json").stdout
     found = json.loads(said[said.index("{\n") :])  # Airflow 3.2 logs to standard output
     (listed,) = found["leases"]
@@ -469,9 +467,9 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
     window = "nightly / gone / window.close"
     run = airflow("workspace", "resume", export_id)
     assert run.returncode == 1
-    assert f"Run '{COMMAND} sweep', which" in run.stderr
+    assert "A maintenance window holds batch export" in run.stderr
     assert f"delete the Variable '{key}' first" in run.stderr
-    assert f"The window {window} holds batch export {export_id}. Nothing was sent." in run.stderr
+    assert f"batch export {export_id}, so nothing was sent" in run.stderr
     assert airflow("workspace", "windows", "--resume").returncode == 2
     run = airflow("workspace", "sweep", "--dry-run", "--kinds", "windows")
     assert run.returncode == 1, "unreadable leases are left"
@@ -592,7 +590,7 @@ def test_grants_lists_temporary_access_and_the_sweep_ends_it(  # noqa: PLR0915 -
     assert record["ended_by"].endswith(" (airflow workspace sweep)")
     assert noah in airflow("workspace", "grants").stdout
     assert effects(sandbox) == ["update_member"] * 2
-    assert "Add --end: --dry-run is for" in airflow("workspace", "grants", "--dry-run").stderr
+    assert "--dry-run is for access that ends early. Add --end" in airflow("workspace", "grants", "--dry-run").stderr
     with closing(WorkspaceHook()) as hook:
         hook.update_member(user_uuid=sandbox.seed.absent_uuid, level=8)
     run = airflow("workspace", "grants", "--end", noah, "--dry-run")
@@ -612,10 +610,10 @@ def test_grants_lists_temporary_access_and_the_sweep_ends_it(  # noqa: PLR0915 -
     assert airflow("variables", "set", key, "{").returncode == 0
     run = airflow("workspace", "grants")
     assert run.returncode == 1
-    assert f"delete it: '{key}', " in run.stdout
+    assert f"The grant in Variable '{key}' cannot be read" in run.stdout
     run = airflow("workspace", "sweep")
     assert run.returncode == 1
-    assert f"delete it: '{key}', " in run.stderr
+    assert f"The grant in Variable '{key}' cannot be read" in run.stderr
 
 
 def test_decisions_lists_what_reviews_decided_and_lifts_it(
@@ -649,7 +647,7 @@ def test_decisions_lists_what_reviews_decided_and_lifts_it(
     assert noah in run.stdout.splitlines()
     assert f"EXPIRED  {adam} 2026-10-02T00:00:00Z" in run.stdout
     run = airflow("workspace", "decisions", "--lift", "noa@example.com")
-    assert (run.returncode, "workspace decisions' shows, not noa@example.com" in run.stderr) == (1, True)
+    assert (run.returncode, "No decision about noa@example.com." in run.stderr) == (1, True)
     run = airflow("workspace", "decisions", "--lift", "Noah@example.com")
     assert "Lifted: Noah@example.com: ruth removed them in access review autumn" in run.stdout
     found = json.loads(airflow("workspace", "decisions", "-o", "json").stdout)
@@ -683,5 +681,5 @@ def test_the_plan_of_an_organization_file_has_its_changes_or_names_the_line(
     file.write_text("organizations:\n  north: {projects: []}\n  south: {projects: []}")
     run = airflow("workspace", "plan", file, "--organization-id", sandbox.seed.organization_id)
     assert run.returncode == 1
-    assert f"Leave out --organization-id: {file} describes 2 organizations." in run.stderr
+    assert f"{file} describes 2 organizations. Leave out --organization-id" in run.stderr
     assert {entry["method"] for entry in sandbox.requests()} == {"GET"}

@@ -91,7 +91,7 @@ def test_moved_and_deprecated_operations_are_listed(
         (["--operation", OWN], "Add --schema"),
         (["--schema", "/nowhere.json"], "There is no file"),
         (["--schema", ROOT / "pyproject.toml"], "Pass an OpenAPI 3 document"),
-        (["--schema", "https://exa mple.com/"], "Correct the URL of the document"),
+        (["--schema", "https://exa mple.com/"], "is not a valid URL of a document. Correct it"),
         (["--schema", COMPLETE, "--operation", "nowhere.List"], "--operation: 'nowhere.List' cannot be imported here"),
     ],
 )
@@ -113,7 +113,7 @@ def test_the_key_is_never_sent_to_another_origin(sandbox: SandboxServer, capfd: 
 
 def test_the_key_is_sent_to_the_origin_of_the_connection(sandbox: SandboxServer) -> None:
     code = ping("--schema", f"{sandbox.url}/api/schema/")
-    assert f"Check the URL of the document, or save it to a file: {sandbox.url}/api/schema/ returned 404" in code
+    assert f"{sandbox.url}/api/schema/ returned 404. Check the URL of the document, or save it to a file" in code
     (request,) = [entry for entry in sandbox.requests() if entry["path"] == "/api/schema/"]
     assert request["status"] == 404, "401 without a key"
 
@@ -122,7 +122,7 @@ def test_the_key_is_sent_to_the_origin_of_the_connection(sandbox: SandboxServer)
     ("scene", "message"),
     [
         (redirect("{url}/elsewhere"), "returned 302"),
-        (answer(503), "returned 503 without details"),
+        (answer(503), "returned 503: the service or a proxy failed"),
         (answer(429), "returned 429"),
         (answer(200, b"\xff\xfe"), "is not in UTF-8: byte 0 is invalid"),
         (answer(200, b"x" * 200_000), "returned more than 100,000 bytes"),

@@ -66,12 +66,15 @@ def test_connection_test_reports_errors(connect: Connect, key: str, extra: dict[
 @pytest.mark.parametrize(
     ("response", "says"),
     [
-        (answer(403, {"detail": "You don't have access to the organization."}), "Check organization_id: the owner"),
-        (answer(403, b"<html>Forbidden"), "Check the host: this may be the answer of a proxy"),
-        (answer(404, b"<html>Not Found"), "Check that the host of"),
+        (
+            answer(403, {"detail": "You don't have access to the organization."}),
+            "the owner of the API key of this connection has no access to this organization",
+        ),
+        (answer(403, b"<html>Forbidden"), "This may be the answer of a proxy"),
+        (answer(404, b"<html>Not Found"), "this does not look like an answer of the workspace service"),
         (answer(200, b"<html>"), "ListProjects returned 200 with an HTML or XML page"),
         (answer(200, [{"id": 1, "title": "x"}]), "ListProjects returned a row with ['id', 'title']."),
-        (answer(200, {"results": []}), "another service responds there. ListMembers returned nobody."),
+        (answer(200, {"results": []}), "Another service responds at this host: ListMembers returned nobody."),
     ],
 )
 def test_connection_test_says_what_came(connect: Connect, response: Scene, says: str) -> None:
@@ -81,4 +84,4 @@ def test_connection_test_says_what_came(connect: Connect, response: Scene, says:
     assert not works
     assert says in message
     assert "Scopes that are missing" not in message
-    assert ("accepts the API key" in message) is ("organization_id" in says)
+    assert ("accepts the API key" in message) is ("no access to this organization" in says)

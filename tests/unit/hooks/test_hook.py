@@ -137,7 +137,7 @@ def test_conn_id_selects_a_connection_which_is_of_our_type_or_http(
             call("get_project", hook=hook, project_id=1)
     else:
         assert call("get_project", hook=hook, project_id=1).name == "Default project"
-        with pytest.raises(WorkspacePermissionError, match="Give the API key of connection 'read_only' the scope"):
+        with pytest.raises(WorkspacePermissionError, match="the API key of connection 'read_only' lacks the scope"):
             call("update_dashboard", hook=hook, dashboard_id=1, name="x")
     assert bool(sandbox.requests()) is (conn_type != "postgres")
 

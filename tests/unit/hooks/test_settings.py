@@ -201,15 +201,15 @@ def test_valid_hosts_are_accepted(
 
 
 NOT_A_URL = "The host of C is not a URL: expected something like https://workspace.example.com."
-TOO_MUCH = "Put the API key into the password: the host of C must not contain a user, query or fragment."
-NO_HOST = "Put the URL of the service, such as https://workspace.example.com, into the host of C."
+TOO_MUCH = "The host of C must not contain a user, query or fragment. Put the API key into the password."
+NO_HOST = "No host in C. Put the URL of the service there, such as https://workspace.example.com."
 SCHEMA = (
     "The schema of C must be https or http, as the host has it, or be left out. As a URI: "
     "workspace://:<key>@workspace.example.com:443/https?organization_id=<id>"
 )
 PLAIN = (
-    'Use https://, or set "allow_http": true in the extra if the network between is trusted: the host of C is plain '
-    "http://, which would send the API key unencrypted to "
+    "The host of C is plain http://, which would send the API key unencrypted to {}. "
+    'Use https://, or set "allow_http": true in the extra if the network between is trusted.'
 )
 
 
@@ -227,9 +227,9 @@ PLAIN = (
         *((f"https://{host}", NOT_A_URL) for host in ("work space.example.com", "workspace\x7f.example.com")),
         *((f"https://{host}", NOT_A_URL) for host in ("workspace\u200b.example.com", "workspace..example.com")),
         *((f"https://{host}", NOT_A_URL) for host in (f"{'x' * 64}.example.com", "example.com\\@evil.example")),
-        ("https://workspace.example.com/api/", "Leave /api out of the host of C: every request adds it."),
-        *((f"http://{host}", f"{PLAIN}{host}.") for host in ("workspace.example.com", "10.0.0.1")),
-        *((f"http://{host}", f"{PLAIN}{host}.") for host in ("localhost.example.com", "127.0.0.1.example.com")),
+        ("https://workspace.example.com/api/", "The host of C ends with /api, which every request adds. Leave it out."),
+        *((f"http://{host}", PLAIN.format(host)) for host in ("workspace.example.com", "10.0.0.1")),
+        *((f"http://{host}", PLAIN.format(host)) for host in ("localhost.example.com", "127.0.0.1.example.com")),
     ],
 )  # fmt: skip
 def test_invalid_hosts_are_refused(refused: Any, host: str | None, message: str) -> None:
@@ -242,7 +242,7 @@ def test_a_schema_that_contradicts_the_host_is_refused(refused: Any, host: str, 
 
 
 def test_plain_http_is_allowed_only_by_name(refused: Any, settings: Any) -> None:
-    assert refused(host="workspace.example.com", schema="http") == f"{PLAIN}workspace.example.com."
+    assert refused(host="workspace.example.com", schema="http") == PLAIN.format("workspace.example.com")
     plain = {"host": "workspace.example.com", "schema": "http", "extra": {"allow_http": True}}
     assert settings(**plain).base_url == "http://workspace.example.com"
 
@@ -252,13 +252,13 @@ def test_plain_http_is_allowed_only_by_name(refused: Any, settings: Any) -> None
 
 def test_a_missing_key_is_an_error(refused: Any) -> None:
     for password in (None, "", "  "):
-        assert refused(password=password) == "Put the personal API key into the password of C: it has no API key."
+        assert refused(password=password) == "No API key in the password of C. Put the personal API key there."
 
 
 def test_a_key_that_is_no_header_value_is_refused(refused: Any) -> None:
     for password in ("s3cret key", "s3cret\nkey", "s3crét", "s3cret\x7f"):
         for connection in (as_json(password=password), as_uri(password=password)):
-            assert refused(connection).startswith("C: the API key in the password contains characters that cannot be")
+            assert refused(connection).startswith("The API key in the password of C has characters that cannot be sent")
 
 
 # Extra

@@ -127,8 +127,8 @@ LOST: dict[str, tuple[Scene, str]] = {
     "silent half-way": (raw_server.SILENT_HALF_WAY, "Timeout: Raise read_timeout in the extra of"),
     "cut JSON": (answer(200, b'{"id": 7'), "Response: JSON that is cut off or broken"),
     "login page": (answer(200, b"<html>Log in</html>"), "Response: an HTML or XML page"),
-    "408": (answer(408), "Status: returned 408"),
-    "503": (answer(503, b"busy"), "Server: returned 503: busy"),
+    "408": (answer(408), "Status: returned 408: the service or a proxy failed"),
+    "503": (answer(503, b"busy"), "Server: returned 503: the service or a proxy failed"),
     **{f"500 {words}": (Scene(f"HTTP/1.1 500 {words}\r\n\r\n".encode()), "Server") for words in WORDS},
     **{f"junk {words}": (Scene(f"{words}\r\n\r\n".encode()), "Transport") for words in WORDS},
 }
@@ -154,7 +154,7 @@ def test_a_lost_response_is_asked_for_again_unless_that_could_create_twice(ask: 
         # Airflow does not retry the task: a second dashboard could result.
         assert isinstance(asked.error, WorkspaceOutcomeUnknownError)
         assert isinstance(asked.error, AirflowFailException)
-        assert str(asked.error).startswith("[outcome-unknown] Look for the dashboard in the workspace")
+        assert str(asked.error).startswith("[outcome-unknown] CreateDashboard may or may not have been applied")
         assert is_lost(asked.error.__cause__, said)
         assert (asked.error.attempts, asked.error.outcome, asked.error.permanent) == (1, "unknown", True)
         assert asked.waits == []
@@ -188,17 +188,17 @@ REFUSED: dict[str, tuple[list[Scene], Question, str, str, int, str]] = {
     "403 after a loss": (
         [RESET_AFTER_READING, answer(403)], PAUSE, "Permission", "unknown", 2,
         "An earlier attempt got no clear answer, so PauseBatchExport may have been applied."),
-    "429 for an hour": ([answer(429, Retry_After="3600")], CREATE, "RateLimit", "rejected", 1, "retry in 3600 s"),
-    "429 again and again": ([answer(429)], CREATE, "RateLimit", "rejected", 3, "Rate limit exceeded"),
+    "429 for an hour": ([answer(429, Retry_After="3600")], CREATE, "RateLimit", "rejected", 1, "Retry in 3600 s"),
+    "429 again and again": ([answer(429)], CREATE, "RateLimit", "rejected", 3, "rate limit exceeded"),
     "303 of a write": (
         [redirect("/moved/", 303), FOUND], CHANGE, "Redirect", "unknown", 1,
-        "If UpdateDashboard has moved to /moved/, set its path in 'paths' in the extra of connection"),
+        "a redirect to /moved/, which was not followed: this status does not say whether to send the write again"),
     "308 of a write to another origin": (
         [redirect("https://evil.example/moved/", 308), FOUND], CHANGE, "Redirect", "rejected", 1,
-        "The redirect to https://evil.example was not followed. If that is the service, set it as host of"),
+        "a redirect to https://evil.example, which was not followed. If that is the service, set it as host of"),
     "307 of a write in a loop": (
         [redirect("/moved/", 307)], CHANGE, "Redirect", "rejected", 6,
-        "The service redirects again and again, at last to /moved/."),
+        "the service redirects again and again, at last to /moved/."),
     "a record without an id": (
         [answer(201, {"error": "limit reached"})], CREATE, "DoNotRetry", "unknown", 1,
         "Look for the dashboard in the workspace itself"),
@@ -320,7 +320,7 @@ def test_an_operation_is_sent_to_its_path_in_the_connection(ask: Ask) -> None:
     assert asked.log[-1].endswith(f" target={path}")
     with RawServer(NOT_FOUND) as service:
         asked = ask(service.url, pause, paths=MOVED_PATHS)
-    assert f"PauseBatchExport returned 404: Not found (POST {path})." in str(asked.error)
+    assert f"Response: Not found. Request: POST {path}." in str(asked.error)
     with RawServer(answer(200, {"count": 1, "results": [{"id": "a"}]})) as service:
         assert len(ask(service.url, LIST, paths=MOVED_PATHS).result) == 1
     assert service.requests[0].target.startswith("/api/people/o/?limit=")
@@ -333,7 +333,7 @@ def test_the_ids_of_a_hook_fill_a_path_before_those_of_the_connection(
         set_connection(service.url, paths=MOVED_PATHS)
         for ids in ({"project_id": 2}, {}):
             call("pause_batch_export", batch_export_id=UUID_TEXT, hook=ids)
-        with pytest.raises(WorkspaceInputError, match="project_id comes from"):
+        with pytest.raises(WorkspaceInputError, match="project_id has no value"):
             call("pause_batch_export", batch_export_id=UUID_TEXT, hook={"project_id": "None"})
     paths = [f"/api/projects/{project}/batch_exports/{UUID_TEXT}/pause" for project in (2, 1)]
     assert [request.target for request in service.requests] == paths
@@ -442,7 +442,7 @@ def test_a_slow_drip_ends_at_the_total_timeout(ask: Ask, server_tls: ssl.SSLCont
     assert isinstance(asked.error, WorkspaceOutcomeUnknownError)
     assert type(asked.error.__cause__) is WorkspaceTimeoutError
     assert "Raise total_timeout in the extra of " in str(asked.error)
-    assert f"no complete response arrived: not within {total:g} s (" in str(asked.error)
+    assert f"no complete response arrived: not within {total:g} s. " in str(asked.error)
     assert total - 0.05 < seconds < total + 5
 
 
@@ -478,7 +478,7 @@ def test_tls_that_drips_ends_at_a_timeout(
         assert "no connection within 0.6 s" in str(asked.error)
     else:
         assert asked.error.outcome == "unknown"
-        assert "no complete response arrived: not within 0.6 s (" in str(asked.error)
+        assert "no complete response arrived: not within 0.6 s. " in str(asked.error)
     assert 0.55 < seconds < 0.6 + 5
 
 
@@ -557,8 +557,8 @@ def test_a_response_above_the_limit_is_an_error(ask: Ask, name: str) -> None:
     assert type(asked.error) is WorkspaceResponseError
     assert (asked.error.outcome, asked.error.retryable, service.connections) == ("unknown", False, 1)
     assert str(asked.error) == (
-        "Raise max_response_bytes in the extra of connection 'workspace_default' if the service really returns that "
-        "much. GetDashboard returned more than 1,000,000 bytes (GET /api/environments/1/dashboards/7/)."
+        "GetDashboard returned more than 1,000,000 bytes. Raise max_response_bytes in the extra of connection "
+        "'workspace_default' if the service really returns that much. Request: GET /api/environments/1/dashboards/7/."
     )
 
 

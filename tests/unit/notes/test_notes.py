@@ -107,8 +107,11 @@ def test_a_hook_leads_where_its_note_led(monkeypatch: pytest.MonkeyPatch) -> Non
         here = services.hook_of(grant_of(workspace_conn_id="here"), otherwise)
         assert services.hook_of(grant_of(workspace_conn_id="here", user_email="bo@example.com"), otherwise) is here
         with pytest.raises(
-            WorkspaceConfigError, match=r"^Set the host of connection 'here' back to .*, or delete the V"
+            WorkspaceConfigError, match=r"^Connection 'here' leads to .*\. Set its host back, or delete the V"
         ):
             services.hook_of(grant_of(workspace_conn_id="here", service="https://elsewhere.example.com"), otherwise)
-        with pytest.raises(WorkspaceConfigError, match=r"^Add connection 'gone' again, or delete the Variable"):
+        with pytest.raises(
+            WorkspaceConfigError,
+            match=r"^Connection 'gone' does not exist any more\. Add it again, or delete the Variable",
+        ):
             services.hook_of(grant_of(workspace_conn_id="gone"), otherwise)

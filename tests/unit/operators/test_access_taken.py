@@ -374,7 +374,10 @@ def test_the_owner_of_the_key_is_removed_last_and_named(sandbox: SandboxServer) 
 
 def test_a_check_of_a_short_list_says_so(sandbox: SandboxServer) -> None:
     say(sandbox, "list_members", *members()[:2], count=5, after=1)
-    with pytest.raises(WorkspaceNotAppliedError, match=r"^\[effect-not-shown\] Check it .* The list is too short"):
+    with pytest.raises(
+        WorkspaceNotAppliedError,
+        match=r"^\[effect-not-shown\] The service says that .* The list is too short to tell\. Check it",
+    ):
         sync(leavers=[NOAH])
 
 

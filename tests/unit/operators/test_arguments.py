@@ -43,8 +43,8 @@ CYCLE["again"] = CYCLE
 # Operator, argument, values that it refuses, part of the error.
 INVALID: list[tuple[type[Any], str, list[Any], str]] = [
     (WorkspaceGetDomainOperator, "domain_id", ["None"],
-     "Check the task that domain_id comes from: its template found no value and rendered to 'None'"),
-    (WorkspaceCreateProjectOperator, "name", [" "], "Check the task that name comes from: its template found no"),
+     "domain_id has no value: its template found no value and rendered to 'None'"),
+    (WorkspaceCreateProjectOperator, "name", [" "], "name has no value: its template found no"),
     (WorkspaceCreateProjectOperator, "name", [5], "name must be a string"),
     (WorkspaceGetDashboardOperator, "dashboard_id", [True, 10**4400], "dashboard_id: expected an id, a number or text"),
     (WorkspaceCreateInviteOperator, "target_email", [["a@example.com"]], "target_email must be a string"),
@@ -62,9 +62,9 @@ INVALID: list[tuple[type[Any], str, list[Any], str]] = [
     (WorkspaceListMembersOperator, "fields", [5, [5], [None], {"a": 1}, b"ab"], "fields must be a list of texts"),
     (WorkspaceSweepOperator, "kinds", ["exports", ["windows", "leases"]], "kinds is |; expected 'windows' or 'grants'"),
     (WorkspaceSweepOperator, "kinds", [[], "[]"], "kinds is empty; expected 'windows' or 'grants'"),
-    (WorkspaceListMembersOperator, "fields", ["", ["level", " "], ("None",)], "Check the task that fields comes from"),
+    (WorkspaceListMembersOperator, "fields", ["", ["level", " "], ("None",)], "fields has no value"),
     *(
-        (cls, name, ["", "None", "maybe", "2", [True]], f"{name} must be true or false, not |{name} comes from: ")
+        (cls, name, ["", "None", "maybe", "2", [True]], f"{name} must be true or false, not |{name} has no value: ")
         for cls, name in (
             (WorkspaceDeleteMemberOperator, "is_dry_run"),
             (WorkspaceListMembersOperator, "count_only"),
@@ -322,7 +322,7 @@ def test_none_of_a_mapped_xcom_is_not_that_of_the_dag_file(sandbox: SandboxServe
     context: Any = {"ti": ti, "dag": dag, "dag_run": SimpleNamespace(conf={}), "params": {}}
     mapped.render_template_fields(context)
     if from_xcom:
-        with pytest.raises(AirflowFailException, match="Check the task that max_removals comes from: it returned"):
+        with pytest.raises(AirflowFailException, match="max_removals has no value: it returned"):
             context["task"].execute(context)
         assert sandbox.requests() == []
     else:

@@ -108,7 +108,8 @@ CASES: list[tuple[Any, ...]] = [
     ("a lost response", 4, [(BULK, "reset_after", {})], {"invited": 4}, [4], 0.5, ""),
     ("lost requests", 4, [(BULK, "reset_before", {"times": 2})], {"invited": 4}, [4, 4, 4], 240, ""),
     (*("always lost", 3, [(BULK, "reset_before", {"times": None})], {"unknown": 3}, [3] * 5, 600),
-     r"Not everybody was invited \(3 rows: 3 unknown\): .* The next try sends only the missing invites\."),
+     (r"Not everybody was invited \(3 rows: 3 unknown\): .* "
+      r"A retry, or the task once it is cleared, sends only the missing invites\.")),
     ("some are unknown", 40, [(BULK, "reset_before", {"after": 1})], {"invited": 40}, [4] * 11, 120, ""),
     ("a bad row", 8, [BAD], {"invited": 7, "failed": 1}, [4, 1, 1, 1, 1, 4], 0, ""),
     *(
@@ -263,7 +264,7 @@ def test_invalid_rows_and_options_fail_before_anything_is_sent(sandbox: SandboxS
     with pytest.raises(WorkspaceInputError) as refused:
         hook.create_invites(["", "ok@example.com", *["wrong"] * 21])
     assert str(refused.value).startswith(
-        "[rows-invalid] Correct the invalid rows (22), or leave them out with on_invalid='skip': "
+        "[rows-invalid] Invalid rows: 22. Correct them, or leave them out with on_invalid='skip': "
         "row 1 (no address): field 'target_email' is required; "
         "row 3 (wrong): the address needs exactly one @; row 4"
     )
@@ -408,7 +409,7 @@ def test_a_try_that_wakes_stops_if_another_one_has_begun(
             shift(name, then - getattr(time, name)() + (seconds if name == clock_name else 0))
 
     before_bulk_request(3, monkeypatch, sleep)
-    with pytest.raises(AirflowFailException, match="another try of this task has taken over"):
+    with pytest.raises(AirflowFailException, match="Another try of this task has taken over"):
         INVITERS[inviter]().execute(context)
     twice = [email for email, times in mailed(sandbox).items() if times > 1]
     assert set(mailed(sandbox)) == set(EVERYBODY)

@@ -140,7 +140,7 @@ def test_the_contexts_of_other_peoples_tests_are_accepted(sandbox: SandboxServer
 def test_if_exists_fail_refuses_an_existing_record(
     sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any]
 ) -> None:
-    with pytest.raises(AirflowFailException, match=r"Set if_exists='return' to reuse .* already"):
+    with pytest.raises(AirflowFailException, match=r"exists already\. Set if_exists='return' to reuse it"):
         run(cls, **arguments, if_exists="fail")
     assert effects(sandbox) == []
 
@@ -153,7 +153,9 @@ def test_two_projects_of_one_name_are_named_and_none_is_chosen(
     sandbox.inject("reset_after", "create_project", after=1)
     Interruptions(monkeypatch).before("POST", partial(hook.create_project, name="Sales"))
     for how in ("return", "return", "fail"):
-        with pytest.raises(AirflowFailException, match="Rename all but one of the projects named 'Sales': ids 3, 4"):
+        with pytest.raises(
+            AirflowFailException, match=r"2 projects are named 'Sales'\. Rename all but one .* Ids: 3, 4"
+        ):
             create(if_exists=how)
     assert effects(sandbox) == ["create_project"] * 2
 
@@ -172,7 +174,8 @@ NOT_BY_KEY = "This action does not support Personal API Key access"
          "organization_member:write"),
         (NOT_BY_KEY, domains.WorkspaceVerifyDomainOperator, DOMAIN,
          f"Use .*ask_verification=False instead.*personal API key.*{NOT_BY_KEY}"),
-        ("No.", domains.WorkspaceVerifyDomainOperator, DOMAIN, r"WorkspacePermissionError: .*VerifyDomain .* 403: No"),
+        ("No.", domains.WorkspaceVerifyDomainOperator, DOMAIN,
+         r"WorkspacePermissionError: VerifyDomain returned 403: .* Response: No"),
     ],
 )  # fmt: skip
 def test_permanent_errors_fail_without_retry(

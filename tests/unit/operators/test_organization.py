@@ -330,12 +330,12 @@ CORRECT = (
         ({"projects": [{"name": "Southwind"}]}, "projects", {"approved": {}},
          r"(?s)1 of 1 change is not in the approved plan.*Plan again.*\+ project Southwind"),
         ({"members": GRANTED}, "members", {"approved": {}}, r"(?s)Plan again.*private_project_access: \[\{"),
-        ({}, "projects", {"approved": "None"}, "Check the task that approved comes from"),
+        ({}, "projects", {"approved": "None"}, "approved has no value"),
         ({}, "projects", {"approved": {"planned_for": "another one"}},
          "The approved plan is for another one, and this"),
         (FILE, "dashboards", {}, "depends on parts that are not applied. Apply the parts before 'dashboards' first"),
         (FILE, "project", {}, "part is 'project'; expected 'projects' or"),
-        (" ", "projects", {}, "Check the task that file comes from"),
+        (" ", "projects", {}, "file has no value"),
         (5, "projects", {}, "file must be the path of an organization file or a mapping"),
         (
             "projects:\n  # {{ x\n",
@@ -366,12 +366,14 @@ def test_what_only_a_person_can_correct_is_named(run: Run, variables: Variables)
     variables.values[key] = "{}"
     plan = run.plan()
     assert names(plan, "differs") == ["dashboard Northwind / Sign-ups"]
-    assert f"into the Airflow Variable '{key}'" in plan["table"]
-    with pytest.raises(AirflowFailException, match=f"^WorkspaceInputError: Put .* into the Airflow Variable '{key}'"):
+    assert f"the Airflow Variable '{key}'" in plan["table"]
+    with pytest.raises(AirflowFailException, match=f"^WorkspaceInputError: The value of the Airflow Variable '{key}'"):
         run.apply("dashboards")
     with WorkspaceHook() as hook:
         hook.create_project(name="Northwind")
-    with pytest.raises(AirflowFailException, match=r"Rename all but one of the projects named 'Northwind': ids 3, 4"):
+    with pytest.raises(
+        AirflowFailException, match=r"2 projects are named 'Northwind'. Rename all but one of them.* Ids: 3, 4"
+    ):
         run.apply("projects")
 
 
@@ -425,7 +427,9 @@ def test_invalid_rows_of_a_roster_may_be_left_out_and_are_shown(
         run.plan(fail_on_difference=True)
     run.file["complete"] = ["members"]
     for step in (run.plan, lambda: run.apply("members")):
-        with pytest.raises(AirflowFailException, match=r"line 3: members\.on_invalid: leave it out"):
+        with pytest.raises(
+            AirflowFailException, match=r"line 3: members\.on_invalid: 'complete: \[members\]' would remove"
+        ):
             step()
 
 
@@ -551,7 +555,7 @@ def test_an_accident_at_any_request_ends_in_the_same_state(
             again.apply(*parts)
         except AirflowFailException as error:
             # A dashboard that may have been created cannot be looked up.
-            assert "Look for dashboard" in str(error)  # noqa: PT017
+            assert "Look for it. If it exists" in str(error)  # noqa: PT017
             continue
         assert Counter(effects(sandbox)) == EFFECTS
         assert run.plan()["pending"] == 0

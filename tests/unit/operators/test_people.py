@@ -116,7 +116,7 @@ def test_somebody_whose_address_is_not_shown_is_removed_by_id(sandbox: SandboxSe
 
 def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(sandbox: SandboxServer) -> None:
     context = {"task_state_store": TaskStore()}
-    with pytest.raises(AirflowFailException, match="Check user_email: no members have the address"):
+    with pytest.raises(AirflowFailException, match="No members have the address"):
         run(members.WorkspaceDeleteMemberOperator, context, user_email="mina.mamber@example.com")
     for _ in range(2):
         assert run(members.WorkspaceDeleteMemberOperator, context, user_email=MEMBER)["deleted"]
@@ -132,7 +132,7 @@ def test_a_withdrawn_invite_that_is_gone_may_have_been_accepted(
     sandbox.accept_invite(SEED.invite_id)
     assert run(delete, invite_id=SEED.invite_id)["deleted"] is False
     assert (
-        f"The invite {SEED.invite_id} may have been accepted: look whether its person is a member"
+        f"There is no invite {SEED.invite_id}: it may have been accepted. Look whether its person is a member"
         in capsys.readouterr().out
     )
     other = WorkspaceHook().create_invite(target_email="ada@example.com")
@@ -169,8 +169,11 @@ UUIDS = [f"0190c0de-0000-4000-8000-0000000000c{number}" for number in range(10)]
     [
         ({}, "Pass either user_uuid or user_email, and not both"),
         ({"user_uuid": UUIDS[1], "user_email": "ada@example.com"}, "Pass either user_uuid or user_email, and not both"),
-        ({"user_email": "hidden@example.com"}, "Check user_email: no members have the address hidden@example.com"),
-        ({"user_email": "twin@example.com"}, f"Pass user_uuid, one of {UUIDS[2]}, {UUIDS[3]}: 2 members have the addr"),
+        ({"user_email": "hidden@example.com"}, "No members have the address hidden@example.com"),
+        (
+            {"user_email": "twin@example.com"},
+            f"2 members have the address .* Pass user_uuid, one of {UUIDS[2]}, {UUIDS[3]}",
+        ),
         ({"user_email": "ada"}, "is not an e-mail address"),
     ],
 )
@@ -188,7 +191,7 @@ def test_an_address_of_none_or_several_members_is_an_error(
 DELETE = (members.WorkspaceDeleteMemberOperator, {"owner_level": None, "allow_last_owner": True})
 UPDATE = (members.WorkspaceUpdateMemberOperator, {"level": 8})
 REMOVE = (dashboards.WorkspaceRemoveDashboardCollaboratorOperator, {"dashboard_id": 1})
-STILL, PASS = "Try again: the service still shows", "Pass user_uuid='{}': the id that was passed belongs to the {}"
+STILL, PASS = "The service still shows what it did not find", "belongs to the {1}.* Pass user_uuid='{0}'"
 
 
 @pytest.mark.parametrize(

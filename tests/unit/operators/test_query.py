@@ -102,10 +102,10 @@ def test_rows_of_every_form_are_the_same_people(sandbox: SandboxServer, query: A
 @pytest.mark.parametrize(
     ("sql", "columns", "message"),
     [
-        ("SELECT email, level FROM people", None, "of {name}: row 1: 2 columns: pass columns=[…] with"),
-        ("SELECT email, level FROM people", ["email"], "of {name}: row 1: 2 columns: pass columns=[…]"),
-        ("SELECT email, level FROM people", ["email", "role"], "of {name}: unknown column 'role'"),
-        ("SELECT first_name, level FROM people", ["first_name", "level"], "of {name}: no column 'email'"),
+        ("SELECT email, level FROM people", None, "in {name}: row 1: 2 columns: pass columns=[…] with"),
+        ("SELECT email, level FROM people", ["email"], "in {name}: row 1: 2 columns: pass columns=[…]"),
+        ("SELECT email, level FROM people", ["email", "role"], "in {name}: unknown column 'role'"),
+        ("SELECT first_name, level FROM people", ["first_name", "level"], "in {name}: no column 'email'"),
         ("SELECT email, 'high' FROM people", ["email", "level"],
          "row 1 (mia@example.com): field 'level': expected a whole number"),
         ("SELECT NULL, level FROM people", ["email", "level"], "row 1 (no address): field 'target_email' is required"),

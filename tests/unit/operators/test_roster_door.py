@@ -691,7 +691,7 @@ def test_a_query_without_rows_is_an_empty_list(sandbox: SandboxServer, rows: Any
     with pytest.raises(AirflowFailException, match="leavers is empty"):
         leave(rows)
     assert "protected" not in sync(["mia@example.com"], protected=rows, dry_run=True)["table"]
-    with pytest.raises(REFUSED, match="Correct emails: expected at least one address"):
+    with pytest.raises(REFUSED, match="emails is empty: expected at least one address"):
         WorkspaceMembersJoinedSensor(task_id="joined", emails=rows).execute({})
     assert writes(sandbox) == []
 

@@ -105,7 +105,7 @@ def test_what_is_not_repeatable_is_not_sent_again_without_an_answer(
     look_for: str,
 ) -> None:  # fmt: skip
     """Until somebody has looked, and cleared the task."""
-    said = rf"^\[outcome-unknown\] WorkspaceOutcomeUnknownError: {look_for}"
+    said = rf"^\[outcome-unknown\] WorkspaceOutcomeUnknownError: .*{look_for}"
     ti, store = TaskInstance(), TaskStore()
     context = {"ti": ti, "task_state_store": store}
     if fault == "kill":
@@ -173,8 +173,8 @@ def test_a_create_that_was_refused_is_sent_again(sandbox: SandboxServer) -> None
         (AddProject, {"name": "None"}, {}, r"AddProject: field 'name' is required"),
         (AddProject, {"nam": "Sales", "name": "S"}, {}, r"unknown field 'nam' \(did you mean 'name'\?\)"),
         (AddProject, {**NEW, "organization_id": "None"}, {},
-         r"Check the task that arguments\['organization_id'\] comes"),
-        (AddProject, {**NEW, "organization_id": None}, {}, r"Check the task that arguments\['organization_id'\] comes"),
+         r"arguments\['organization_id'\] has no value"),
+        (AddProject, {**NEW, "organization_id": None}, {}, r"arguments\['organization_id'\] has no value"),
         (AddProject, "Sales", {}, "arguments must be a mapping of fields by name"),
         (ListBatchExports, {}, {"where": {"pausd": True}}, "where names 'pausd', which is unknown: did you"),
         (ReadProject, {"id": 1}, {"where": {"id": 1}}, "Leave out where, fields and count_only: ReadProject"),
@@ -197,7 +197,7 @@ def test_what_is_wrong_is_refused_before_anything_is_sent(
 def test_a_page_is_no_list(sandbox: SandboxServer) -> None:
     """Otherwise the first rows would be all of them."""
     assert [row["id"] for row in send(ListFewExports)] == [each["id"] for each in EXPORTS]
-    with pytest.raises(AirflowFailException, match=r"Declare the result as Page\[X\] .* returned 1 of 3 rows"):
+    with pytest.raises(AirflowFailException, match=r"returned 1 of 3 rows\. Declare the result as Page\[X\]"):
         send(ListFewExports, {"limit": 1})
     assert len(sandbox.requests()) == 2
 

@@ -195,8 +195,8 @@ def test_a_pause_that_does_not_show_is_an_error(airflow: Airflow) -> None:
     window = Window(FIRST, state_of=scripted)
     window.open()
     says = (
-        rf"^\[export-differs\] Check batch export {FIRST} .* PauseBatchExport was done, but "
-        "tests.endpoints.scripted showed it running for"
+        r"^\[export-differs\] The service says that PauseBatchExport was done, but "
+        "tests.endpoints.scripted showed the export running for"
     )
     with pytest.raises(WorkspaceNotAppliedError, match=says):
         window.pause()
@@ -207,7 +207,7 @@ def test_a_pause_that_does_not_show_is_an_error(airflow: Airflow) -> None:
 def test_a_resume_that_does_not_show_is_an_error_until_it_does(airflow: Airflow) -> None:
     show("running", "paused")
     window = opened(FIRST, state_of=scripted)
-    with pytest.raises(WorkspaceRequestError, match=f"STILL PAUSED.*{FIRST}.*showed it paused for 2 s"):
+    with pytest.raises(WorkspaceRequestError, match=f"STILL PAUSED.*showed the export paused for 2 s.*{FIRST}"):
         window.close()
     assert [(lease["state"], lease["seen"]) for lease in airflow.leases()] == [("closing", "paused")]
     show("running")

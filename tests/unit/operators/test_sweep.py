@@ -142,7 +142,7 @@ OBSTACLES = [
     (
         "the connection of the window is unknown",
         False,
-        r"^\[still-paused\] windows: STILL PAUSED.*Add connection 'unknown' again",
+        r"^\[still-paused\] windows: STILL PAUSED.*Connection 'unknown', which paused",
     ),
     ("the service does not answer the resume", False, STILL_PAUSED),
     ("Variables of windows cannot be listed", False, "^windows: RuntimeError: no answer"),
@@ -151,7 +151,7 @@ OBSTACLES = [
         True,
         rf"{NOT_ENDED} .*{MINA}: .*Set level 1 by hand, or delete the Variable",
     ),
-    ("the connection of the grant is unknown", True, rf"{NOT_ENDED} .*Add connection 'unknown' again"),
+    ("the connection of the grant is unknown", True, rf"{NOT_ENDED} .*Connection 'unknown' does not exist any more"),
     ("the service does not answer the list of members", False, rf"{NOT_ENDED} .*{MINA}: "),
     ("Variables of grants cannot be listed", False, "^grants: RuntimeError: no answer"),
 ]
@@ -224,8 +224,41 @@ def test_a_lease_that_nobody_repairs_is_named_by_its_problem(sandbox: SandboxSer
     due(sandbox, airflow, *BOTH)
     (key,) = [key for key in airflow.variables.values if key.startswith(LEASES)]
     airflow.variables.values[key] = "edited"
-    with pytest.raises(AirflowFailException, match=rf"^\[lease-unreadable\] windows: If no closing task .*'{key}'"):
+    with pytest.raises(
+        AirflowFailException, match=rf"^\[lease-unreadable\] windows: The lease of batch export .*'{key}'"
+    ):
         Sweep().run()
+
+
+# How much of a message Airflow's list of logs and most alerts show.
+SHOWN = 120
+
+
+@pytest.mark.parametrize(
+    ("obstacle", "cause"),
+    [
+        ("the connection of the window is unknown", "1 batch export. Connection 'unknown', which paused"),
+        ("the service does not answer the resume", "1 batch export. UnpauseBatchExport was sent, but"),
+        ("the connection of the grant is unknown", f"1 grant could not be ended. {MINA}: Connection"),
+        ("the level was changed", f"1 grant could not be ended. {MINA}: "),
+    ],
+)
+def test_what_is_wrong_stands_in_what_an_alert_shows(
+    sandbox: SandboxServer, airflow: Airflow, obstacle: str, cause: str
+) -> None:
+    due(sandbox, airflow, "window" if "export" in cause else "grant")
+    block(sandbox, airflow, obstacle)
+    with pytest.raises((AirflowFailException, WorkspaceError)) as failed:
+        Sweep().run()
+    assert cause in str(failed.value)[:SHOWN]
+
+
+def test_a_lease_that_names_no_export_has_no_command_with_a_placeholder(airflow: Airflow) -> None:
+    airflow.variables.values[f"{LEASES}x"] = "edited"
+    with pytest.raises(AirflowFailException, match=r"A lease whose Variable names no export cannot be read") as failed:
+        Sweep().run()
+    assert "look in the workspace whether an export is paused first" in str(failed.value)
+    assert "EXPORT_ID" not in str(failed.value)
 
 
 def test_an_error_that_quotes_another_begins_with_its_problem(sandbox: SandboxServer, airflow: Airflow) -> None:

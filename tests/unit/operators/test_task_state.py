@@ -126,7 +126,7 @@ def test_a_try_that_another_one_replaced_repeats_no_request(
         pause().execute(context)
 
     monkeypatch.setattr(time, "sleep", sleep)
-    with pytest.raises(AirflowFailException, match="another try of this task has taken over"):
+    with pytest.raises(AirflowFailException, match="Another try of this task has taken over"):
         pause().execute(context)
     assert len(sandbox.audit("pause_batch_export")) == 1
 

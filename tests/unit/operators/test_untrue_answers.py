@@ -88,7 +88,7 @@ def test_a_delete_is_done_when_the_record_leaves_the_list(sandbox: SandboxServer
 def test_a_404_of_a_proxy_does_not_count_as_deleted(sandbox: SandboxServer, operation: str, body: str) -> None:
     """The list still has the record; a retry may reach the service."""
     sandbox.inject("proxy_error", operation, status=404, body=body)
-    with pytest.raises(WorkspaceNotFoundError, match=r"^\[not-(found|the-service)\] Try again: the service still"):
+    with pytest.raises(WorkspaceNotFoundError, match=r"^\[not-(found|the-service)\] The service still"):
         delete(operation)
     assert effects(sandbox) == []
     sandbox.inject("status_after", operation, status=503)
@@ -102,7 +102,7 @@ def test_a_404_of_a_proxy_does_not_delete_a_dashboard(sandbox: SandboxServer, op
     """Without a list the dashboard is read, and only the service's own 404 counts."""
     sandbox.inject("proxy_error", f"{operation}_dashboard", status=404, body=body)
     sandbox.inject("say", "update_dashboard", rows=0, body={})
-    says = "Try again: the service still shows|Check the host of the connection: this 404 may be that of a proxy"
+    says = "The service still shows what it did not find|This 404 may be that of a proxy"
     with pytest.raises((AirflowFailException, WorkspaceNotFoundError), match=says):
         run(dashboards.WorkspaceDeleteDashboardOperator, dashboard_id=1)
     assert effects(sandbox) == []

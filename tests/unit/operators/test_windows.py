@@ -171,7 +171,8 @@ def test_an_export_that_could_not_be_paused_fails_close_without_retry(sandbox: S
     with pytest.raises(AirflowFailException, match="404"):
         window.pause()
     with pytest.raises(
-        AirflowFailException, match=rf"NEVER PAUSED, and so not resumed: {NOBODY}: .*resumed: {FIRST}, {SECOND}\.$"
+        AirflowFailException,
+        match=rf"NEVER PAUSED: 1 batch export, which .*Resumed: {FIRST}, {SECOND}\. Batch exports: {NOBODY}\.$",
     ):
         window.close()
     assert history(sandbox, FIRST) == ["pause", "unpause"]
@@ -252,7 +253,9 @@ def test_a_cleared_window_waits_for_its_own_resume(sandbox: SandboxServer, conne
 def test_a_window_whose_closing_task_is_over_is_not_opened(sandbox: SandboxServer, airflow: Airflow) -> None:
     """Clearing the work of one mapped window clears the setups of all of them, and the teardown of that one."""
     airflow.end("run", "its closing task is success")
-    with pytest.raises(AirflowSkipException, match=f"^Clear '{CLOSE}' too to open this window again: it is success"):
+    with pytest.raises(
+        AirflowSkipException, match=f"^'{CLOSE}' is success, so nothing would resume the exports.* Clear it too"
+    ):
         Window(FIRST).open()
     assert airflow.lease_keys() == []
     assert sandbox.requests() == []
@@ -272,7 +275,9 @@ def test_a_lease_with_the_fields_of_another_is_not_resumed_for_ever(sandbox: San
     renamed = key[:-1] + "_"
     airflow.variables.values[renamed] = value
     assert window.close()["resumed"] == [FIRST]
-    with pytest.raises(AirflowFailException, match=f"to repair the Variable '{renamed}', run '.* resume {FIRST}'"):
+    with pytest.raises(
+        AirflowFailException, match=f"run '.* resume {FIRST}' first, then delete the Variable '{renamed}'"
+    ):
         sweep()
     assert asked(sandbox, "unpause") == 4
 
@@ -511,7 +516,10 @@ def test_the_sweep_closes_a_window_whose_work_has_ended(
     old = json.dumps(airflow.swept).replace(airflow.swept["at"], PAST)
     airflow.variables.values[SWEEP] = old.replace(first["since"], PAST)
     Window(SECOND, run_id="warns").open()
-    assert f"the window dag / run / {close} (abandoned: {why}) may have paused {FIRST} at" in capsys.readouterr().out
+    assert (
+        f"by a window that is abandoned: {why}. Run 'airflow workspace sweep'. Window: dag / run / {close}. Exports: "
+        f"{FIRST}." in capsys.readouterr().out
+    )
     with pytest.raises(
         AirflowFailException, match=rf"\(abandoned: its work has ended and .* has not begun\): resumed {FIRST}\."
     ):
@@ -526,11 +534,11 @@ def test_a_window_warns_if_there_is_no_sweep(airflow: Airflow, capsys: pytest.Ca
     airflow.end("abandoned", "its run is gone")
     Window(FIRST, run_id="first").open()
     said = capsys.readouterr().out
-    assert "Add a Dag with WorkspaceSweepOperator" in said
-    assert f"(abandoned: its run is gone) may have paused {SECOND} at" in said
+    assert "No sweep ran in the last hour" in said
+    assert "by a window that is abandoned: its run is gone. Run 'airflow workspace sweep'" in said
     sweep(fail_if_any=False)
     Window(FIRST, run_id="second").open()
-    assert "Add a Dag" not in capsys.readouterr().out
+    assert "No sweep ran" not in capsys.readouterr().out
 
 
 EDITS: dict[str, list[Any]] = {
@@ -588,9 +596,7 @@ def test_a_window_whose_lease_was_overwritten_is_resumed_or_fails(
     else:
         del window.results[f"{GROUP}.open"]
         for _ in range(2):
-            still_paused(
-                window.close, f"the Variable '{re.escape(key)}', run '.* resume {FIRST}' first, then delete it"
-            )
+            still_paused(window.close, f"run '.* resume {FIRST}' first, then delete the Variable '{re.escape(key)}'")
     assert history(sandbox, FIRST) == (["pause", "unpause"] if has_result else ["pause"])
     assert history(sandbox, SECOND) == ["pause", "unpause"]
 
@@ -604,7 +610,10 @@ def test_an_overwritten_lease_fails_the_sweep_only_if_its_window_is_over(airflow
     for _ in range(2):
         assert list(sweep()["unreadable"]) == broken
     airflow.end("run", "its run is over")
-    with pytest.raises(AirflowFailException, match=f"If no closing task .* resume {FIRST}' first, then delete it"):
+    with pytest.raises(
+        AirflowFailException,
+        match=f"The lease of batch export {FIRST} cannot be read.* resume {FIRST}' first, then delete",
+    ):
         sweep()
 
 
@@ -624,20 +633,20 @@ def test_a_lease_is_resumed_only_with_its_own_connection_and_service(
 ) -> None:
     window = opened(FIRST)
     connect(host=sandbox.url.replace("127.0.0.1", "localhost"))
-    still_paused(window.close, "Set the host of connection 'workspace_default' back to")
+    still_paused(window.close, "Connection 'workspace_default' leads to")
     monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
     still_paused(window.close, FIRST)
     assert held(airflow) == [FIRST]
 
 
-@pytest.mark.parametrize(("field", "says"), [("backfil", rf".*'backfil'.*{SECOND}: "), ("backfill", ".*409")])
+@pytest.mark.parametrize(("field", "says"), [("backfil", rf"'backfil'.*{SECOND}: "), ("backfill", ".*409")])
 def test_an_export_is_resumed_without_refused_resume_fields(
     sandbox: SandboxServer, airflow: Airflow, field: str, says: str
 ) -> None:
     if "409" in says:
         sandbox.inject("status_before", "unpause_batch_export", status=409)
     window = opened(FIRST, SECOND, resume_fields={field: True})
-    message = rf"^\[resume-fields-refused\] Correct resume_fields.*{FIRST}: {says}"
+    message = rf"^\[resume-fields-refused\] Resumed without resume_fields.*: 2 batch exports\. .*{says}"
     with pytest.raises(AirflowFailException, match=message):
         window.close()
     assert history(sandbox, FIRST) == history(sandbox, SECOND) == ["pause", "unpause"]
@@ -651,7 +660,7 @@ INVALID: list[tuple[dict[str, Any], str]] = [
     ({"resume_fields": {"paused": False}}, "paused"),
     ({"resume_fields": {"x": math.nan}}, "nan|NaN"),
     ({"resume_fields": "backfill"}, "resume_fields must be a mapping"),
-    ({"max_length": 60, "drain": 60}, "Set max_length above drain and hold together, which take 60 s"),
+    ({"max_length": 60, "drain": 60}, "The window is overdue after 60 s, and drain and hold together take 60 s"),
     ({"leave_paused": ["all"]}, "leave_paused must be a list of batch exports"),
     ({"leave_paused": f"['{FIRST}']"}, r"\(UUID\)\. Pass task.output"),
 ]
@@ -705,7 +714,7 @@ def test_a_window_warns_in_multi_team_mode(monkeypatch: pytest.MonkeyPatch, caps
 
 
 def refused(window: Window, why: str) -> None:
-    message = rf"^\[window-not-open\] Clear this task with 'Downstream'.*{why}.*was not run"
+    message = rf"^\[window-not-open\] The window is .*{why}.*was not run. Clear it with 'Downstream'"
     with pytest.raises(AirflowFailException, match=message):
         window.work()
 
@@ -713,11 +722,11 @@ def refused(window: Window, why: str) -> None:
 def test_the_work_runs_only_in_an_open_window(sandbox: SandboxServer, airflow: Airflow) -> None:
     window = Window(FIRST, SECOND)
     refused(window, "closed: no export is held")
-    with pytest.raises(AirflowFailException, match=r"the window is closed: no export is held\. Nothing was sent"):
+    with pytest.raises(AirflowFailException, match=r"The window is closed: no export is held, so nothing was sent"):
         window.pause()
     assert sandbox.requests() == []
     window.open()
-    refused(window, "is opening")
+    refused(window, "opening")
     window.pause()
     window.work()
     key = airflow.lease_keys()[0]
@@ -729,7 +738,7 @@ def test_the_work_runs_only_in_an_open_window(sandbox: SandboxServer, airflow: A
     window.work()
     airflow.runs.tasks["run"] = {CLOSE: "running"}
     refused(window, "closing: its closing task has begun")
-    with pytest.raises(AirflowFailException, match="the window is closing: its closing task has begun"):
+    with pytest.raises(AirflowFailException, match="The window is closing: its closing task has begun"):
         window.pause()
 
 

@@ -104,7 +104,7 @@ def test_the_example_files_are_valid() -> None:
          "line 4: members.people.0.first_name: a value is not JSON serializable (NaN, infinity or half an emoji)"),
         ("members:\n  protected: [{email: a}]", "line 2: members.protected.0.email: the address needs exactly one @"),
         ("complete: [members]\nmembers:\n  roster: a.csv\n  on_invalid: skip",
-         "line 4: members.on_invalid: leave it out: 'complete: [members]' would remove the people of the rows"),
+         "line 4: members.on_invalid: 'complete: [members]' would remove the people of the rows"),
         ("members:\n  people: [{email: 3}]", "line 2: members.people.0.email: expected a string; put it in quotes"),
         ("members:\n  defaults: {lvel: 1}\n  people: []", "line 2: members.defaults.lvel: unknown field (did you mean"),
         ("projects:\n  - name: x\n    dashboards: 3", "line 3: projects.0.dashboards: Input should be a valid list"),

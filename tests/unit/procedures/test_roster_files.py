@@ -260,7 +260,7 @@ def test_rows_of_a_query_are_read(rows: Any, columns: Any, read: list[Any]) -> N
     ("rows", "columns", "says"),
     [
         ([("ada@example.com", 8)], None,
-         r"of invites: row 1: 2 columns: pass columns=\[…\] with a name for each of them"),
+         r"in invites: row 1: 2 columns: pass columns=\[…\] with a name for each of them"),
         ([("ada@example.com", 8), ("ada@example.com",)], ["email", "level"], "row 2: 1 columns: pass columns"),
         ([("ada@example.com", 8)], ["mail", "level"], "unknown column 'mail'.*did you mean 'email'"),
         ([("a", "b")], ["email", "EMAIL"], "'email' and 'EMAIL' mean the same"),

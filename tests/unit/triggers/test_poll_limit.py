@@ -76,7 +76,7 @@ def test_polls_have_a_limit_of_their_own_and_say_once_that_they_are_late(
         asyncio.run(watch(interval, seconds))
     assert load.requests > WAITS / 2
     assert load.most in most
-    lines = [record.getMessage() for record in caplog.records if "Raise poke_interval" in record.getMessage()]
+    lines = [record.getMessage() for record in caplog.records if "is polled every" in record.getMessage()]
     assert len(lines) == late
     assert all("'workspace_default' is polled every " in line and f"of every {interval} s" in line for line in lines)
 

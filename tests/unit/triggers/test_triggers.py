@@ -133,7 +133,7 @@ def test_an_invalid_condition_is_refused(changes: dict[str, Any], says: str) -> 
         ("nothing", "timeout", f"^0 of 1 joined, 1 needed; missing: {ADA} \\(no invite\\)$"),
         ("outage", "timeout", "^\\[not-reached\\] the last poll failed: WorkspaceConnectionError"),
         ("revoked key", "failed", "^\\[api-key-refused\\] the last poll failed: WorkspaceAuthenticationError"),
-        ("no connection", "failed", "the last poll failed: Define connection 'nowhere'"),
+        ("no connection", "failed", "the last poll failed: The triggerer cannot find connection 'nowhere'"),
     ],
 )
 def test_how_a_wait_ends(sandbox: SandboxServer, connect: Connect, happens: str, status: str, message: str) -> None:
@@ -204,7 +204,7 @@ def test_waits_share_one_look_up_of_the_connection(monkeypatch: pytest.MonkeyPat
 def test_a_connection_missing_in_the_triggerer_for_minutes_ends_the_wait(interval: float) -> None:
     event = outcome(waiting(workspace_conn_id="on_workers_only", poll_interval=interval))
     assert event["status"] == "failed"
-    assert event["message"].startswith("Define connection 'on_workers_only' where the triggerer finds it")
+    assert event["message"].startswith("The triggerer cannot find connection 'on_workers_only'")
 
 
 def test_a_secrets_backend_that_fails_does_not_end_the_wait(
@@ -488,7 +488,7 @@ def test_a_watcher_uses_its_queue_or_is_refused() -> None:
     if watchers_have_queues():
         assert WorkspaceArrivalTrigger(what="member", queue="north").serialize()[1]["queue"] == "north"
     else:
-        with pytest.raises(WorkspaceInputError, match="upgrade to Airflow"):
+        with pytest.raises(WorkspaceInputError, match="or upgrade"):
             WorkspaceArrivalTrigger(what="member", queue="north")
     assert "queue" not in WorkspaceArrivalTrigger(what="member").serialize()[1]
 

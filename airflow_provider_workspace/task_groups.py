@@ -462,7 +462,6 @@ def access_review(
     :param workspace_conn_id: the connection to the service; by default that of ``default_args``, or
         ``workspace_default``
     :param task_args: arguments for each of the tasks, such as ``pool``; by default they have 3 retries
-    :return: the task group
     """
     from airflow.sdk import chain
 

@@ -46,7 +46,7 @@ nitpick_ignore_regex = [
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"exclude-members": "model_config, declared"}
+autodoc_default_options = {"exclude-members": "declared"}
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 autodoc_typehints_format = "short"
@@ -86,16 +86,36 @@ def link_pictures(_app: Sphinx, doctree: nodes.document) -> None:
             image["width"] = "100%"
 
 
+# What pydantic and the operations of this package need, and nobody calls.
+INTERNAL = {"body_fields", "model_config", "model_post_init", "payload"}
+
+
+def skip_internal(_app: Sphinx, _what: str, name: str, _obj: object, _skip: bool, _options: object) -> bool | None:  # noqa: FBT001
+    """Leave out members that nobody calls."""
+    return True if name in INTERNAL else None
+
+
 def list_fields(_app: Sphinx, what: str, _name: str, obj: Any, _options: object, lines: list[str]) -> None:
     """Name the fields of a record in one line, and where those are that a method takes as ``**fields``."""
     if what == "module":  # of the package's authors
         lines.clear()
     body = re.fullmatch(r"Unpack\[(?:\w+\.)*(\w+)\]", str(getattr(obj, "__annotations__", {}).get("fields")))
-    fields = obj.__annotations__ if is_typeddict(obj) else getattr(obj, "model_fields", {})
+    fields = list(obj.__annotations__ if is_typeddict(obj) else getattr(obj, "model_fields", {}))
     if body:
         lines += ["", f"Fields: :class:`~{bodies.__name__}.{body[1]}`."]
     elif fields and not hasattr(obj, "endpoint"):
-        lines += ["", "Fields: " + ", ".join(f"``{name}``" for name in fields) + "."]
+        lines += ["", f"Fields: {names_of(obj, fields)}."]
+
+
+def names_of(obj: type, fields: list[str]) -> str:
+    """Return the names of fields; those that another body has are named there."""
+    others = {body: set(body.__annotations__) for body in vars(bodies).values() if is_typeddict(body)}
+    parts = [body for body, names in others.items() if len(names) > 3 and names <= set(fields) and body is not obj]
+    if not parts:
+        return ", ".join(f"``{name}``" for name in fields)
+    largest = max(parts, key=lambda body: len(others[body]))
+    own = [f"``{name}``" for name in fields if name not in others[largest]]
+    return f"those of :class:`~{bodies.__name__}.{largest.__name__}`, and {', '.join(own)}"
 
 
 def shorten(
@@ -104,7 +124,7 @@ def shorten(
     """Leave the fields of records and errors out of a signature; they stand below it."""
     if isinstance(obj, type) and (hasattr(obj, "model_fields") or is_dataclass(obj) or issubclass(obj, Exception)):
         return "", returned
-    return text, returned
+    return re.sub(r"<function [^>]*<lambda>>", "…", text) if text else text, returned
 
 
 def index_rows(app: Sphinx, doctree: nodes.document) -> None:
@@ -120,6 +140,7 @@ def index_rows(app: Sphinx, doctree: nodes.document) -> None:
 def setup(app: Sphinx) -> None:
     """Extend Sphinx by the above."""
     app.connect("autodoc-process-docstring", list_fields)
+    app.connect("autodoc-skip-member", skip_internal)
     app.connect("autodoc-process-signature", shorten)
     app.connect("doctree-read", index_rows)
     app.connect("doctree-read", link_pictures)

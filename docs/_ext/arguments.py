@@ -60,10 +60,16 @@ OPERATORS: dict[str, type[Any]] = {
 }
 # Classes whose arguments this package sets: tasks of a window, and triggers that tasks defer to.
 INNER = re.compile(r"Workspace((Open|Hold|Guard|Close)Maintenance|Pause)?Window|Workspace(Wait|Deadline)Trigger")
+# Where a field of a docstring begins.
+FIELDS = re.compile(r"\n(?=:(?:param|type|raises|return)\b)")
 # Modules whose arguments are shown in tables.
 REFERENCE = re.compile(r"airflow_provider_workspace\.(operators|sensors|task_groups|triggers)\b")
 LEVELS = '``"member"`` (1), ``"admin"`` (8), ``"owner"`` (15)'
 LEVEL_NAMES = {1: "member", 8: "admin", 15: "owner"}
+# Instead of a type: further arguments of a task group.
+KEYWORDS = "keywords"
+# The section that has the arguments of all operators below a class.
+SECTIONS = {"WorkspaceAccessReviewOperator": ":ref:`those of all four <access-review-arguments>`"}
 # Types whose parts say less than what they are for.
 TYPES = {
     "Sequence[Mapping[str, Any] | Sequence[Any] | str]": ["list of rows or addresses"],
@@ -109,14 +115,12 @@ class Row:
     def cells(self) -> tuple[str, str, str, str]:
         """Return what its row shows."""
         mark = ", templated" if self.templated else ""
-        stars = r"\*\*" if self.kind == "keywords" else ""
-        kind = "" if self.kind == "keywords" else self.kind + mark
-        return f"{stars}``{self.name}``", kind, self.shown_default(), self.meaning
+        if self.kind == KEYWORDS:
+            return f"``**{self.name}``", "", "", self.meaning
+        return f"``{self.name}``", self.kind + mark, self.shown_default(), self.meaning
 
     def shown_default(self) -> str:
         """Return the default as code."""
-        if self.kind == "keywords":
-            return ""
         if self.default is inspect.Parameter.empty:
             return "required"
         if isinstance(self.default, timedelta) or ("seconds" in self.kind and isinstance(self.default, float)):
@@ -190,9 +194,8 @@ def words_of(part: str) -> list[str]:
 
 def described(obj: Any) -> dict[str, str]:
     """Return what a docstring says of each argument, and of its type as ``type name``."""
-    fields = re.split(r"\n(?=:)", inspect.cleandoc(obj.__doc__ or ""))
     found: dict[str, str] = {}
-    for text in fields:
+    for text in FIELDS.split(inspect.cleandoc(obj.__doc__ or "")):
         head = re.match(r":(param|type) (\w+):\s*", text)
         if head:
             name = head[2] if head[1] == "param" else f"type {head[2]}"
@@ -236,7 +239,7 @@ def all_rows(obj: Any) -> Iterator[Row]:
         name = parameter.name
         if parameter.kind is parameter.VAR_KEYWORD:
             if name in texts:
-                yield Row(obj.__name__, name, "keywords", None, templated=False, meaning=texts[name])
+                yield Row(obj.__name__, name, KEYWORDS, None, templated=False, meaning=texts[name])
         elif name in texts:
             words, templated = type_in_words(str(parameter.annotation), parameter.default)
             kind = texts.get(f"type {name}", words)
@@ -256,6 +259,16 @@ def owner_of(cls: type[Any], name: str, owner: str) -> str:
     if operator and name not in inspect.signature(getattr(task_groups, home)).parameters:
         return origin
     return home
+
+
+def common_of(obj: Any, rows: list[Row]) -> str:
+    """Return links to rows of other tables, or to the section that has most of them."""
+    bases = {base.__name__: base for base in getattr(obj, "__mro__", (obj,))[1:]}
+    for name, section in SECTIONS.items():
+        if name in bases:
+            others = [row for row in rows if row.name not in bases[name].declared]
+            return ", ".join([section, *filter(None, [links_to(others)])])
+    return links_to(rows)
 
 
 def links_to(rows: list[Row]) -> str:
@@ -314,7 +327,7 @@ class ArgumentsDirective(SphinxDirective):
         if rows:
             found += self.table(rows)
         if elsewhere:
-            found += self.parse_text_to_nodes(f"Common arguments: {links_to(elsewhere)}.")
+            found += self.parse_text_to_nodes(f"Common arguments: {common_of(objects[0], elsewhere)}.")
         return found
 
     def table(self, rows: list[Row]) -> list[Node]:
@@ -340,16 +353,18 @@ def list_arguments(_app: Sphinx, what: str, name: str, obj: Any, _options: objec
     """Put the table of the arguments in place of their fields in a docstring."""
     if what not in ("class", "function") or not REFERENCE.match(name):
         return
-    prose = "\n".join(lines).partition("\n:")[0].split("\n")
+    text, *fields = FIELDS.split("\n".join(lines))
+    prose = text.split("\n")
     if INNER.match(obj.__name__):
         lines[:] = prose
         return
-    if ".operators." in name:  # the page of an operator says what it returns
-        paragraphs = re.split(r"\n\n+", "\n".join(prose))
-        kept = [paragraph for paragraph in paragraphs if not paragraph.startswith("The result ")]
-        prose = "\n\n".join(kept).split("\n")
-    fields = [text for text in re.split(r"\n(?=:)", "\n".join(lines)) if re.match(r":(raises|return)\b", text)]
-    lines[:] = [*prose, "", f".. arguments:: {obj.__module__}:{obj.__qualname__}", "", *"\n".join(fields).split("\n")]
+    # The page of an operator says what it returns; the table has the arguments of others.
+    dropped = () if ".sensors." in name else ("The result ", "The arguments that are not")
+    paragraphs = re.split(r"\n\n+", "\n".join(prose))
+    kept = [paragraph for paragraph in paragraphs if not paragraph.startswith(dropped)]
+    prose = "\n\n".join(kept).split("\n")
+    others = [field for field in fields if not field.startswith((":param", ":type"))]
+    lines[:] = [*prose, "", f".. arguments:: {obj.__module__}:{obj.__qualname__}", "", *"\n".join(others).split("\n")]
 
 
 def shorten(
@@ -368,6 +383,8 @@ def name_links(app: Sphinx, page: str, _template: str, context: dict[str, Any], 
     objects = [each[0].rpartition(".")[2] for each in app.env.domains.python_domain.get_objects()]
     owners = {nodes.make_id(name): name for name in objects}
     for _, entries in context["genindexentries"]:
+        # Modules have no text of their own.
+        entries[:] = [entry for entry in entries if [name for name, _ in entry[1][1]] != ["module"]]
         for _, (links, below, _) in entries:
             if len(links) < 2:
                 continue

@@ -37,22 +37,19 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     """
     Give a person temporary access. Scopes ``organization_member:write`` and ``organization_member:read``.
 
-    The grant is noted in a Variable before anything is sent. At its end, the sweep
-    (:class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator`) or ``airflow workspace sweep`` gives
-    the person back the level that they had before, or removes a person who was no member. Somebody who is no member is
-    invited. Needs Airflow 3.3.
+    The grant is noted in a Variable before anything is sent; if the service certainly refused, no note stays. At its
+    end, the sweep (:class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator`) or ``airflow workspace
+    sweep`` gives the person back the level that they had before, or removes a person who was no member. Needs Airflow
+    3.3.
 
-    An approval covers the level, the length, what comes afterwards, and the reason. A person who asks for access, or
-    gets it, cannot approve it unless the Dag file sets ``allow_self_approval=True``. A retry continues its grant, whose
-    end stays; a retry that begins after the end gives nothing, and one that finds the access taken back fails. If the
-    service certainly refused, no note stays. A person is known by their user as soon as a list shows it, and by their
-    invite before.
+    A retry continues its grant, whose end stays; a retry that begins after the end, or finds the access taken back,
+    gives nothing and fails.
 
     The result is the grant: ``user_email``, ``level``, ``then`` (the level after it; without it the person is removed),
     ``since``, ``until``, ``reason``, ``requested_by``, ``approved_by``, where it is, and ``before``, the level before.
     ``granted`` is false if the person has the level already, or a higher one, and by no grant: then nothing is sent.
 
-    :param user_email: address of the person
+    :param user_email: address of the person; somebody who is no member is invited
     :param level: access level to give
     :param length: how long, counted from when the grant is noted, which is after an approval
     :param until: the end, instead of ``length``: a date, which counts to its end in UTC, or a time with its zone, such

@@ -335,9 +335,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     """
     Base of the operators that write.
 
-    :param dry_run: send no writes; log and return the plan instead: ``action`` (``create``, ``change``, ``remove`` or
-        ``skip``) and ``why``, then ``operation``, ``request`` and ``fields`` of the write, or the record that was
-        ``found``. Operators for many people return reports of their own
+    :param dry_run: send no writes, but log and return the plan: ``action``, ``why``, ``operation``, ``request`` and
+        ``fields`` of the write, or the record that was ``found``. Operators for many people return reports of their own
     """
 
     # Kept elsewhere, because dry_run is a method of Airflow's operators.

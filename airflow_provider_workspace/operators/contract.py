@@ -18,8 +18,7 @@ class WorkspaceCheckContractOperator(WorkspaceOperator):
     """
     Compare the operations of this package with the OpenAPI document of the service, and fail if one will break.
 
-    It needs no scope, and sends no request unless the document is at a URL. The task fails, without retries, and lists
-    what is gone, moved, deprecated or not described, and the fields that a body does not know.
+    It needs no scope, and sends no request unless the document is at a URL.
 
     The result is ``{"breaks": false, "operations": [{"operation", "state", "request", "until", "successor",
     "unknown_fields", "note"}]}``, also of a task that fails.

@@ -74,9 +74,7 @@ class WorkspaceCreateDashboardOperator(DashboardArguments, WorkspaceWriteOperato
 
     The interface has no list of dashboards, so an existing one cannot be looked up. With ``variable_key`` Airflow
     remembers it: service, organization, project, name and id. The next run reads the dashboard by its id and creates
-    nothing; it fails if the Variable remembers another dashboard. If a try was interrupted or its response was lost,
-    the error says what to look for. A task fails while another one is creating the same dashboard; its retry finds that
-    one.
+    nothing. A task fails while another one is creating the same dashboard; its retry finds that one.
 
     :param variable_key: Airflow Variable that remembers the dashboard, one for each dashboard. With ``None``, each run
         creates one; since Airflow 3.3, a retry creates no second one

@@ -11,9 +11,10 @@ from datetime import timedelta
 from functools import cache
 from importlib import import_module
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
@@ -35,6 +36,8 @@ COMMON = {
     "DomainArguments": "WorkspaceCreateDomainOperator",
     "LimitsRemovals": "WorkspaceSyncMembersOperator",
     "OfBatchExport": "WorkspacePauseBatchExportOperator",
+    "OfDashboard": "WorkspaceGetDashboardOperator",
+    "OfDomain": "WorkspaceGetDomainOperator",
     "OfOrganization": "OfOrganization",
     "OfProject": "OfProject",
     "OfUser": "OfUser",
@@ -313,6 +316,7 @@ class ArgumentsDirective(SphinxDirective):
 
     required_arguments = 1
     final_argument_whitespace = True
+    option_spec: ClassVar[dict[str, Any]] = {"only-own": directives.flag}
 
     def run(self) -> list[Node]:
         """Build the table, and under it the links to arguments that are described elsewhere."""
@@ -322,11 +326,11 @@ class ArgumentsDirective(SphinxDirective):
         for obj in objects:
             own, others = rows_of(obj)
             rows += own
-            elsewhere += others if len(objects) == 1 else []
+            elsewhere += others
         found: list[Node] = []
         if rows:
             found += self.table(rows)
-        if elsewhere:
+        if elsewhere and "only-own" not in self.options:
             found += self.parse_text_to_nodes(f"Common arguments: {common_of(objects[0], elsewhere)}.")
         return found
 
@@ -358,12 +362,13 @@ def list_arguments(_app: Sphinx, what: str, name: str, obj: Any, _options: objec
     if INNER.match(obj.__name__):
         lines[:] = prose
         return
-    # The page of an operator says what it returns; the table has the arguments of others.
+    # The page of an operator says what it returns and raises; the table has the arguments of others.
     dropped = () if ".sensors." in name else ("The result ", "The arguments that are not")
+    in_table = (":param", ":type", ":raises") if ".operators." in name else (":param", ":type")
     paragraphs = re.split(r"\n\n+", "\n".join(prose))
     kept = [paragraph for paragraph in paragraphs if not paragraph.startswith(dropped)]
     prose = "\n\n".join(kept).split("\n")
-    others = [field for field in fields if not field.startswith((":param", ":type"))]
+    others = [field for field in fields if not field.startswith(in_table)]
     lines[:] = [*prose, "", f".. arguments:: {obj.__module__}:{obj.__qualname__}", "", *"\n".join(others).split("\n")]
 
 

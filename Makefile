@@ -126,6 +126,7 @@ docs: $(DOCS)/.ready ## Build the documentation into build/docs
 	@rm -rf build/docs build/doctrees
 	$(DOCS)/bin/python -m sphinx -nW --keep-going --quiet -d build/doctrees docs build/docs
 	$(DOCS)/bin/python dev/check_search.py
+	$(DOCS)/bin/python dev/check_reference.py
 	@echo "==> Open build/docs/index.html"
 
 .PHONY: format

@@ -94,35 +94,36 @@ def maintenance_window(
     could be paused. A failed resume is retried for about an hour; then the run fails with an error that names the
     exports still paused. If the work fails, ``outcome``, a leaf of the group, fails the run. Airflow does not run
     ``close`` if the Dag was paused, edited or deleted meanwhile, or if its ``dagrun_timeout`` is over. Then a Dag with
-    :class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator` resumes the exports: add
-    one to each Airflow.
+    :class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator` resumes the exports: add one to each
+    Airflow.
 
     The interface cannot show whether an export is paused, so without ``state_of`` the window does not notice what
     others do, and an export that was paused before is resumed at its end, unless it is in ``leave_paused``.
 
     :param group_id: id of the task group; the ids of the author's tasks are not prefixed
-    :param batch_export_ids: batch exports (UUID), or a template or XCom of a list; evaluated when the window opens
-    :param organization_id: organization; by default that of ``default_args``, or of the connection
-    :param workspace_conn_id: connection to the service; by default that of ``default_args``, or ``workspace_default``
+    :param batch_export_ids: the batch exports (UUID); evaluated when the window opens
+    :param organization_id: the organization; by default that of ``default_args``, or of the connection
+    :param workspace_conn_id: the connection to the service; by default that of ``default_args``, or
+        ``workspace_default``
     :param drain: how long to wait between the pause and the work, without a worker slot: a pause stops new runs of an
-        export, but not a running one. A timedelta, seconds, or a template of them
+        export, but not a running one
     :param hold: minimum time to keep the window open, after ``drain``, without a worker slot; the work may then be
-        empty. A timedelta, seconds, or a template of them
+        empty
     :param max_length: time after which the exports are resumed and the run fails; the work is not stopped. It counts
-        from the first task of the window, so the time for pausing and looking is part of it. It is watched without a
-        worker slot. A timedelta, seconds, or a template of them. Without it, the sweep treats a window as abandoned
-        after a day, besides ``drain`` and ``hold``: longer work needs a ``max_length``
+        from the first task of the window, so pausing and polling are part of it, and is watched without a worker slot.
+        Without it, the sweep treats a window as abandoned after a day, besides ``drain`` and ``hold``: longer work
+        needs a ``max_length``
     :param leave_paused: batch exports of the window that are not resumed
-    :param resume_fields: fields of the resume request that the interface does not name, such as ``{"backfill": True}``
-        if the service then exports the missed intervals. They are sent as they are, without a check
-    :param state_of: what shows whether an export is paused, where the service can: an operation of your own that lists
-        batch exports (or reads one by ``batch_export_id``) with ``id`` and ``paused``, or a function of the hook and
-        the id that returns ``paused``, ``running`` or ``None``; or the name of one. Then ``pause`` fails unless it
-        shows the export as paused, ``close`` unless it shows it as running, and an export that was paused before the
-        window stays paused. ``None``, an error, or a call that takes longer than ``total_timeout`` or two minutes,
-        proves nothing: the log says so, and the requests alone count
-    :param on_overdue: Airflow notifiers that are called when ``max_length`` is over, besides the
-        ``on_failure_callback`` of ``default_args``
+    :param resume_fields: fields of the resume request, as of
+        :class:`~airflow_provider_workspace.operators.batch_exports.WorkspaceUnpauseBatchExportOperator`
+    :param state_of: shows whether an export is paused, where the service can: an operation of your own that lists batch
+        exports (or reads one by ``batch_export_id``) with ``id`` and ``paused``, or a function of the hook and the id
+        that returns ``paused``, ``running`` or ``None``. Then ``pause`` fails unless it shows the export as paused,
+        ``close`` unless it shows it as running, and an export that was paused before the window stays paused. ``None``,
+        an error, or a call that takes longer than ``total_timeout`` or two minutes, proves nothing: the log says so,
+        and the requests alone count
+    :type state_of: operation, function, or the name of one
+    :param on_overdue: called when ``max_length`` is over, besides the ``on_failure_callback`` of ``default_args``
     :param resume_args: arguments for the task that resumes, such as ``retries`` or ``pool``. The tasks of the window
         run in ``default_pool``, before others, whatever ``default_args`` say
     :param guard_args: arguments for the task that watches ``max_length``, such as ``pool``
@@ -320,20 +321,17 @@ def workspace_organization(
     Each task plans its part again and sends only the differences, so a second run changes nothing. The order is:
     projects, then dashboards; domains, ``publish``, verification, then members; last the collaborators.
 
+    The arguments that are not described here are those of
+    :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`.
+
     :param group_id: id of the task group
-    :param file: organization file, relative to the Dag file, or its content as a mapping. A list, or the XCom of one,
-        maps the group; an organization that fails does not stop the others. Its items are files, or mappings with
-        ``file`` and optionally ``organization`` and ``workspace_conn_id``
-    :param organization: name of the organization, if the file has several
-    :param workspace_conn_id: connection to the service; by default that of ``default_args``, or ``workspace_default``
-    :param roster: the people, if the file names none under ``members``: rows or addresses, or the XCom of a query. In a
-        mapped group, the people of each organization
-    :param columns: names of columns, a list by position or a mapping by name such as
-        ``{"Work mail": "email", "Department": None}``; ``None`` leaves one out, and ``"*": None`` all that the mapping
-        does not name
-    :param where: rows to read only: wanted values by the name of a column, such as ``{"Status": "active"}``
-    :param render_file: whether the file is a Jinja template, see
-        :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`
+    :param file: the organization file: a path relative to the Dag file, a URL for ``airflow.sdk.ObjectStoragePath``,
+        such as ``s3://conn_id@bucket/northwind.yaml``, or the content as a mapping. A list, or the XCom of one, maps
+        the group; an organization that fails does not stop the others. Its items are files, or mappings with ``file``
+        and optionally ``organization`` and ``workspace_conn_id``
+    :type file: path, URL, ``dict``, or ``list`` of these
+    :param workspace_conn_id: the connection to the service; by default that of ``default_args``, or
+        ``workspace_default``
     :param publish: creates the task that publishes the challenges of domains in your DNS, such as a ``@task`` function.
         It is called with the XCom of a list of domains, each with ``domain`` and ``verification_challenge``. ``None``
         if you do not control the DNS; the log of ``verification`` then shows what to publish
@@ -448,36 +446,22 @@ def access_review(
     """
     Build a task group that reviews who has access: it reads, asks a reviewer, does what was decided, and proves it.
 
-    Each run writes its evidence to a folder of its own, and nothing in it twice. A retried or cleared task goes on with
-    what is there; to decide again, start a new run. ``close_review`` runs also if an earlier task failed, so the
+    Each run writes its evidence to a folder of its own, and nothing in it twice. A retried or cleared task continues
+    with what is there; to decide again, start a new run. ``close_review`` also runs if an earlier task failed, so the
     evidence says "not reviewed" if nobody decided; then, and if anything that was decided is not done, the run fails.
     Behind a branch or a short circuit that skips ``read_population``, the review was not due: ``close_review`` is
     skipped too, and writes nothing. Airflow allows no ``fail_fast`` in the Dag, since ``close_review`` has another
     trigger rule than ``all_success``.
 
+    The arguments that are not described here are those of
+    :class:`~airflow_provider_workspace.operators.access_review.WorkspaceDecideAccessOperator`.
+
     :param group_id: id of the task group
-    :param evidence: folder with the evidence of all reviews: an absolute path on a disk that all workers share, or the
-        URL of an object store, such as ``s3://conn_id@bucket/reviews``
-    :param digests: second place, outside of ``evidence``, that also gets the SHA-256 of each ``review.json``, and by
-        which the next review is checked; ``None`` for no second place
-    :param reviewers: ids of the Airflow users who may answer; one answer is enough
-    :param review_timeout: how long to wait for the answer, a timedelta or seconds; then the run fails
-    :param protected: rows or addresses of people who are never removed or lowered, such as the owner of the
-        connection's API key
-    :param owner_level: members of this level and above are neither removed nor lowered; ``None`` treats owners like
-        others
-    :param max_removals: how many people one review may remove or put to a lower level, see
-        :class:`~airflow_provider_workspace.operators.access_review.WorkspaceApplyDecisionsOperator`
-    :param dashboards: dashboards whose collaborators belong to the review: ids in the project of the connection, or
-        mappings with ``project_id`` and ``dashboard_id``
-    :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
-    :param allow_self_approval: whether a reviewer may be among the reviewed. By default their answer is refused
-    :param decisions_folder: folder below which a reviewer may name a file of decisions; ``None`` for no such files
     :param dry_run: whether to plan only what was decided; the review then stays incomplete
-    :param organization_id: organization; by default that of ``default_args``, or of the connection
-    :param workspace_conn_id: connection to the service; by default that of ``default_args``, or ``workspace_default``
+    :param organization_id: the organization; by default that of ``default_args``, or of the connection
+    :param workspace_conn_id: the connection to the service; by default that of ``default_args``, or
+        ``workspace_default``
     :param task_args: arguments for each of the tasks, such as ``pool``; by default they have 3 retries
-    :return: the task group
     """
     from airflow.sdk import chain
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import sys
@@ -23,7 +22,6 @@ from typing_extensions import is_typeddict  # noqa: E402
 
 import airflow_provider_workspace  # noqa: E402 - from the path above
 from airflow_provider_workspace.api import bodies  # noqa: E402
-from airflow_provider_workspace.operators.arguments import Arg  # noqa: E402
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -32,7 +30,7 @@ project = "Workspace provider for Apache Airflow"
 version = release = airflow_provider_workspace.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_design"]
-extensions += ["index_comments", "messages", "llms"]
+extensions += ["arguments", "index_comments", "messages", "llms"]
 # For those who read the code, in the repository.
 exclude_patterns = ["faults-table.md", "adr", "architecture.md", "releasing.md"]
 
@@ -48,28 +46,11 @@ nitpick_ignore_regex = [
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"exclude-members": "model_config, declared"}
+autodoc_default_options = {"exclude-members": "declared"}
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 80
-Arg.__class_getitem__ = classmethod(lambda _cls, kind: kind)  # type: ignore[assignment]  # its type is the argument's
-# Classes whose arguments many operators or sensors have: a section shows them once.
-COMMON = {
-    *("OfOrganization", "OfProject", "OfUser", "SelectsRows", "WorkspaceApprovalMixin", "WorkspaceCreateOperator"),
-    *("WorkspaceDeleteOperator", "WorkspaceOperator", "WorkspaceTaskMixin", "WorkspaceUpdateOperator"),
-    *("WorkspaceAccessReviewOperator", "WorkspaceOrganizationOperator", "WorkspaceSensor", "WorkspaceWriteOperator"),
-}
-# The sections of those that are not on the page of operators.
-SECTIONS = {
-    "WorkspaceAccessReviewOperator": "access-review-arguments",
-    "WorkspaceOrganizationOperator": "organization-arguments",
-    "WorkspaceSensor": "sensor-arguments",
-}
-# Classes whose arguments this package sets: tasks of a window, and triggers that tasks defer to.
-INNER = re.compile(r"Workspace((Open|Hold|Guard|Close)Maintenance|Pause)?Window|Workspace(Wait|Deadline)Trigger")
-# Modules whose arguments are what people look for.
-REFERENCE = re.compile(r"airflow_provider_workspace\.(operators|sensors|task_groups|triggers)\b")
 
 html_theme = "furo"
 html_title = f"Workspace provider {release}"
@@ -105,64 +86,45 @@ def link_pictures(_app: Sphinx, doctree: nodes.document) -> None:
             image["width"] = "100%"
 
 
+# What pydantic and the operations of this package need, and nobody calls.
+INTERNAL = {"body_fields", "model_config", "model_post_init", "payload"}
+
+
+def skip_internal(_app: Sphinx, _what: str, name: str, _obj: object, _skip: bool, _options: object) -> bool | None:  # noqa: FBT001
+    """Leave out members that nobody calls."""
+    return True if name in INTERNAL else None
+
+
 def list_fields(_app: Sphinx, what: str, _name: str, obj: Any, _options: object, lines: list[str]) -> None:
     """Name the fields of a record in one line, and where those are that a method takes as ``**fields``."""
     if what == "module":  # of the package's authors
         lines.clear()
     body = re.fullmatch(r"Unpack\[(?:\w+\.)*(\w+)\]", str(getattr(obj, "__annotations__", {}).get("fields")))
-    fields = obj.__annotations__ if is_typeddict(obj) else getattr(obj, "model_fields", {})
+    fields = list(obj.__annotations__ if is_typeddict(obj) else getattr(obj, "model_fields", {}))
     if body:
         lines += ["", f"Fields: :class:`~{bodies.__name__}.{body[1]}`."]
     elif fields and not hasattr(obj, "endpoint"):
-        lines += ["", "Fields: " + ", ".join(f"``{name}``" for name in fields) + "."]
+        lines += ["", f"Fields: {names_of(obj, fields)}."]
 
 
-def declared_by(base: type) -> dict[str, str]:
-    """Return the arguments that a docstring describes."""
-    texts = re.split(r"\n(?=:)", inspect.cleandoc(base.__doc__ or ""))
-    return {head[1]: text for text in texts if (head := re.match(r":param (\w+):", text))}
-
-
-def common(obj: Any) -> list[str]:
-    """Return the arguments of an operator or sensor that stand once, under the classes that declare them for many."""
-    found = [name for base in obj.__mro__[1:] if base.__name__ in COMMON for name in declared_by(base)]
-    return [name for name in dict.fromkeys(found) if name in obj.declared and name not in declared_by(obj)]
-
-
-def list_arguments(_app: Sphinx, what: str, name: str, obj: Any, _options: object, lines: list[str]) -> None:
-    """Show the arguments of an operator or sensor in one table, also those that its base classes declare for few."""
-    if INNER.match(getattr(obj, "__name__", "")):
-        lines[:] = "\n".join(lines).partition("\n:")[0].split("\n")
-        return
-    shared = common(obj) if hasattr(obj, "declared") else []
-    for base in obj.__mro__[1:] if hasattr(obj, "declared") else ():
-        for argument, text in declared_by(base).items():
-            head = f":param {argument}:"
-            if argument in {*obj.declared} - {*shared} and not any(line.startswith(head) for line in lines):
-                lines += ["", *text.splitlines()] if not lines[-1].startswith((":", " ")) else text.splitlines()
-    # What nobody mistakes for a word leads here from the search.
-    names = [head[1] for line in lines if (head := re.match(r":param (\w+_\w+):", line))]
-    if names and what in ("class", "function") and REFERENCE.match(name):
-        lines[:0] = [".. index:: " + ", ".join(f"! {each}" for each in names), ""]
-    if shared and obj.__name__ not in {*COMMON} - {*SECTIONS}:
-        bases = [base.__name__ for base in obj.__mro__[1:]]
-        where = next((SECTIONS[base] for base in bases if base in SECTIONS), "common-arguments")
-        lines += ["", f":ref:`Common arguments <{where}>`: " + ", ".join(f"``{each}``" for each in shared)]
+def names_of(obj: type, fields: list[str]) -> str:
+    """Return the names of fields; those that another body has are named there."""
+    others = {body: set(body.__annotations__) for body in vars(bodies).values() if is_typeddict(body)}
+    parts = [body for body, names in others.items() if len(names) > 3 and names <= set(fields) and body is not obj]
+    if not parts:
+        return ", ".join(f"``{name}``" for name in fields)
+    largest = max(parts, key=lambda body: len(others[body]))
+    own = [f"``{name}``" for name in fields if name not in others[largest]]
+    return f"those of :class:`~{bodies.__name__}.{largest.__name__}`, and {', '.join(own)}"
 
 
 def shorten(
     _app: Sphinx, _what: str, _name: str, obj: Any, _options: object, text: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """Leave out of a signature what stands elsewhere: common arguments, and fields of records and errors."""
-    if INNER.match(getattr(obj, "__name__", "")):
-        return "", returned
-    if hasattr(obj, "declared"):
-        parameters = inspect.signature(obj).parameters.values()
-        kept = [one for one in parameters if one.default is one.empty or one.name not in common(obj)]
-        return str(inspect.Signature([one.replace(annotation=one.empty) for one in kept])), returned
+    """Leave the fields of records and errors out of a signature; they stand below it."""
     if isinstance(obj, type) and (hasattr(obj, "model_fields") or is_dataclass(obj) or issubclass(obj, Exception)):
         return "", returned
-    return text, returned
+    return re.sub(r"<function [^>]*<lambda>>", "…", text) if text else text, returned
 
 
 def index_rows(app: Sphinx, doctree: nodes.document) -> None:
@@ -177,8 +139,8 @@ def index_rows(app: Sphinx, doctree: nodes.document) -> None:
 
 def setup(app: Sphinx) -> None:
     """Extend Sphinx by the above."""
-    app.connect("autodoc-process-docstring", list_arguments)
     app.connect("autodoc-process-docstring", list_fields)
+    app.connect("autodoc-skip-member", skip_internal)
     app.connect("autodoc-process-signature", shorten)
     app.connect("doctree-read", index_rows)
     app.connect("doctree-read", link_pictures)

@@ -74,12 +74,9 @@ class WorkspaceAsyncHook(WorkspaceConnectionHook):
     """
     Interact with the workspace administration service, for the event loop. Close the hook, or use it in ``async with``.
 
-    It has the methods of :class:`~airflow_provider_workspace.hooks.workspace.WorkspaceHook`: await them, and iterate
-    over those that list with ``async for``. Cancelling a call ends that call only.
+    It has the arguments and methods of :class:`~airflow_provider_workspace.hooks.workspace.WorkspaceHook`: await the
+    methods, and iterate over those that list with ``async for``. Cancelling a call ends that call only.
 
-    :param workspace_conn_id: connection to the service
-    :param organization_id: default organization of the methods; by default that of the connection
-    :param project_id: default project of the methods; by default that of the connection
     :ivar max_concurrency: concurrent requests, if set before the first; by default those of the connection
     """
 

@@ -17,6 +17,7 @@ from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceW
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
+    from airflow_provider_workspace.api.bodies import LevelName
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.files.grant_evidence import GrantEvidence
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -36,34 +37,30 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     """
     Give a person temporary access. Scopes ``organization_member:write`` and ``organization_member:read``.
 
-    The grant is noted in a Variable of its own before anything is sent; the sweep
-    (:class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator`) or ``airflow workspace sweep`` ends
-    it. Then the person gets the level that they had before, or is removed if they were no member. Who is no member is
-    invited. Needs Airflow 3.3.
+    The grant is noted in a Variable before anything is sent; if the service certainly refused, no note stays. At its
+    end, the sweep (:class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator`) or ``airflow workspace
+    sweep`` gives the person back the level that they had before, or removes a person who was no member. Needs Airflow
+    3.3.
 
-    An approval covers the level, how long, what comes then, and the reason. Who asks for access, or gets it, cannot
-    approve it, unless the Dag file sets ``allow_self_approval=True``. A retry continues its grant, whose end
-    stays; one that begins after the end gives nothing again. If the service certainly refused, nothing
-    stays noted. People are known by their user as soon as a list shows it, and by their invite before. A retry gives
-    nothing again that somebody took back meanwhile: it fails.
+    A retry continues its grant, whose end stays; a retry that begins after the end, or finds the access taken back,
+    gives nothing and fails.
 
     The result is the grant: ``user_email``, ``level``, ``then`` (the level after it; without it the person is removed),
     ``since``, ``until``, ``reason``, ``requested_by``, ``approved_by``, where it is, and ``before``, the level before.
     ``granted`` is false if the person has the level already, or a higher one, and by no grant: then nothing is sent.
 
-    :param user_email: address of the person
-    :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
-        1, 8 and 15, which known services use
-    :param length: how long, a timedelta or seconds, from when the grant is noted, which is after an approval
-    :param until: the end instead: a date, which counts to its end in UTC, or a time with its zone, such as
-        ``2026-12-31T18:00:00Z``
-    :param reason: why, for those who approve it and read the list of grants; at most 4,000 characters
+    :param user_email: address of the person; somebody who is no member is invited
+    :param level: access level to give
+    :param length: how long, counted from when the grant is noted, which is after an approval
+    :param until: the end, instead of ``length``: a date, which counts to its end in UTC, or a time with its zone, such
+        as ``2026-12-31T18:00:00Z``
+    :param reason: why, for the people who approve it or read the list of grants; at most 4,000 characters
     """
 
     resource_kind = "grants"
     has_own_dry_run = True
     user_email: Arg[str] = arg(kinds.NAME)
-    level: Arg[int] = arg(kinds.REQUIRED_LEVEL)
+    level: Arg[int | LevelName] = arg(kinds.REQUIRED_LEVEL)
     length: Arg[timedelta | float | None] = arg(kinds.SECONDS_FROM_ONE, default=None)
     until: Arg[datetime | str | None] = arg(kinds.UNTIL, default=None)
     reason: Arg[str] = arg(kinds.NAME)
@@ -327,11 +324,11 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
     End the temporary access of a person before its end.
 
     Scopes ``organization_member:write`` and ``organization_member:read``. All grants of the person in the organization
-    get a new end, which is now, and who ended them; then they are ended as the sweep ends them, over the connections
-    that gave them. What cannot be ended fails the task, stays noted, and is ended by the next sweep. Needs Airflow 3.3.
+    end now, and note who ended them; they are ended as the sweep does it, over the connections that gave them. A grant
+    that cannot be ended fails the task and stays noted for the next sweep. Needs Airflow 3.3.
 
-    A task that finds no grant of the person fails, unless an earlier try has ended it: an address with a typing error
-    ends nothing.
+    A task that finds no grant of the person fails, unless an earlier try has ended it, because the address may be
+    misspelt.
 
     The result has the grants: ``{"ended": [{"user_email", "level", "done", "ended_by", "requested_by", "approved_by",
     "reason", ...}], "left": [], "active": number}``.
@@ -339,7 +336,7 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
     :param user_email: address of the person, as ``airflow workspace grants`` shows it
     :param protected: rows or addresses of members who are never lowered or removed, such as the owner of the
         connection's API key
-    :param evidence: folder that gets a file for each grant that ended; see
+    :param evidence: folder for a file about each grant that ended; see
         :class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator`
     """
 

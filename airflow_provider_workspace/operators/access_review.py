@@ -12,7 +12,12 @@ from airflow_provider_workspace import __version__
 from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import ask_and_wait, describe_organization
 from airflow_provider_workspace.operators.arguments import Arg, arg, fixed
-from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceOperator, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.base import (
+    LimitsRemovals,
+    OfOrganization,
+    WorkspaceOperator,
+    WorkspaceWriteOperator,
+)
 from airflow_provider_workspace.version_compat import AirflowSkipException, conf, shows_forms
 
 if TYPE_CHECKING:
@@ -37,34 +42,29 @@ POPULATION_SHA256, DECISIONS_SHA256, REVIEW_SHA256 = "population_sha256", "decis
 FILES = "files"
 
 
-class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
+class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOperator):
     """
-    Base of the tasks of an access review. Each finds the evidence of its Dag run and task group, and goes on with it.
+    Base of the tasks of an access review. Each finds the evidence of its Dag run and task group, and continues with it.
 
-    The arguments are the rules of the review, which its evidence has: give all four tasks the same.
+    The arguments are the rules of the review, which its evidence has: give all four tasks the same. A review can only
+    keep members who are in ``protected``, or at or above ``owner_level``.
 
-    :param evidence: folder with the evidence of all reviews, in which each gets a folder of its own: an absolute path
-        on a disk that all workers share, or the URL of an object store, such as ``s3://conn_id@bucket/reviews``
+    :param evidence: folder with the evidence of all reviews, in which each review gets a folder of its own: an absolute
+        path on a disk that all workers share, or the URL of an object store, such as ``s3://conn_id@bucket/reviews``
     :param digests: second place, outside of ``evidence``, that also gets the SHA-256 of each ``review.json``, as
         ``<folder of the review>.sha256``: an absolute path, or the URL of an object store. The next review is checked
-        by it. Let others than those who may write ``evidence`` keep it. ``None`` for no second place
+        by it. Let it be kept by others than the people who may write ``evidence``
     :param reviewers: ids of the Airflow users who may answer; one answer is enough
-    :param allow_self_approval: whether a reviewer may be among the reviewed. By default their answer is refused: nobody
-        decides about their own access. Not templated, so that nobody who starts a run can set it
-    :param review_timeout: how long to wait for the answer, a timedelta or seconds; then the review fails
+    :param allow_self_approval: whether a reviewer may be among the reviewed. By default, their answer is refused:
+        nobody decides about their own access
+    :param review_timeout: how long to wait for the answer; then the review fails
     :param dashboards: dashboards whose collaborators belong to the review: ids in the project of the connection, or
         mappings with ``project_id`` and ``dashboard_id``
-    :param protected: rows or addresses of people who can only be kept, such as the owner of the connection's API key
-    :param owner_level: members of this level and above can only be kept: a number, or ``member`` (1), ``admin`` (8) or
-        ``owner`` (15). ``None`` treats owners like others
-    :param max_removals: how many people one review may remove or put to a lower level: a number, a share of the
-        members such as ``"50%"``, or both, such as ``"10 or 30%"``, of which the lower one counts. ``None`` for any
-        number. If there are more, the review fails and sends nothing
-    :param decisions_count_for: how long other features, such as a sync, give nobody more than the review decided, a
-        timedelta or seconds; by default 400 days. Since Airflow 3.3
+    :param decisions_count_for: how long other features, such as a sync, give nobody more than the review decided. Since
+        Airflow 3.3
     :param decisions_folder: folder below which a reviewer may name a file of decisions: an absolute path, or the URL of
         an object store. The worker reads that file with its own rights, so name a folder with nothing else in it.
-        ``None`` for no such files. Not templated, so that nobody who starts a run can set it
+        ``None`` for no such files
     :param read_task_id: the task that reads who has access; its result has the digest of what it wrote. ``None`` to
         take the population as it is there
     :param decide_task_id: the same of the task that asks
@@ -76,9 +76,6 @@ class WorkspaceAccessReviewOperator(OfOrganization, WorkspaceOperator):
     allow_self_approval: bool = fixed(kinds.FLAG, default=False)
     review_timeout: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE)
     dashboards: Arg[Sequence[Any]] = arg(kinds.DASHBOARDS, default=())
-    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
-    owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
-    max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM, default="10 or 30%")
     decisions_count_for: Arg[timedelta | float] = arg(kinds.YEARS, default=timedelta(days=400))
     digests: Arg[ObjectStoragePath | str | None] = arg(kinds.NEEDED, default=None)
     decisions_folder: str | None = fixed(kinds.NEEDED, default=None)
@@ -238,10 +235,10 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
     """
     Ask a person who keeps access, under **Required Actions** in the Airflow UI; write ``decisions.json``.
 
-    Nobody is decided by silence: without an answer, or with one that does not decide everybody, the task fails. Who
-    answered is checked here too, whatever Airflow permits.
+    A missing answer is never a decision: without an answer, or with one that does not decide about everybody, the task
+    fails. Whatever Airflow permits, the task also checks who answered.
 
-    :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
+    :param notifiers: called when the question is asked, such as Airflow notifiers
     """
 
     notifiers: Callable[[Context], object] | Sequence[Callable[[Context], object]] = fixed(kinds.NEEDED, default=())
@@ -359,13 +356,13 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
     Do what was decided in an access review, where nothing changed since its population was read.
 
     Scopes ``organization_member:write`` and ``organization_member:read``; for dashboards ``dashboard:write``. Writes
-    ``doing-<try>.json`` before it sends anything, and ``done-<try>.json``. Whoever changed meanwhile is left, and the
-    task fails and names them.
+    ``doing-<try>.json`` before it sends anything, and ``done-<try>.json``. People who changed meanwhile are left as
+    they are; the task fails and names them.
 
     Before anything is sent, the decisions about members and invites who are lowered or removed are noted in a Variable
-    (since Airflow 3.3): a sync, an organization file and the end of temporary access give nobody more than that. Who
-    has temporary access is judged without it: *lower* is done at its end, *remove* ends it, unless it was given after
-    the decision.
+    (since Airflow 3.3): a sync, an organization file and the end of temporary access give nobody more than that.
+    Temporary access does not count for a decision: *lower* is done at its end, and *remove* ends it, unless it was
+    given after the decision.
     """
 
     has_own_dry_run = True
@@ -425,8 +422,8 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
 
     Reads once more who has access (``last_look.json``), and writes the page for people (``review.md``) and, last,
     ``review.json`` with the digests of all files, whose own digest goes to ``digests``. The task fails unless everybody
-    was decided, and all of it is done. What earlier reviews decided about the same people does not count any more after
-    a complete review. The task is skipped if the review was not due: a branch or a short circuit skipped
+    was decided about, and all of it is done. After a complete review, what earlier reviews decided about the same
+    people no longer counts. The task is skipped if the review was not due: a branch or a short circuit skipped
     ``read_task_id``, and nothing was read.
 
     :param apply_task_id: the task that does what was decided; its result has the digests of what it wrote. ``None`` to

@@ -41,26 +41,25 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     The question names the service and the organization and shows the plan, and each answer names its plan. An approval
     covers what is sent and the values it starts from. If either has changed when the plan is approved, the task names
     the changes, fails and sends nothing. The approval is kept in the task state (Airflow 3.3), so a retry continues
-    with it; before 3.3 a retry asks again about the remaining changes. A cleared task asks again.
+    with it; before 3.3, a retry asks again about the remaining changes. A cleared task asks again.
 
-    Who may answer is checked here too, whatever Airflow permits: one of the ``approvers``, and without
-    ``allow_self_approval`` neither who asks nor whom it is about. Who asks is who started the run and ``requested_by``.
-    An answer of anybody else fails the task, and sends nothing.
+    Whatever Airflow permits, the task also checks who answered: one of the ``approvers`` and, without
+    ``allow_self_approval``, neither the person who asks nor anybody whom the plan is about. The person who asks is
+    whoever started the run, and ``requested_by``. Any other answer fails the task, which sends nothing.
 
-    The XCom ``approved`` has ``plan``, ``by`` and ``by_id`` (name and id of the Airflow user), ``at``,
-    ``requested_by`` and ``self_approved``.
+    The XCom ``approved`` has ``plan``, ``by`` and ``by_id`` (name and id of the Airflow user), ``at``, ``requested_by``
+    and ``self_approved``.
 
-    :param require_approval: whether to show the plan under **Required Actions** in the Airflow UI, and send it only
-        after a person approves it. An empty plan needs no approval
-    :param approvers: ids of the Airflow users who may answer; one answer is enough. By default every user whose role
+    :param require_approval: show the plan under **Required Actions** in the Airflow UI, and send it only after a person
+        approves it. An empty plan needs no approval
+    :param approvers: ids of the Airflow users who may answer; one answer is enough. By default, every user whose role
         permits it
-    :param requested_by: who asks, if a bot or a schedule starts the run: the Airflow user or the address of a person
-    :param allow_self_approval: whether who asks, or a person whom the plan is about, may approve it. Not templated, so
-        that nobody who starts a run can set it. If not, and Airflow does not say who asks, ``approvers`` are needed
-    :param approval_timeout: how long to wait for the answer, a timedelta or seconds; then the task fails. By default
-        there is no limit
-    :param fail_on_reject: whether a rejected task fails. By default it is skipped, with the tasks that depend on it
-    :param notifiers: callables that are called when the question is asked, such as Airflow notifiers
+    :param requested_by: who asks, if a bot or a schedule starts the run: an Airflow user, or the address of a person
+    :param allow_self_approval: whether the person who asks, or anybody whom the plan is about, may approve it. If not,
+        and Airflow does not say who asks, ``approvers`` are needed
+    :param approval_timeout: how long to wait for the answer; then the task fails. By default, there is no limit
+    :param fail_on_reject: whether a rejected task fails. By default, it is skipped, with the tasks that depend on it
+    :param notifiers: called when the question is asked, such as Airflow notifiers
     """
 
     require_approval: Arg[bool] = arg(SWITCH, default=False)

@@ -272,14 +272,14 @@ class DeclaredArguments:
         inherited: dict[str, Argument] = {}
         for base in reversed(cls.__bases__):
             inherited |= getattr(base, "declared", {})
-        declared = _own_arguments(cls)
-        for name, argument in inherited.items():
-            declared.setdefault(name, argument)
+        own = _own_arguments(cls)
+        declared = {**own, **inherited, **own}  # its own come first
         declared |= _with_defaults_of_classes(cls, inherited)
         cls.declared = declared
         templated = [argument.attribute for argument in declared.values() if argument.templated]
         cls.template_fields = tuple(dict.fromkeys([*templated, *cls.template_fields]))
-        if "__init__" not in vars(cls):
+        is_task = hasattr(cls, "execute")  # not a class that only declares arguments, whose __init__ nobody calls
+        if is_task and "__init__" not in vars(cls):
             cls.__init__ = _make_init(cls)  # type: ignore[method-assign]
 
     def __init__(self, **kwargs: Any) -> None:

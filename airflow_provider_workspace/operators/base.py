@@ -23,9 +23,10 @@ from airflow_provider_workspace.version_compat import (
 )
 
 if TYPE_CHECKING:
-    from airflow.sdk import Context
+    from airflow.sdk import Context, ObjectStoragePath
     from airflow.sdk.definitions.xcom_arg import PlainXComArg
 
+    from airflow_provider_workspace.api.bodies import LevelName
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -43,7 +44,7 @@ class OfOrganization(DeclaredArguments):
     """
     What belongs to an organization.
 
-    :param organization_id: organization; by default that of the connection
+    :param organization_id: the organization; by default that of the connection
     """
 
     organization_id: Arg[str | None] = arg(kinds.ID, default=None)
@@ -53,8 +54,9 @@ class OfUser(OfOrganization):
     """
     What belongs to a user.
 
-    :param user_uuid: the user (UUID, ``user.uuid`` of the member)
-    :param user_email: their e-mail address instead, looked up among the members. Scope ``organization_member:read``
+    :param user_uuid: the user: ``user.uuid`` of the member
+    :param user_email: the user's address, instead of ``user_uuid``; it is looked up among the members. Scope
+        ``organization_member:read``
     """
 
     user_uuid: Arg[str | None] = arg(kinds.OPTIONAL_ID, default=None)
@@ -70,11 +72,59 @@ class OfUser(OfOrganization):
         return find_user(hook.client, self.user_uuid, self.user_email, organization, **options)
 
 
+class ReadsRows(DeclaredArguments):
+    """
+    What reads rows of people.
+
+    :param columns: names of the columns: a list by position, or a mapping by name such as ``{"Work mail": "email",
+        "Department": None}``. ``None`` leaves a column out, and ``"*": None`` leaves out all columns that the mapping
+        does not name
+    :param where: which rows to read: the wanted value by column, such as ``{"Status": "active"}``, a list of
+        alternatives, or an age such as ``{"Last login": {"before": "90d"}}``. Other rows are left out and counted
+    :param path: file to read the rows from: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``; relative to
+        the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
+    :param defaults: fields for the rows that lack them, such as ``{"level": 1, "send_email": False}``. In a member
+        sync, this ``level`` is the wanted level of everybody whose row has none
+    """
+
+    columns: Arg[Sequence[str | None] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
+    where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
+    path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
+    defaults: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
+
+
+class ProtectsMembers(DeclaredArguments):
+    """
+    What removes members, but never these.
+
+    :param protected: rows or addresses of members who are never removed or changed. Include the owner of the
+        connection's API key: the interface does not show whose key it is, and without its owner the key stops working
+    :param owner_level: members at or above this level are neither removed nor changed; ``None`` treats owners like
+        others
+    """
+
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
+    owner_level: Arg[int | LevelName | None] = arg(kinds.LEVEL, default=15)
+
+
+class LimitsRemovals(ProtectsMembers):
+    """
+    What removes many members, but not too many at once.
+
+    :param max_removals: how many people one run may remove (members and open invites) or move to a lower level: a
+        number; a share of the members such as ``"50%"``, which always allows one; or both, such as ``"10 or 30%"``, of
+        which the lower one counts. ``None`` allows any number. A run that would exceed it fails and sends nothing,
+        because the list may be truncated
+    """
+
+    max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM, default="10 or 30%")
+
+
 class WorkspaceTaskMixin(DeclaredArguments):
     """
     What operators and sensors share: their connection, their link, and how their arguments are templated.
 
-    :param workspace_conn_id: connection to the service
+    :param workspace_conn_id: the connection to the service
     """
 
     workspace_conn_id: Arg[str] = arg(kinds.NAME, default="workspace_default")
@@ -157,9 +207,8 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     """
     Base of the operators: calls the service and returns plain JSON.
 
-    :param return_secrets: whether the result includes secret fields, such as a project's ``api_token``. XCom is
-        neither masked nor encrypted: use it only where nobody else can read the XCom. Not templated, so that nobody
-        who starts a run can set it
+    :param return_secrets: whether the result includes secret fields, such as a project's ``api_token``. XCom neither
+        masks nor encrypts them, so use it only where nobody else can read the XCom
     :raises WorkspaceInputError: if ``return_secrets`` is not a boolean
     """
 
@@ -286,9 +335,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     """
     Base of the operators that write.
 
-    :param dry_run: send no writes; log and return the plan instead: ``action`` (``create``, ``change``, ``remove`` or
-        ``skip``) and ``why``; then ``operation``, ``request`` and ``fields`` of the write, or the record that was
-        ``found``. Operators for many people return reports of their own
+    :param dry_run: send no writes, but log and return the plan: ``action``, ``why``, ``operation``, ``request`` and
+        ``fields`` of the write, or the record that was ``found``. Operators for many people return reports of their own
     """
 
     # Kept elsewhere, because dry_run is a method of Airflow's operators.

@@ -16,8 +16,9 @@ class OfBatchExport(OfOrganization):
     """
     What belongs to a batch export.
 
-    :param batch_export_id: batch export (UUID)
-    :param body: fields of section "Batch export" for the request body; known services need none
+    :param batch_export_id: the batch export (UUID)
+    :param body: :class:`fields <airflow_provider_workspace.api.bodies.BatchExportBody>` for the request body; known
+        services need none
     """
 
     resource_kind: ClassVar[str] = "batch_export"
@@ -26,11 +27,7 @@ class OfBatchExport(OfOrganization):
 
 
 class WorkspacePauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator):
-    """
-    Pause a batch export; pausing a paused one changes nothing. Scope ``batch_export:write``.
-
-    The interface has no way to read whether an export is paused.
-    """
+    """Pause a batch export; a paused one stays paused. Scope ``batch_export:write``."""
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Pause it."""
@@ -40,7 +37,7 @@ class WorkspacePauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator):
 
 class WorkspaceUnpauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator):
     """
-    Resume a batch export; resuming a running one changes nothing. Scope ``batch_export:write``.
+    Resume a batch export; a running one keeps running. Scope ``batch_export:write``.
 
     :param resume_fields: fields that the interface does not name, such as ``{"backfill": True}`` if the service then
         exports the missed intervals. They are sent as they are, without a check

@@ -18,16 +18,14 @@ class WorkspaceCheckContractOperator(WorkspaceOperator):
     """
     Compare the operations of this package with the OpenAPI document of the service, and fail if one will break.
 
-    It needs no scope, and sends no request unless the document is at a URL. The task fails, without retries, and lists
-    what is gone, moved, deprecated or not described, and the fields that a body does not know.
+    It needs no scope, and sends no request unless the document is at a URL.
 
     The result is ``{"breaks": false, "operations": [{"operation", "state", "request", "until", "successor",
     "unknown_fields", "note"}]}``, also of a task that fails.
 
     :param schema: the document (OpenAPI 3, JSON or YAML): a path relative to the Dag file, the URL of an object store,
         or an ``http://`` or ``https://`` URL, to which the API key is sent only if it has the origin of the connection
-    :param operations: operations of your own to compare too, by name, such as
-        ``my_package.endpoints.ListBatchExports``
+    :param operations: operations of your own to compare too, by name, such as ``my_package.endpoints.ListBatchExports``
     :raises WorkspaceInputError: if the document cannot be read, is not OpenAPI 3 or is of another service
     """
 

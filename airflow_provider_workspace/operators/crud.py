@@ -28,7 +28,7 @@ class WorkspaceCreateOperator(WorkspaceWriteOperator):
     """
     Base of the operators that create a record unless it exists.
 
-    :param if_exists: ``return`` the existing record, or ``fail``
+    :param if_exists: what to do if the record exists: ``return`` it, or ``fail``
     """
 
     if_exists: Literal["return", "fail"] = fixed(choice("return", "fail"), default="return")
@@ -71,7 +71,7 @@ class WorkspaceDeleteOperator(WorkspaceWriteOperator):
     """
     Base of the operators that delete what a list shows.
 
-    :param if_missing: ``ignore`` or ``fail`` if it does not exist
+    :param if_missing: what to do if the record does not exist: ``ignore`` it, or ``fail``
     """
 
     if_missing: Literal["ignore", "fail"] = fixed(choice("ignore", "fail"), default="ignore")
@@ -104,14 +104,14 @@ class SelectsRows(WorkspaceOperator):
     """
     Base of the operators that read all pages of a list and return the selected rows.
 
-    :param where: return rows whose fields have these values. A dot selects a field of a nested object, a list holds
-        alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. E-mail addresses are
-        compared regardless of letter case, ids however they are written. ``{"last_login": {"before": "90d"}}`` selects
-        times more than 90 days ago, and rows without one. Prefix a field that the interface does not name with
-        ``extra.``
+    :param where: return the rows whose fields have these values. A dot selects a field of a nested object, and a list
+        holds alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. Addresses are
+        compared regardless of case, ids regardless of how they are written. ``{"last_login": {"before": "90d"}}``
+        selects times more than 90 days ago, and rows without a time. Prefix a field that the interface does not name
+        with ``extra.``
     :param fields: fields to return of each row, written as in ``where``; by default all
     :param count_only: return only the number of rows
-    :param max_rows: maximum number of rows, because XCom is not made for long lists. The task fails if there are more
+    :param max_rows: the task fails if more rows remain, because XCom is not made for long lists
     """
 
     where: Arg[Mapping[str, Any] | None] = arg(FILTER, default=None)

@@ -24,7 +24,7 @@ class OfProject(DeclaredArguments):
     """
     What belongs to a project.
 
-    :param project_id: project; by default that of the connection
+    :param project_id: the project; by default that of the connection
     """
 
     project_id: Arg[int | str | None] = arg(kinds.ID, default=None)
@@ -34,7 +34,7 @@ class OfDashboard(OfProject):
     """
     What belongs to a dashboard.
 
-    :param dashboard_id: dashboard
+    :param dashboard_id: the dashboard
     """
 
     resource_kind: ClassVar[str] = "dashboard"
@@ -53,8 +53,8 @@ class DashboardArguments(OfProject):
     :param use_dashboard: id of a dashboard to copy
     :param delete_insights: whether deleting the dashboard deletes its insights
     :param tags: tags
-    :param restriction_level: who may change it, a number; the interface does not show which. Known services have
-        21 for everybody and 37 for its collaborators, and take collaborators only with 37
+    :param restriction_level: who may change it, a :doc:`number </glossary>` that the interface does not show. In known
+        services, 21 is everybody in the project and 37 only its collaborators, who can be added only with 37
     """
 
     name: Arg[str | None] = arg(kinds.NAME, default=None)
@@ -74,12 +74,10 @@ class WorkspaceCreateDashboardOperator(DashboardArguments, WorkspaceWriteOperato
 
     The interface has no list of dashboards, so an existing one cannot be looked up. With ``variable_key`` Airflow
     remembers it: service, organization, project, name and id. The next run reads the dashboard by its id and creates
-    nothing; it fails if the Variable remembers another dashboard. If a try was interrupted or its answer was lost, the
-    error says what to look for. A task fails while another one is creating the same dashboard; its
-    retry finds that one.
+    nothing. A task fails while another one is creating the same dashboard; its retry finds that one.
 
-    :param variable_key: Airflow Variable that remembers the dashboard, one for each dashboard. ``None`` creates one in
-        each run; from Airflow 3.3 on, a retry creates no second one
+    :param variable_key: Airflow Variable that remembers the dashboard, one for each dashboard. With ``None``, each run
+        creates one; since Airflow 3.3, a retry creates no second one
     :param if_unknown: what to do if an earlier try may have created it: ``fail``, or ``create`` another one
     """
 
@@ -178,8 +176,8 @@ class WorkspaceAddDashboardCollaboratorOperator(OfDashboard, OfUser, WorkspaceCr
 
     The interface cannot change the level of a collaborator; if it differs, the log has a warning.
 
-    :param level: access level; the interface does not show the values. Known services require it: 37 lets
-        them edit
+    :param level: access level, a :doc:`number </glossary>` that the interface does not show. Known services require it:
+        37 lets them edit
     """
 
     operation = "dashboards.AddDashboardCollaborator"

@@ -22,7 +22,7 @@ class OfDomain(OfOrganization):
     """
     What belongs to a domain.
 
-    :param domain_id: domain (UUID)
+    :param domain_id: the domain (UUID)
     """
 
     resource_kind: ClassVar[str] = "domain"
@@ -36,7 +36,7 @@ class DomainArguments(OfOrganization):
     :param jit_provisioning_enabled: whether people with an address in the domain join automatically
     :param sso_enforcement: the enforced single sign-on
     :param saml_entity_id: SAML entity id
-    :param saml_acs_url: SAML address
+    :param saml_acs_url: SAML ACS URL
     :param saml_x509_cert: SAML certificate
     """
 
@@ -83,7 +83,7 @@ class WorkspaceUpdateDomainOperator(OfDomain, DomainArguments, WorkspaceUpdateOp
     """
     Change a domain; what is not given stays as it is. Scope ``organization:write``.
 
-    :param domain: the domain, such as ``example.com``
+    :param domain: another name, such as ``example.com``
     """
 
     operation, read_operation = "domains.UpdateDomain", "domains.GetDomain"
@@ -100,7 +100,7 @@ class WorkspaceVerifyDomainOperator(OfDomain, WorkspaceWriteOperator):
     """
     Request the verification of a domain, and return the domain. The interface shows no scope for this.
 
-    The domain may not be verified afterwards: read ``is_verified`` of the result, or wait with
+    The domain may still be unverified afterwards: read ``is_verified`` of the result, or wait with
     :class:`~airflow_provider_workspace.sensors.workspace.WorkspaceDomainVerifiedSensor`. If the service does not accept
     this request from personal API keys, use only the sensor, with ``ask_verification=False``.
     """

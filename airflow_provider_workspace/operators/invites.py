@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.arguments import Arg, arg, choice, fixed
-from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.base import OfOrganization, ReadsRows, WorkspaceWriteOperator
 from airflow_provider_workspace.operators.crud import (
     WorkspaceCreateOperator,
     WorkspaceDeleteOperator,
@@ -17,6 +17,7 @@ from airflow_provider_workspace.operators.crud import (
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
+    from airflow_provider_workspace.api.bodies import LevelName
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.errors import WorkspaceNotFoundError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -35,11 +36,10 @@ class WorkspaceCreateInviteOperator(OfOrganization, WorkspaceCreateOperator):
     Invite one person. Scopes ``organization_member:write`` and ``organization_member:read``.
 
     :param target_email: address of the person
-    :param first_name: the person's first name
-    :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
-        1, 8 and 15, which known services use
+    :param first_name: first name of the person
+    :param level: access level
     :param message: message in the mail
-    :param private_project_access: private projects and the access levels there
+    :param private_project_access: private projects, with the access level in each
     :param send_email: whether a mail is sent; the interface does not show the default
     :param combine_pending_invites: whether pending invites of the address are combined
     """
@@ -48,7 +48,7 @@ class WorkspaceCreateInviteOperator(OfOrganization, WorkspaceCreateOperator):
     resource_kind = "invites"
     target_email: Arg[str] = arg(kinds.NAME)
     first_name: Arg[str | None] = arg(kinds.TEXT, default=None)
-    level: Arg[int | None] = arg(kinds.FIELD, default=None)
+    level: Arg[int | LevelName | None] = arg(kinds.FIELD, default=None)
     message: Arg[str | None] = arg(kinds.TEXT, default=None)
     private_project_access: Arg[list[Any] | None] = arg(kinds.ITEMS, default=None)
     send_email: Arg[bool | None] = arg(kinds.FIELD, default=None)
@@ -67,7 +67,7 @@ class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
 
     An invite that is gone may have been accepted; the log says so, and the member is not removed.
 
-    :param invite_id: invite (UUID)
+    :param invite_id: the invite (UUID)
     """
 
     operation, list_operation = "invites.DeleteInvite", "invites.ListInvites"
@@ -83,52 +83,37 @@ class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
         return super().remove(hook, what, operation, explain=explain, **options)
 
 
-class WorkspaceCreateInvitesOperator(OfOrganization, WorkspaceWriteOperator):
+class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOperator):
     """
     Invite many people, each once. Scopes ``organization_member:write`` and ``organization_member:read``.
 
     Every row is checked before anything is sent. Repeated addresses, members and people with an open invite are left
-    out; the others are invited in chunks of the connection's ``bulk_invite_limit``. After a lost answer, a killed
-    worker or a retry, the task reads who was invited; once the connection's ``consistency_time`` is over, it sends only
-    the missing invites.
+    out; the others are invited in chunks of the connection's ``bulk_invite_limit``. After a lost response, a killed
+    worker or a retry, the task reads who was invited, and sends the missing invites when the connection's
+    ``consistency_time`` is over.
 
-    Limits of invites per hour and per day are those of the connection (``invites_per_hour``, ``invites_per_day``), or
-    learned from the first refusal. When a limit is reached, the
-    task defers until it may continue. It fails only if it could invite nobody for two days.
-
-    With ``dry_run=True`` nobody is invited; people to invite have the status ``planned`` in the report.
+    The limits of invites per hour and per day are those of the connection (``invites_per_hour``, ``invites_per_day``),
+    or learned from the first refusal. When a limit is reached, the task defers until it may continue; it fails only if
+    it could invite nobody for two days. With ``dry_run=True``, people who would be invited have the status ``planned``
+    in the report.
 
     The result is ``{"counts": {...}, "addresses": [...]}``, with ``row``, ``email``, ``status`` and ``reason`` of each
     row, and ``remarks`` if there is something to know about how the rows were read. The header of a CSV file is row 1;
-    blank rows are skipped and counted. If some people were not invited, the
-    task fails and pushes this report as the XCom ``report``.
+    blank rows are skipped and counted. If some people were not invited, the task fails and pushes this report as the
+    XCom ``report``.
 
-    :param invites: rows (mappings with the fields of an invite; ``email`` is accepted for ``target_email``) or
-        addresses: a list, or the XCom of another task. An invite carries no end: a row whose ``until`` is over is
-        invalid, and a member sync with the same rows removes the others afterwards
-    :param columns: names of columns, a list by position or a mapping by name such as
-        ``{"Work mail": "email", "Department": None}``; ``None`` leaves one out, and ``"*": None`` all that the mapping
-        does not name
-    :param where: rows to read only, as ``where`` of lists: wanted values by the name of a column, such as
-        ``{"Status": "active"}``, a list of which one is enough, or an age such as
-        ``{"Last login": {"before": "90d"}}``. The others are left out and counted
-    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
-        relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
-    :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows
-    :param defaults: fields for all rows that do not have them, such as ``{"level": 1, "send_email": False}``
-    :param report_path: file for the whole report, ``.csv`` or ``.json``; a path or URL as in ``path``, but not in a
-        versioned Dag bundle. The result then has ``counts``, ``report_path``, and up to 1,000 rows in
-        ``needs_attention``
+    :param invites: the people: rows (mappings with the fields of an invite; ``email`` is accepted for ``target_email``)
+        or addresses. An invite carries no end: a row whose ``until`` is over is invalid, and a member sync with the
+        same rows removes the others when theirs is
+    :param on_invalid: what to do if a row is invalid: ``fail`` before anything is sent, or ``skip`` it
+    :param report_path: file for the whole report, ``.csv`` or ``.json``; as ``path``, but not in a versioned Dag
+        bundle. The result then has ``counts``, ``report_path``, and up to 1,000 rows in ``needs_attention``
     """
 
     resource_kind = "invites"
     has_own_dry_run = True
     invites: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
-    columns: Arg[Sequence[str | None] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
-    where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
-    path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
-    defaults: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:

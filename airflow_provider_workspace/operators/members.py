@@ -9,12 +9,20 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
 from airflow_provider_workspace.operators.arguments import Arg, arg, choice, fixed
-from airflow_provider_workspace.operators.base import OfOrganization, OfUser, WorkspaceWriteOperator
+from airflow_provider_workspace.operators.base import (
+    LimitsRemovals,
+    OfOrganization,
+    OfUser,
+    ProtectsMembers,
+    ReadsRows,
+    WorkspaceWriteOperator,
+)
 from airflow_provider_workspace.operators.crud import WorkspaceDeleteOperator, WorkspaceListOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
+    from airflow_provider_workspace.api.bodies import LevelName
     from airflow_provider_workspace.errors import WorkspaceNotFoundError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
@@ -32,12 +40,11 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
     """
     Change the access level of a member. Scope ``organization_member:write``.
 
-    :param level: access level: a number, which the interface does not show, or ``member``, ``admin`` or ``owner``, for
-        1, 8 and 15, which known services use
+    :param level: the new access level
     """
 
     resource_kind = "members"
-    level: Arg[int] = arg(kinds.FIELD)
+    level: Arg[int | LevelName] = arg(kinds.FIELD)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
@@ -57,25 +64,17 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
             raise
 
 
-class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDeleteOperator):
+class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMixin, WorkspaceDeleteOperator):
     """
     Remove a member from an organization. Scope ``organization_member:write``.
 
-    Scope ``organization_member:read``, for the check that they are not protected, an owner or the last one.
+    Scope ``organization_member:read`` too, to check that the member is not protected, an owner or the last owner. An
+    unknown ``user_email`` is an error, unless an earlier try of the task removed the member.
 
-    An unknown ``user_email`` is an error, unless an earlier try of the task removed the member.
-
-    :param protected: rows or addresses of members who are never removed, such as the owner of the connection's API
-        key: the interface does not show whose key it is, and without its owner the key stops working
-    :param owner_level: members of this level and above are not removed: a number, or ``member`` (1), ``admin`` (8) or
-        ``owner`` (15), the levels of known services; the interface does not show them. ``None`` treats owners
-        like others
     :param allow_last_owner: whether the last member of the highest level may be removed
     """
 
     resource_kind = "members"
-    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
-    owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
     allow_last_owner: Arg[bool] = arg(kinds.SWITCH, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
@@ -114,74 +113,47 @@ class WorkspaceDeleteMemberOperator(OfUser, WorkspaceApprovalMixin, WorkspaceDel
         return {"user_uuid": user_uuid, "deleted": deleted}
 
 
-class WorkspaceSyncMembersOperator(OfOrganization, WorkspaceApprovalMixin):
+class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, WorkspaceApprovalMixin):
     """
     Make the members of an organization match a roster.
 
     Scopes ``organization_member:read`` and, to apply the plan, ``organization_member:write``.
 
     People on the roster who are neither members nor invited are invited. Levels that differ are changed; a row without
-    a level matches any. Members who are not on the roster are removed, and their open invites withdrawn. Everything is
+    a level matches any level. Members who are not on the roster are removed, and open invites withdrawn. Everything is
     planned before anything is sent, and the log shows the plan as a table. A second run changes nothing, and a retry
     continues where the earlier try ended.
 
-    Afterwards nobody may have what was taken, else the task fails. If it withdrew an invite, which may be accepted at
-    the same moment, it reads the lists once more after ``consistency_time`` of the connection.
+    The task fails if somebody still has afterwards what was taken away. An invite may be accepted while it is
+    withdrawn, so the task then reads the lists once more after ``consistency_time`` of the connection.
 
-    The result is the plan, as of an organization file: ``pending`` (number of changes), ``differences``, ``counts``,
+    The result is the plan, as for an organization file: ``pending`` (number of changes), ``differences``, ``counts``,
     ``changes`` (``action``, ``part``, ``name``, ``before``, ``after``, ``why``, ``status``, ``reason``, ``digest``,
-    ``not_shown``),
-    the ``table``, and ``planned_for``: service and organization.
+    ``not_shown``), the ``table``, and ``planned_for``: service and organization.
 
-    :param roster: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses: a list, or the
-        XCom of another task. After ``until`` of a row (a date, which counts to its end in UTC, or a time with its zone)
-        its person is removed, or gets the level of ``then``
-    :param columns: names of columns, a list by position or a mapping by name such as
-        ``{"Work mail": "email", "Department": None}``; ``None`` leaves one out, and ``"*": None`` all that the mapping
-        does not name
-    :param where: rows to read only, as ``where`` of lists: wanted values by the name of a column, such as
-        ``{"Status": "active"}``, a list of which one is enough, or an age such as
-        ``{"Last login": {"before": "90d"}}``. The others are left out and counted
-    :param path: file to read the rows from instead: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``;
-        relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
-    :param leavers: instead of a roster, rows or addresses of people who leave: they are removed and their open invites
-        withdrawn, and nobody else is changed; a row with ``until`` is of somebody who leaves after it
-    :param leavers_path: file to read the leavers from instead, as ``path``
-    :param protected: rows or addresses of members who are never removed or changed. Include the owner of the
-        connection's API key: the interface does not show whose key it is, and without its owner the key stops working
-    :param on_invalid: ``fail`` before anything is sent if a row is invalid, or ``skip`` such rows: all others are done,
-        and the task fails at its end; only for leavers, since the person of a row that is left out of a roster would be
-        removed
-    :param defaults: fields for all rows that do not have them, such as ``{"send_email": False}``. A ``level`` here is
-        the level of every member whose row has none
-    :param max_removals: how many people one run may remove (members and open invites) or put to a lower level: a
-        number, a share of the members such as ``"50%"``, which always allows one, or both, such as ``"10 or 30%"``, of
-        which the lower one counts. ``None`` for any number. If there are more, the task fails and sends nothing,
-        because the roster may be truncated
-    :param owner_level: members of this level and above are neither removed nor changed: a number, or ``member`` (1),
-        ``admin`` (8) or ``owner`` (15), the levels of known services; the interface does not show them. ``None``
-        treats owners like others
-    :param approved: an earlier plan, the result of a task with ``dry_run=True``: if the plan has a change that this one
-        does not have, or that starts from another level, the task fails and sends nothing
-    :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``; a path or URL as in
-        ``path``, but not in a versioned Dag bundle. With ``require_approval`` it is written before the question too. In
-        place of ``changes`` and ``table`` the result then has ``report_path``, and up to 1,000 changes in
-        ``needs_attention``. Do not set it in a dry run whose result is passed as ``approved``
+    :param roster: the people: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses.
+        When ``until`` of a row is over (a date, which counts to its end in UTC, or a time with its zone), its person is
+        removed, or gets the level of ``then``
+    :param leavers: instead of a roster, rows or addresses of the people who leave: they are removed, their open invites
+        are withdrawn, and nobody else is changed. With ``until``, somebody leaves after that
+    :param leavers_path: file to read the leavers from, as ``path``
+    :param on_invalid: what to do if a row is invalid: ``fail`` before anything is sent, or ``skip`` it, do the others,
+        and fail at the end. ``skip`` is only for leavers: a roster without the row would remove its person
+    :param approved: an earlier plan, the result of a task with ``dry_run=True``. If this plan has a change that the
+        earlier one does not have, or that starts from another level, the task fails and sends nothing
+    :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``; as ``path``, but not in a
+        versioned Dag bundle. With ``require_approval`` it is also written before the question. Instead of ``changes``
+        and ``table``, the result then has ``report_path``, and up to 1,000 changes in ``needs_attention``. Leave it out
+        of a dry run whose result is passed as ``approved``
     """
 
     resource_kind = "syncs"
     has_own_dry_run = True
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
-    columns: Arg[Sequence[str | None] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
-    where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
-    path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     leavers: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     leavers_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS)
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
-    defaults: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
-    max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM, default="10 or 30%")
-    owner_level: Arg[int | None] = arg(kinds.LEVEL, default=15)
     approved: Arg[Mapping[str, Any] | None] = arg(kinds.NEEDED, default=None)
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 

@@ -34,19 +34,17 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     """
     Base of the operators for organization files.
 
-    :param file: path of the organization file, relative to the Dag file; or a URL for
-        ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/northwind.yaml``; or its content as a mapping
+    :param file: the organization file: a path relative to the Dag file, a URL for ``airflow.sdk.ObjectStoragePath``,
+        such as ``s3://conn_id@bucket/northwind.yaml``, or the content as a mapping
     :param organization: name of the organization, if the file has several
     :param roster: the people, if the file names none under ``members``: rows (mappings with ``email``, ``level`` and
-        other fields of an invite) or addresses, a list or the XCom of another task. Only the part ``members`` needs it
-    :param columns: names of columns of the rows or of the file's roster, a list by position or a mapping by name such
-        as ``{"Work mail": "email", "Department": None}``, where ``None`` leaves one out, and ``"*": None`` all that it
-        does not name; by default ``columns`` under ``members``
-    :param where: rows to read only, as ``where`` of lists: wanted values by the name of a column, such as
-        ``{"Status": "active"}``. The others are left out and counted; by default ``where`` under ``members``
+        other fields of an invite) or addresses. Only the part ``members`` needs it
+    :param columns: names of the columns of these rows or of the file's roster, as of a member sync; by default
+        ``columns`` under ``members``
+    :param where: which of these rows to read, as of a member sync; by default ``where`` under ``members``
     :param render_file: whether the file is a Jinja template. It sees connections and Variables, so render only files
-        that nobody but the authors of Dags can write. ``False`` for a file that holds ``{{``, ``{%`` or ``{#`` as they
-        are; by default such a file is refused. Not templated
+        that nobody but the authors of Dags can write. By default, a file with ``{{``, ``{%`` or ``{#`` is refused;
+        ``False`` takes it as it is
     :raises WorkspaceInputError: if ``render_file`` is not a boolean
     """
 
@@ -166,14 +164,16 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
     Scopes ``project:read``, ``organization:read``, ``organization_member:read`` and ``dashboard:read``, if the file has
     projects, domains, members and dashboards.
 
-    The plan is a table in the log: ``+`` create, ``~`` change, ``-`` remove, and ``!`` for what the interface cannot
-    show or change. The result is ``pending`` (number of changes), ``differences`` (these, changes that a person must
-    make, and what cannot be known), ``counts``, ``changes``, the beginning of the ``table``, and ``planned_for``.
+    The log shows the plan as a table: ``+`` create, ``~`` change, ``-`` remove, and ``!`` for what the interface cannot
+    show or change.
+
+    The result is ``pending`` (number of changes), ``differences`` (these, changes that a person must make, and what
+    cannot be known), ``counts``, ``changes``, the beginning of the ``table``, and ``planned_for``.
 
     :param fail_on_difference: whether the task fails if the organization differs from its file, or may differ: a drift
         check
-    :param report_path: file for the whole plan, ``.csv`` or ``.json``, on the worker or in an object store, but not
-        in a versioned Dag bundle; it is written before the question
+    :param report_path: file for the whole plan, ``.csv`` or ``.json``, on the worker or in an object store, but not in
+        a versioned Dag bundle; it is written before the question
     """
 
     fail_on_difference: Arg[bool] = arg(kinds.SWITCH, default=False)
@@ -205,9 +205,10 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     Apply an organization file, or one part of it.
 
     The task plans the part again and sends only the differences, with the look-ups and retries of the operators for
-    single resources. So a retry continues where the earlier try ended, and a second run changes nothing. The result is
-    the applied plan of the part. Without ``part``, the task applies all of them, one after another, and the result is
-    their applied plans by part; a part that fails stops those that follow.
+    single resources. So a retry continues where the earlier try ended, and a second run changes nothing. Without
+    ``part``, the task applies all of them, one after another; a part that fails stops those that follow.
+
+    The result is the applied plan of the part; without ``part``, the applied plans by part.
 
     ==================== =========================================================== ================================
     part                 what it does                                                scopes
@@ -223,15 +224,14 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
     ``exports``          pauses and resumes; skips exports that a window holds       ``batch_export:write``
     ==================== =========================================================== ================================
 
-    :param part: which part; by default all, in this order. The challenges of new domains are then published while the
-        task waits for the verification: they stand in its log
+    :param part: the part; by default all, in this order. The challenges of new domains are then in the log, to be
+        published while the task waits for the verification
+    :type part: ``str``
     :param approved: an earlier plan, the result of
-        :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`: if the plan has a
-        change that this one does not have, or that starts from other values, the task fails and sends nothing.
-        ``None`` to apply every change
-    :param poke_interval: time between two requests to verify the domains: a timedelta or seconds. If it is more than a
-        minute, the task defers
-    :param timeout: how long to wait for the verification: a timedelta or seconds
+        :class:`~airflow_provider_workspace.operators.organization.WorkspacePlanOrganizationOperator`. If this plan has
+        a change that the earlier one does not have, or that starts from other values, the task fails and sends nothing
+    :param poke_interval: time between two requests to verify the domains. If it is more than a minute, the task defers
+    :param timeout: how long to wait for the verification
     """
 
     part: Arg[Part | None] = arg(kinds.NAME, default=None)

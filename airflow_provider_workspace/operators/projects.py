@@ -39,7 +39,8 @@ class WorkspaceCreateProjectOperator(OfOrganization, WorkspaceCreateOperator):
     :param is_demo: whether the project holds demonstration data
     :param anonymize_ips: whether IP addresses are anonymized
     :param access_control: whether access is controlled
-    :param settings: any other field of section "Fields accepted on project creation", by its name there
+    :param settings: any other :class:`field of a project <airflow_provider_workspace.api.bodies.ProjectBody>`, by its
+        name
     """
 
     operation = "projects.CreateProject"
@@ -61,7 +62,7 @@ class WorkspaceGetProjectOperator(OfOrganization, WorkspaceGetOperator):
     """
     Retrieve a project. Scope ``project:read``.
 
-    :param project_id: project
+    :param project_id: the project
     """
 
     operation = "projects.GetProject"

@@ -28,30 +28,31 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
     End what is due: maintenance windows that Airflow cannot close, and temporary access that is over.
 
     Scopes ``batch_export:write`` for windows, ``organization_member:write`` and ``organization_member:read`` for
-    grants. Each window and each grant names its connection. What goes wrong with one kind, one connection or one person
-    stops no other, and fails the task at its end.
+    grants. Each window and each grant names its connection. A problem with one kind, connection or person stops no
+    other, and fails the task at its end.
 
-    - **Windows**: resumes the batch exports of abandoned ones. A window is abandoned if its run is over or deleted, if
-      its closing task was skipped, removed or has failed, if it is overdue, or if its work has ended and its closing
-      task has not begun five minutes later. A window at work is never closed, and an export that another window holds
-      stays paused.
-    - **Grants**: levels go back to what they were before, who was no member is removed, and open invites are withdrawn;
-      then the lists are read again. A level that somebody changed meanwhile is left. Nobody keeps more than an access
-      review decided.
+    - **Windows**: resumes the exports of abandoned windows. A window is abandoned if its run is over or deleted, if its
+      closing task was skipped, removed or has failed, if it is overdue, or if its work has ended and its closing task
+      has not begun five minutes later. A window at work is never closed, and an export that another window holds stays
+      paused.
+    - **Grants**: gives people back the level that they had before, removes those who were no member, and withdraws open
+      invites; then it reads the lists again. A level that somebody changed meanwhile is left. Nobody keeps more than an
+      access review decided.
 
     The result has an entry for each kind, ``{"windows": {"windows": [{"window", "state", "why", "resumed", "held",
     "failed", …}], "unreadable": {variable: error}}, "grants": {"ended": [...], "left": [...], "active": number}}``. A
     task that fails pushes the same; a kind that could not be read is not in it.
 
-    :param kinds: what to end: ``windows``, ``grants`` or both
+    :param kinds: what to end
+    :type kinds: ``list`` of ``"windows"``, ``"grants"``
     :param protected: rows or addresses of members who are never lowered or removed, such as the owner of the
-        connection's API key; if the access of one of them is over, the task fails and says so
+        connection's API key. If the access of one of them is over, the task fails and says so
     :param fail_if_any: whether the task fails after it has closed a window, so that its notifiers are called: the
-        exports were paused for too long. Otherwise the log has a warning
-    :param evidence: folder that gets a file for each grant that ended, written before its note is deleted: an absolute
-        path on a disk that all workers share, or the URL of an object store, such as
-        ``s3://conn_id@bucket/temporary-access``. A file that cannot be written fails the task, and the note stays for
-        the next run. A grant that something else ends with the person, such as a sync, leavers or an access review, has
+        exports were paused for too long. Otherwise, it logs a warning
+    :param evidence: folder for a file about each grant that ended, written before the note of the grant is deleted: an
+        absolute path on a disk that all workers share, or the URL of an object store, such as
+        ``s3://conn_id@bucket/temporary-access``. If a file cannot be written, the task fails, and the note stays for
+        the next run. A grant that ends in another way with the person, through a sync, leavers or an access review, has
         no file: the result of that task has the change. ``None`` for no files
     """
 

@@ -60,7 +60,11 @@ class SandboxServer:
     """
 
     seed: Seed = SEED
-    """The ids and keys of a new sandbox."""
+    """
+    The ids and keys of a new sandbox.
+
+    :meta hide-value:
+    """
 
     def __init__(
         self,

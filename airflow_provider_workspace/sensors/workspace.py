@@ -47,15 +47,15 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
     Base of the sensors.
 
     ``mode``, ``poke_interval`` and ``timeout`` are those of Airflow's sensors. A wrong key, a missing scope, an unknown
-    id or another permanent error fails the task without retries; after any other failed poll the sensor polls again.
+    id or another permanent error fails the task without retries; after any other failed poll, the sensor polls again.
 
-    ``soft_fail`` departs from Airflow's definition on purpose: it skips the task only if its time is over (``timeout``
-    or ``execution_timeout``), and a permanent error fails it all the same. Otherwise a revoked key would look like
-    a condition that did not hold in time. ``never_fail`` is Airflow's: a permanent error skips the task as well.
+    Unlike in Airflow, ``soft_fail`` skips the task only if its time is over (``timeout`` or ``execution_timeout``): a
+    permanent error still fails it, because a revoked key would otherwise look like a condition that was not met in
+    time. ``never_fail`` is Airflow's: a permanent error skips the task as well.
 
-    :param organization_id: organization; by default that of the connection
-    :param deferrable: whether to wait in the triggerer, without a worker slot; ``None`` for the default
-        ``[operators] default_deferrable``
+    :param organization_id: the organization; by default that of the connection
+    :param deferrable: whether to wait in the triggerer, without a worker slot; by default as ``[operators]
+        default_deferrable``
     """
 
     deferrable: Arg[bool | None] = arg(SWITCH, default=None)
@@ -277,7 +277,7 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
 
     The result is ``{"domain_id": …, "domain": …, "verified_at": …}``.
 
-    :param domain_id: domain (UUID)
+    :param domain_id: the domain (UUID)
     :param ask_verification: whether to request the verification at each poll. The interface shows no scope for this
         request; if the service does not accept it from personal API keys, the sensor logs that and only polls
     """
@@ -306,7 +306,7 @@ class WorkspaceMembersJoinedSensor(WorkspaceSensor):
     The result is ``{"joined": [addresses], "missing": {address: why}}``.
 
     :param emails: addresses of the people, or rows with them
-    :param join: ``all`` of them, ``any`` one of them, or a share above 0 and up to 1
+    :param join: how many: ``all`` of them, ``any`` one of them, or a share above 0 and up to 1
     """
 
     resource_kind = "members"
@@ -344,7 +344,7 @@ class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
 
     The result is ``{"project_id": …, "name": …}``.
 
-    :param project_id: project
+    :param project_id: the project
     """
 
     resource_kind = "project"
@@ -363,8 +363,8 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
 
     The result is ``{"project_id": …, "name": …, "completed": [products]}``.
 
-    :param project_id: project
-    :param product: product, a key of ``has_completed_onboarding_for``; by default any of them, or
+    :param project_id: the project
+    :param product: a key of ``has_completed_onboarding_for``; by default any of them, or
         ``completed_snippet_onboarding``
     """
 

@@ -212,11 +212,11 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     longer list a row that appears late with an earlier time is missed. Projects have no time in their list, so all of
     them are stored by id.
 
-    Once an hour the log of the triggerer says how many rows the list has, and how many were new.
+    Once an hour, the log of the triggerer says how many rows the list has, and how many were new.
 
-    :param what: ``project``, ``member`` or ``verified_domain``
-    :param workspace_conn_id: connection to the service
-    :param organization_id: organization; by default that of the connection
+    :param what: what to watch
+    :param workspace_conn_id: the connection to the service
+    :param organization_id: the organization; by default that of the connection
     :param poll_interval: seconds between two polls
     :param queue: triggerer queue, since Airflow 3.4; ``None`` for triggerers without ``--queues``
     :raises WorkspaceInputError: if ``what`` is invalid, or if ``queue`` is set before Airflow 3.4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
@@ -13,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG, BaseSensorOperator
 
+from airflow_provider_workspace import task_groups
 from airflow_provider_workspace.api.operations import OPERATIONS
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.send import WorkspaceSendOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
-from tests.classes import OPERATORS, SENSORS, TRIGGERS
+from tests.classes import TASKS, TRIGGERS
 from tests.dag_bag import DagBag
 from tests.raw_server import RawServer, answer
 from tests.variables import install
@@ -196,13 +198,24 @@ def documented() -> list[str]:
     return [name for text in PAGES.values() for name in re.findall(r"^\.\. autoclass:: (\S+)", text, re.MULTILINE)]
 
 
-@pytest.mark.parametrize(
-    "name", [f"{cls.__module__}.{cls.__name__}" for cls in (*OPERATORS, *SENSORS, *TRIGGERS, WorkspaceSensor)]
-)
+@pytest.mark.parametrize("name", [f"{cls.__module__}.{cls.__name__}" for cls in (*TASKS, *TRIGGERS, WorkspaceSensor)])
 def test_every_class_has_a_section(name: str) -> None:
     there = documented().count(name)
     assert there, f"write a section with an example and '.. autoclass:: {name}' in docs/"
     assert there == 1, f"{name} has {there} sections in docs/"
+
+
+# Operators that the task groups build; the pages of these groups have them.
+OF_GROUPS = re.compile(r"operators\.(access_review|windows|window_closing)$")
+
+
+def test_the_first_table_names_every_operator_sensor_and_task_group() -> None:
+    table = PAGES["operators/index.md"].partition("## Which operator do I need")[2].partition("\n## ")[0]
+    groups = [name for name, value in inspect.getmembers(task_groups, inspect.isfunction) if name[0] != "_"]
+    own = [name for name in groups if getattr(task_groups, name).__module__ == task_groups.__name__]
+    tasks = [cls.__name__ for cls in TASKS if not OF_GROUPS.search(cls.__module__)]
+    missing = [name for name in (*own, *tasks, "WorkspaceArrivalTrigger") if not re.search(rf"`{name}[`(]", table)]
+    assert not missing, f"docs/operators/index.md, the first table: add {', '.join(missing)}"
 
 
 SECTIONS = [

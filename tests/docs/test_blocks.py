@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG, BaseOperator, BaseSensorOperator
 
+from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.notes.decisions import ReviewNote
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
@@ -326,6 +327,19 @@ def commands_of(block: Block) -> list[str]:
     """Return the commands of a block, one a line."""
     lines = block.text.replace("\\\n", " ").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
+
+
+WORKSPACE = re.compile(r"(?:airflow workspace|python -m airflow_provider_workspace) ([a-z]+)([^`\n]*)")
+
+
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if WORKSPACE.search(text)])
+def test_commands_and_their_options_exist(page: str) -> None:
+    """In blocks and in sentences."""
+    commands = {command.name: command for command in get_workspace_commands()[0].subcommands}
+    for name, rest in WORKSPACE.findall(PAGES[page]):
+        assert name in commands, f"{page}: airflow workspace {name}"
+        options = {flag for argument in commands[name].args for flag in argument.flags}
+        assert {*re.findall(r"(?<=\s)--?[a-z][\w-]*", rest)} <= options, f"{page}: airflow workspace {name}{rest}"
 
 
 SANDBOX = "python -m airflow_provider_workspace.sandbox"

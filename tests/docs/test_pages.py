@@ -9,83 +9,24 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from airflow.sdk import DAG, BaseSensorOperator
 
 from airflow_provider_workspace import task_groups
 from airflow_provider_workspace.api.operations import OPERATIONS
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.send import WorkspaceSendOperator
-from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceSensor
 from tests.classes import TASKS, TRIGGERS
 from tests.dag_bag import DagBag
+from tests.docs.blocks import in_language
 from tests.raw_server import RawServer, answer
-from tests.variables import install
-
-if TYPE_CHECKING:
-    from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.airflow_cli import AirflowCli
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 EXAMPLES = ROOT / "example_dags"
 PAGES = {str(path.relative_to(DOCS)): path.read_text() for path in sorted(DOCS.rglob("*.md"))}
-# Packages that the page on migrating replaces need not be installed.
-NOT_THERE = re.compile("No module named 'airflow.providers.http'")
-
-
-def blocks(page: str, language: str) -> list[str]:
-    """Return the code blocks of a page in one language, in order."""
-    return re.findall(rf"^```{language}\n(.*?)^```", PAGES[page], re.DOTALL | re.MULTILINE)
-
-
-PYTHON = [(page, number, code) for page in PAGES for number, code in enumerate(blocks(page, "python"), start=1)]
-# A block whose first line names a file is part of a project, which has its own test.
-FILES = [piece for piece in PYTHON if re.match(r"# \S+\.py\n", piece[2])]
-PYTHON = [piece for piece in PYTHON if piece not in FILES]
-DAGS = [piece for piece in PYTHON if "@dag(" in piece[2]]
-SNIPPETS = [piece for piece in PYTHON if piece not in DAGS]
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_code_blocks_use_one_name_per_language(page: str) -> None:
-    assert set(blocks(page, r"(?:py|Python|python3|pycon|JSON|jsonc)")) == set()
-
-
-@pytest.mark.parametrize(("page", "number", "code"), DAGS)
-def test_a_documented_dag_loads(tmp_path: Path, page: str, number: int, code: str) -> None:
-    (tmp_path / "shown.py").write_text(code)
-    bag = DagBag(tmp_path)
-    errors = [error for error in bag.import_errors.values() if not NOT_THERE.search(error)]
-    assert not errors, f"{page}, block {number}"
-    assert bag.import_errors or len(bag.dags) == 1, f"{page}, block {number}"
-
-
-@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-@pytest.mark.parametrize("page", sorted({page for page, _, _ in SNIPPETS}))
-def test_snippets_run_with_the_documented_requests(
-    connect: Callable[..., None], page: str, sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The snippets run in order in one namespace. Their tasks are executed; sensors poll once."""
-    connect(key=SEED.session_key)
-    install(monkeypatch)
-    module = ModuleType("shown")
-    monkeypatch.setitem(sys.modules, "shown", module)  # pydantic looks for the module of a class
-    for _, number, code in (snippet for snippet in SNIPPETS if snippet[0] == page):
-        before = len(sandbox.requests())
-        with DAG("shown", schedule=None) as dag:
-            exec(compile(code, f"{page}, block {number}", "exec"), vars(module))  # noqa: S102 - that is what this is for
-        for task in dag.tasks:
-            if isinstance(task, BaseSensorOperator):
-                assert task.poke({}) is not None
-            else:
-                task.execute({})
-        said = re.match(r"[^#]*?^- \*\*Requests\*\*: (\d+)", PAGES[page].partition(code)[2], re.DOTALL | re.MULTILINE)
-        if said:
-            assert len(sandbox.requests()) - before == int(said[1]), f"{page}, block {number}"
 
 
 @pytest.mark.parametrize("record", [{"id": 7}, {"id": 7, "content": "Deployed"}])
@@ -102,13 +43,13 @@ def test_the_samples_of_own_endpoints_run_against_a_service(
     ]
     with RawServer(exports, exports, exports, *runs, answer(201, record)) as server:
         connect(host=server.url)
-        for number, code in enumerate(blocks("guides/endpoints.md", "python")):
-            if "@dag(" in code:
-                (tmp_path / "shown.py").write_text(code)
+        for block in in_language("python", "guides/endpoints.md"):
+            if "@dag(" in block.text:
+                (tmp_path / "shown.py").write_text(block.text)
                 (task,) = DagBag(tmp_path).dags["paused_exports"].tasks
                 assert task.execute({}) == [{"id": "a", "name": "Nightly"}]
             else:
-                exec(compile(code, f"block {number}", "exec"), vars(module))  # noqa: S102 - the documented code
+                exec(compile(block.text, str(block), "exec"), vars(module))  # noqa: S102 - the documented code
         with WorkspaceHook() as hook:
             assert module.failed_runs(hook, 1, "a") == ["r", "s"]
         arguments = {"project_id": 1, "content": "Deployed"}
@@ -116,20 +57,6 @@ def test_the_samples_of_own_endpoints_run_against_a_service(
         assert task.execute({}) == record
     assert [request.method for request in server.requests] == ["GET"] * 5 + ["POST"]
     assert server.requests[4].target == "/api/projects/1/batch_exports/a/runs/?cursor=cD0y&page=2"
-
-
-@pytest.mark.needs_airflow("3.2", "the module of exceptions that the page imports")
-@pytest.mark.per_airflow
-@pytest.mark.slow
-def test_the_documented_project_passes(airflow_cli: AirflowCli, tmp_path: Path) -> None:
-    """Without complete Dag runs, which tests/e2e/test_wheel.py has."""
-    for _, _, code in FILES:
-        file = tmp_path / code.partition("\n")[0].removeprefix("# ")
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(code)
-    assert len(DagBag(tmp_path / "dags").dags) == 1
-    said = airflow_cli.run_tests(tmp_path, "-k", "not run")
-    assert re.search(r"^5 passed, 3 deselected", said, re.MULTILINE), said
 
 
 @pytest.mark.parametrize("page", PAGES)

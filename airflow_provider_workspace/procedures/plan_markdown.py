@@ -13,10 +13,11 @@ from airflow_provider_workspace.procedures.plan import MARKS, PENDING, describe_
 if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.plan import Change, Plan
 
-COLUMNS = ("Change", "Who or what", "Values", "Reason")
-ARROW = " \u2192 "
-# Characters of a value that stays on one line in a narrow column.
-MAX_UNBROKEN = 40
+# Three columns fit into Airflow 3.1's narrow panel beside an address, which does not wrap.
+COLUMNS = ("Change", "Who or what", "Values and reason")
+# No line begins with it.
+SPACED_ARROW = " \u2192 "
+ARROW = "\u00a0\u2192 "
 
 
 def plan_lines(plan: Plan) -> list[str]:
@@ -42,14 +43,10 @@ def _cells(change: Change) -> list[str]:
         word = change.mark or MARKS[change.action]
     before = _with_level_name(change, change.before)
     after = _with_level_name(change, change.after)
-    values = [_unbroken(value) for value in describe_fields(before, after, ARROW)]
-    return [_cell(word), _cell(change.name), ", ".join(values), _cell(change.reason)]
-
-
-def _unbroken(value: str) -> str:
-    """Return a value as Markdown; a line breaks within a long one only."""
-    text = _cell(value)
-    return text.replace(" ", "\u00a0") if len(value) <= MAX_UNBROKEN else text
+    notes = describe_fields(before, after, SPACED_ARROW)
+    if change.reason:
+        notes.append(change.reason)
+    return [_cell(word), _cell(change.name), _cell(", ".join(notes)).replace(SPACED_ARROW, ARROW)]
 
 
 def _cell(text: str) -> str:

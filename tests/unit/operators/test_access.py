@@ -550,7 +550,7 @@ def test_an_approval_covers_how_long_and_why(
     task = Task(question, started_by="max")
     approve = task.ask(operator(require_approval=True))
     assert question.now.subject.startswith(f"Give {MINA} temporary access as admin (8) to organization ")
-    assert "level: member (1) → admin (8), length: 1:00:00, reason: audit | then member (1) |" in question.text
+    assert "level: member (1) → admin (8), length: 1:00:00, reason: audit, then member (1) |" in question.text
     if change:
         with pytest.raises(AirflowFailException, match="approval-stale"):
             task.answer(operator(require_approval=True, **change), approve)

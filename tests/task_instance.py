@@ -68,6 +68,12 @@ class Question:
     def now(self) -> Any:
         return self.asked[-1 if self.refreshes else 0]
 
+    @property
+    def text(self) -> str:
+        """The Markdown that Airflow renders, which leaves out HTML; people see no-break spaces as spaces."""
+        body: str = self.now.body
+        return body.replace("<wbr>", "").replace("\u00a0", " ")
+
 
 class Task:
     """

@@ -317,7 +317,7 @@ def windows(args: Namespace) -> None:
         _print(json.dumps({**found, "last_sweep": None if last is None else iso(last)}, indent=2))
         return
     unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
-    age = "never" if last is None else f"{iso(last)[:19]}Z, {(time.time() - last) / 60:.0f} min ago"
+    age = "never" if last is None else f"{iso(last, 'seconds')}, {(time.time() - last) / 60:.0f} min ago"
     _print(*map(printable, [*unreadable, *_lease_lines(leases), f"Last sweep: {age}."]))
 
 
@@ -536,8 +536,10 @@ def _lease_lines(leases: list[dict[str, Any]]) -> list[str]:
 
 
 def _lease_line(lease: dict[str, Any]) -> str:
+    from airflow_provider_workspace.api.timestamps import to_second
+
     task = f"{lease['dag_id']} / {lease['run_id']} / {lease['close_task_id']}"
-    times = f"since {lease['since'][:19]}Z until {lease['until'][:19]}Z"
+    times = f"since {to_second(lease['since'])} until {to_second(lease['until'])}"
     parts = [lease["batch_export_id"], task, times, lease["window"]]
     if lease["paused_before"]:
         parts.append("paused before the window")

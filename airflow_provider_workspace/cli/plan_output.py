@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.errors import visible
-from airflow_provider_workspace.procedures.markdown import code, table
+from airflow_provider_workspace.procedures.markdown import code
+from airflow_provider_workspace.procedures.plan_markdown import plan_lines
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -73,12 +74,7 @@ def _markdown(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[s
 def _markdown_section(planned: Planned) -> list[str]:
     """Return the heading, the numbers and the table of one organization."""
     heading = f"### {code(planned.organization)} in {code(planned.file)}"
-    lines = [f"{heading}\n\n{planned.plan.summary()}\n"]
-    changes = planned.plan.changes
-    if not changes:
-        return lines
-    rows = [(change.action, code(visible(change.name)), code(change.notes)) for change in changes]
-    return [*lines, *table(("action", "what", "how"), rows, write=str), ""]
+    return [heading, "", *plan_lines(planned.plan), ""]
 
 
 FORMATS: dict[str, Callable[[Sequence[Planned], Mapping[str, str]], Iterator[str]]] = {

@@ -143,13 +143,13 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     def _facts(self, draft: Grant, planned: GrantPlan) -> dict[str, str]:
         """Return what the question says about the grant."""
         from airflow_provider_workspace.api.levels import describe_level
-        from airflow_provider_workspace.api.timestamps import to_second
+        from airflow_provider_workspace.api.timestamps import for_people
 
         before = "no access" if planned.before is None else describe_level(planned.before)
         then = "removed" if planned.then is None else describe_level(planned.then)
         until = f"{timedelta(seconds=self.length or 0)} after the approval"
         if self.until is not None:
-            until = to_second(datetime.fromtimestamp(draft.until, timezone.utc))
+            until = for_people(datetime.fromtimestamp(draft.until, timezone.utc))
         return {
             "For": draft.user_email,
             "Level": f"{describe_level(draft.level)} instead of {before}",

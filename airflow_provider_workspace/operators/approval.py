@@ -299,12 +299,12 @@ def introduce(rules: AnswerRules, facts: Mapping[str, str], seconds: float | Non
     :param facts: texts of others, by name
     :param seconds: how long the question waits for its answer; ``None`` without a limit
     """
+    from airflow_provider_workspace.api.timestamps import for_people
     from airflow_provider_workspace.procedures.markdown import inert
 
     told = {"Asked by": rules.requester or "not known (no user started this run, or Airflow does not say who)", **facts}
     if seconds is not None:
-        until = datetime.fromtimestamp(time.time() + seconds, timezone.utc)
-        told["Answer until"] = f"{until:%Y-%m-%d %H:%M} UTC"
+        told["Answer until"] = for_people(datetime.fromtimestamp(time.time() + seconds, timezone.utc))
     lines = [f"- **{name}**: {inert(text)}" for name, text in told.items()]
     if not rules.allow_self_approval:
         lines += ["", "Nobody approves their own request: not who asks, and not whom it is about."]

@@ -12,11 +12,15 @@ MAX_BODY = 60_000
 MAX_CODE = 3_000
 
 # What could be Markdown, HTML or a mention: not the @ and the dots of an address, and an underscore within a name.
-ACTIVE = re.compile(r"[^\w .,;+%'=/()@:-]|(?<!\w)_+|_+(?!\w)|(?<!\w)@")
+ACTIVE = re.compile(r"[^\w .,;+%'=/()@:\u2192-]|(?<!\w)_+|_+(?!\w)|(?<!\w)@")
 # What becomes a link by itself, also where its characters are escaped; it holds nothing that ends code or a cell.
 LINK = re.compile(r"(?:[a-z][a-z0-9+.-]{0,30}://|www\.)[\w.~:/?#@!$&'()*+,;=%\[\]-]+", re.IGNORECASE)
 # What ends a sentence, and no URL.
 AFTER_LINK = ".,;:!?)'"
+# Code, or where an address goes on after its @.
+CODE_OR_AT = re.compile(r"`[^`]*`|(?<=\S@)(?=\S)")
+# In an address, it keeps Airflow's Markdown from making it a link. It is not shown there.
+NO_LINK = "<wbr>"
 
 
 def code(text: str) -> str:
@@ -69,12 +73,20 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def fit(lines: Sequence[str]) -> list[str]:
-    """Return as many of the first lines as the body of a question has room for."""
+    """
+    Return as many of the first lines as the body of a question has room for.
+
+    Addresses in them become no links.
+    """
     fitting: list[str] = []
     size = 0
-    for line in lines:
+    for line in map(_without_mail_links, lines):
         size += len(line.encode()) + 1
         if size > MAX_BODY:
             break
         fitting.append(line)
     return fitting
+
+
+def _without_mail_links(line: str) -> str:
+    return CODE_OR_AT.sub(lambda found: found[0] or NO_LINK, line)

@@ -630,15 +630,19 @@ def _add_number(numbers: list[str], count: int, label: str) -> None:
         numbers.append(f"{count} {label}")
 
 
-def describe_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Return the values of fields for people, whole: an approval covers what was shown."""
+def describe_fields(before: Mapping[str, Any], after: Mapping[str, Any], arrow: str = " -> ") -> list[str]:
+    """
+    Return the values of fields for people, whole: an approval covers what was shown.
+
+    :param arrow: what stands between a current and a desired value
+    """
     descriptions: list[str] = []
     for name, value in {**before, **after}.items():
         if name in END_FIELDS:  # an end is in the reason
             continue
         text = _value_text(value)
         if name in before and name in after:
-            text = f"{_value_text(before[name])} -> {text}"
+            text = f"{_value_text(before[name])}{arrow}{text}"
         descriptions.append(f"{name}: {text}")
     return descriptions
 

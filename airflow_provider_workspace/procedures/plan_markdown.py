@@ -1,9 +1,8 @@
-"""A plan in Markdown, for the question of an approval: a table whose cells wrap, with the names of levels."""
+"""A plan in Markdown, for a question or a comment: a table whose cells wrap, with the names of levels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.levels import describe_level
@@ -14,7 +13,11 @@ from airflow_provider_workspace.procedures.plan import MARKS, PENDING, describe_
 if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.plan import Change, Plan
 
-COLUMNS = ("Change", "Who or what", "Values", "Reason")
+# Three columns fit into Airflow 3.1's narrow panel beside an address, which does not wrap.
+COLUMNS = ("Change", "Who or what", "Values and reason")
+# No line begins with it.
+SPACED_ARROW = " \u2192 "
+ARROW = "\u00a0\u2192 "
 
 
 def plan_lines(plan: Plan) -> list[str]:
@@ -27,20 +30,27 @@ def plan_lines(plan: Plan) -> list[str]:
     for remark in plan.remark.splitlines():
         lines += [inert(remark), ""]
     lines += [f"**{inert(plan.summary())}**", ""]
+    if not plan.changes:
+        return lines
     rows = [_cells(change) for change in plan.changes]
-    return [*lines, *table(COLUMNS, rows, partial(inert, limit=None))]
+    return [*lines, *table(COLUMNS, rows, write=str)]
 
 
 def _cells(change: Change) -> list[str]:
-    """Return the cells of a change, as texts of others."""
+    """Return the cells of a change in Markdown."""
     word: str = change.action
     if change.action not in (*PENDING, "set"):
         word = change.mark or MARKS[change.action]
     before = _with_level_name(change, change.before)
     after = _with_level_name(change, change.after)
-    values = ", ".join(describe_fields(before, after))
-    cells = [word, change.name, values, change.reason]
-    return [visible(cell) for cell in cells]
+    notes = describe_fields(before, after, SPACED_ARROW)
+    if change.reason:
+        notes.append(change.reason)
+    return [_cell(word), _cell(change.name), _cell(", ".join(notes)).replace(SPACED_ARROW, ARROW)]
+
+
+def _cell(text: str) -> str:
+    return inert(visible(text), limit=None)
 
 
 def _with_level_name(change: Change, fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.api.timestamps import for_people
 from airflow_provider_workspace.procedures.markdown import fit, inert, table
 from airflow_provider_workspace.procedures.plan import counted
 from airflow_provider_workspace.procedures.review_records import (
@@ -128,8 +129,10 @@ def question_of(population: Population, folder: str) -> str:
     file = inert(f"{folder}/population.csv")
     first = [person for person in people if person.look]
     opening = [
-        f"{count} people and invites have access to {where}, read {population.read_at}.",
-        f"All of them are in {file}.",
+        f"{count} people and invites have access to {where}.",
+        "",
+        f"- **Lists read at**: {for_people(population.read_at)}",
+        f"- **All of them**: {file}",
         "",
         *since_last_review(population),
         "",

@@ -119,7 +119,7 @@ def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -
         return WindowState("closing", "its exports are being resumed")
     until = min(lease.until for lease in leases)
     if now >= until:
-        return WindowState("overdue", f"overdue since {iso(until)}")
+        return WindowState("overdue", f"overdue since {iso(until, 'seconds')}")
     if is_closing(run, window):
         return WindowState("closing", "its closing task has begun")
     if work_has_ended(run, newest):

@@ -214,10 +214,10 @@ def test_empty_sections_explain_themselves(page: Page) -> None:
     assert "No maintenance window holds a batch export" in page.section("windows")
     health = ("scheduler runs", "triggerer runs", "dag processor runs", "no sweep has run")
     page.browser.read(*health, selector="#health")
-    assert "No bulk invite ran yet" in page.section("invites")
-    assert "No sensor waits" in page.section("waits")
-    assert "No approval waits" in page.section("questions")
-    assert "Nothing has failed and not succeeded since" in page.section("failed")
+    assert "No bulk invite has run yet" in page.section("invites")
+    assert "No sensors are waiting" in page.section("waits")
+    assert "No approvals are waiting" in page.section("questions")
+    assert "No open failures" in page.section("failed")
 
 
 def test_windows_campaigns_and_waits_are_shown(page: Page, server: SandboxServer) -> None:
@@ -344,7 +344,7 @@ def test_grants_that_should_have_ended_are_red(page: Page) -> None:
         f"Correct the Variable {keys[2]}, or end that access by hand",
         "admin (8), then member (1)",
         "admin (8), then removed",
-        "The next run of workspace_sweep ends it.",
+        "The next run of workspace_sweep is to end it.",
         "ends in 2 h",
         "rollout <b> · asked for by ada · approved by ruth",
         "End them now",

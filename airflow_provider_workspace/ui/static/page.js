@@ -54,9 +54,9 @@ function attempt(step) {
 function showSummary({ parts, bad, login }) {
   const names = /** @type {(keyof Answers)[]} */ (Object.keys(answers));
   const age = ageOf(names);
-  const links = parts.map(({ text, section }, index) => {
-    const separator = index ? " · " : "";
-    return html`${separator}${section ? html`<a href="#${section}">${text}</a>` : text}`;
+  const links = parts.map(({ text, section, bad: isBad }, index) => {
+    const part = section ? html`<a href="#${section}">${text}</a>` : text;
+    return html`${index ? " · " : ""}<span class=${isBad ? "error" : ""}>${part}</span>`;
   });
   const logIn = login && html` ${anchor(loginPath(), "Log in")}`;
   render(html`${links}${logIn}${age?.bad && ` · ${age.text}`}`, element("summary"));

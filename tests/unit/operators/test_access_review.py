@@ -468,7 +468,7 @@ def test_the_next_review_says_what_changed(
     second.ask()
     read_at = review.file("population.json")["read_at"]
     second.close("nobody decided")
-    for text in (question.now.body, second.text("review.md")):
+    for text in (question.text, second.text("review.md")):
         assert f"read {read_at}, left 5, + 1 joined - 1 gone = 5 now." in text
         assert f"- Gone since {read_at}: {GRACE}." in text
     assert {row["change"]: row["email"] for row in population["people"] if row["change"]} == {

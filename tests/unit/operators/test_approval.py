@@ -58,8 +58,8 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
     asked = task.question.now
     where = f"organization {SEED.organization_id} at {sandbox.url}"
     assert asked.subject == f"Make these changes to the members of {where}?"
-    assert "| remove | member noah.newton@example.com | level: member (1) | not on the roster |\n" in asked.body
-    assert f"(5 changes, plan {approve.rpartition(' ')[2]})" in asked.body
+    assert "| remove | member noah.newton@example.com | level: member (1), not on the roster |\n" in task.question.text
+    assert f"(5 changes, plan {approve.rpartition(' ')[2]})" in task.question.text
     assert [user.id for user in asked.assigned_users] == ["7", "1"]
     assert getattr(task.resume, "timeout", None) in (timedelta(days=3), None)
     assert effects(sandbox) == []
@@ -207,7 +207,7 @@ def test_the_question_says_who_asks_and_who_may_not_approve(
 ) -> None:
     task.context["dag_run"].triggering_user_name = started_by
     task.ask(sync(**arguments))
-    assert shown in task.question.now.body
+    assert shown in task.question.text
 
 
 @pytest.mark.parametrize("rules", [None, {}, {"approvers": []}])
@@ -260,8 +260,8 @@ def test_an_approval_covers_each_field_and_what_it_starts_from(
     assert task.question.asked == []
     approve = task.ask(sync(INVITED, owner_level=None))
     for shown in ("first_name: Ada", "Welcome!␣*3001All of it.", 'private_project_access: [{"id": 1}]'):
-        assert shown in unescape(task.question.now.body)
-    assert "```" not in task.question.now.body, "texts of a plan are no Markdown"
+        assert shown in unescape(task.question.text)
+    assert "```" not in task.question.text, "texts of a plan are no Markdown"
     if promoted is not None:
         set_level(promoted)
     before = effects(sandbox)
@@ -342,7 +342,7 @@ def test_a_single_delete_is_approved_and_sent(sandbox: SandboxServer, task: Task
     approve = task.ask(remove())
     where = f"organization {SEED.organization_id} at {sandbox.url}"
     assert task.question.now.subject == f"Make these changes to the members of {where}?"
-    assert "| remove | member noah.newton@example.com | " in task.question.now.body
+    assert "| remove | member noah.newton@example.com | " in task.question.text
     if task.question.refreshes:
         leavers = ["noah.newton@example.com"]
         assert task.ask(sync(None, leavers=leavers)) == approve, "the plan of a sync with this leaver"
@@ -360,7 +360,7 @@ def test_all_leavers_are_in_one_question(sandbox: SandboxServer, task: Task) -> 
     """And a change that is obsolete by the time of the answer is left out."""
     arguments: dict[str, Any] = {"roster": None, "leavers": '["noah.newton@example.com", "liv.invited@example.com"]'}
     approve = task.ask(sync(**arguments))
-    assert "(2 changes, plan " in task.question.now.body
+    assert "(2 changes, plan " in task.question.text
     task.answer(sync(**{**arguments, "leavers": ["liv.invited@example.com"]}), approve)
     assert effects(sandbox) == ["delete_invite"]
 
@@ -402,7 +402,7 @@ def test_a_long_plan_is_whole_in_the_log_and_in_its_file(
     sandbox.add_members(1100)
     file = tmp_path / "plan.csv"
     approve = task.ask(sync(report_path=str(file)))
-    body = task.question.now.body
+    body = task.question.text
     hidden = re.search(
         r"\*\*(\d+) of 1106 rows are not shown here\.\*\* Read them in the log of the task and in '(.*)'", body
     )

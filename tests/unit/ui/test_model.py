@@ -217,7 +217,9 @@ def test_verdicts_are_those_of_the_last_sweep(view: View, sweep: str | None, ver
     ("fields", "answers", "cause"),
     [
         (LEASE, {}, None),
-        (LATE, {}, "past the latest end"),
+        (LATE, {}, "Past its latest end, and no sweep has said why."),
+        (LATE, {"variables": variables(LATE, sweep=swept(LATE, "overdue since 2026-09-21T12:20:00.000Z"))},
+         "Past its latest end, and no sweep has said why."),
         (LEASE, {"variables": ABANDONED}, "The last sweep said: abandoned: its run is over"),
         (LEASE, seen(task("window.close", "failed", reason="[still-paused] 1 export")),
          "failed: [still-paused] 1 export"),
@@ -273,13 +275,17 @@ def test_labels_name_exports_and_organizations(view: View) -> None:
     labels = json.dumps({lease()["batch_export_id"]: "Orders to S3", "organization": "Northwind"})
     waiting = task("wait", "deferred", operator="WorkspaceInvitesSettledSensor")
     invite = {"task": task("invite", "queued"), "progress": {"organization_id": "organization"}}
+    sync = task("members", "awaiting_input", **SYNC)
+    labelled = ("organization", "Northwind")
     shown = view(
         variables=variables(LEASE, OTHER, workspace_labels=labels),
         waits={"value": {"rows": [{**waiting, "rendered_fields": {"organization_id": "organization"}}]}},
         campaigns={"value": {"rows": [invite]}},
+        questions={"value": {"rows": [asked(sync, f"Change {name}?") for name in labelled], "total": 2}},
     )
     rows = shown["windows"]["rows"]
     assert [row["exports"][0].get("name") for row in rows] == ["Orders to S3", None]
+    assert [row["what"] for row in shown["questions"]["rows"]] == ["Change Northwind?", "Change Northwind?"]
     named = [*rows, *shown["waits"]["rows"], *shown["invites"]["rows"]]
     assert [row["organization"] for row in named] == ["Northwind"] * 4
     assert shown["invites"]["rows"][0]["waits"] == "Waits for a worker."
@@ -328,7 +334,6 @@ def test_what_waits_for_a_person_says_so(view: View, waiting: dict[str, Any]) ->
     assert window["work"] == ["Somebody must answer", "warn"]
     (row,) = shown["questions"]["rows"]
     assert row["what"] == "Change Northwind (organization)?"
-    assert row["organization"] == "Northwind"
     assert row["task"]["asked_at"] == iso(NOW - 60)
     (invite,) = shown["invites"]["rows"]
     assert invite["asks"]
@@ -451,12 +456,12 @@ def test_what_failed_and_has_not_succeeded_since_is_in_the_headline(
 def test_a_failure_is_shown_with_cause_run_and_what_to_do(view: View) -> None:
     fields = {"organization_id": "organization", "user_email": "ada@example.com"}
     latest = tried("failed", 60, GRANT, "2", **fields)
-    latest["reason"] = "[level-too-low] The key may not (AirflowFailException)"
+    latest["reason"] = "[level-too-low] WorkspaceScopeError: The key may not, until 2026-11-26T10:20:30.123Z"
     before = tried("failed", 90, GRANT, "1", **fields)
     variables_ = variables(workspace_labels='{"organization": "Northwind"}')
     shown = view(failed=failures(before, latest, total=3), variables=variables_)["failed"]
     (row,) = shown["rows"]
-    assert row["cause"] == latest["reason"]
+    assert row["cause"] == "[level-too-low] The key may not, until 2026-11-26 10:20 UTC"
     assert (row["problem"], row["task"]["dag_run_id"], row["times"]) == ("level-too-low", "2", 2)
     assert (row["who"], row["organization"]) == ("ada@example.com", "Northwind")
     assert row["cure"].startswith("Correct the cause, then clear the task")
@@ -616,6 +621,14 @@ def sweeps(**fields: Any) -> dict[str, Any]:
     return {"sweeps": {"value": {"rows": [task("sweep", "success", rendered_fields=fields)]}}}
 
 
+def swept_later(state: str) -> dict[str, Any]:
+    """Return a sweep that began after a grant was over."""
+    return {"sweeps": {"value": {"rows": [task("sweep", state, start_date=iso(NOW - 60), end_date=iso(NOW))]}}}
+
+
+TRIED = "The last run tried, and failed: its log says why."
+
+
 @pytest.mark.parametrize(
     ("answers", "end"),
     [
@@ -623,6 +636,8 @@ def sweeps(**fields: Any) -> dict[str, Any]:
         (sweeps(kinds=["windows"]), ("", "No Dag ends it. Let the Dag nightly sweep grants, too.")),
         (sweeps(kinds=["windows", "grants"]), ("nightly", "")),
         (sweeps(), ("nightly", "")),
+        (swept_later("success"), ("nightly", "")),
+        (swept_later("failed"), ("nightly", TRIED)),
         ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": False}}}}},
          (SWEEP_DAG, "")),
         ({"dags": {"value": {SWEEP_DAG: {"value": {"is_paused": True}}}}},

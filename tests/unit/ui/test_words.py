@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from typing import Any, cast
 
 import pytest
 
+from airflow_provider_workspace.api.timestamps import iso as iso_of
 from airflow_provider_workspace.cli import commands
 from airflow_provider_workspace.notes import database_store
 from airflow_provider_workspace.notes.leases import LeaseRegistry, LeaseStore, Run, SweepRecord
 from airflow_provider_workspace.windows.requests import LeaseServices
 from airflow_provider_workspace.windows.resuming import Closer
 from airflow_provider_workspace.windows.sweep import sweep
-from tests.leases import iso, lease, variable
+from tests.leases import lease, variable
 from tests.unit.ui.conftest import NOW, View
 
 LEASE = {"since": NOW - 3600, "paused_at": NOW - 3600}
@@ -35,7 +37,7 @@ class Store(dict[str, str]):
         ({}, Store.run_of, "open"),
         ({"state": "opening"}, Store.run_of, "opening"),
         ({"state": "closing"}, Store.run_of, "closing: not all of its exports are paused any more"),
-        ({"until": NOW}, Store.run_of, f"overdue since {iso(NOW)}"),
+        ({"until": NOW}, Store.run_of, f"overdue since {iso_of(NOW, 'seconds')}"),
         ({}, Run("over"), "abandoned: its run is over"),
     ],
 )
@@ -53,7 +55,7 @@ def test_the_sweep_the_page_and_the_command_line_have_the_same_words(
     (row,) = view(variables={"value": [{"key": key, "value": value} for key, value in store.items()]})["windows"][
         "rows"
     ]
-    assert row["verdict"] == words
+    assert row["verdict"] == re.sub(r"T(\d\d:\d\d):\d\dZ", r" \1 UTC", words), "times as people read them"
     printed: list[str] = []
     monkeypatch.setattr(database_store, "LeaseDatabase", lambda: store)
     monkeypatch.setattr(commands, "_print", lambda *lines: printed.extend(lines))

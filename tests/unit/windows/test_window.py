@@ -56,9 +56,9 @@ OPEN: dict[str, Any] = {}
         ({"state": "closing", "late_resume_until": 2001.0}, OPEN, {}, 2000, False,
          "closing: its exports are being resumed"),
         ({"state": "closing", "late_resume_until": 2001.0}, OPEN, {}, 5000, False,
-         "overdue since 1970-01-01T01:16:40.000Z"),
-        ({"until": 1500.0}, OPEN, {}, 1500, False, "overdue since 1970-01-01T00:25:00.000Z"),
-        ({"until": 1500.0}, OPEN, {"close": "running"}, 1500, False, "overdue since 1970-01-01T00:25:00.000Z"),
+         "overdue since 1970-01-01T01:16:40Z"),
+        ({"until": 1500.0}, OPEN, {}, 1500, False, "overdue since 1970-01-01T00:25:00Z"),
+        ({"until": 1500.0}, OPEN, {"close": "running"}, 1500, False, "overdue since 1970-01-01T00:25:00Z"),
         # A lease that is gone; or an earlier one that opening the window again has not replaced; or no number at all.
         (OPEN, None, {}, 2000, False, SHORT),
         ({"since": 900.0}, OPEN, {}, 2000, False, SHORT),

@@ -14,7 +14,7 @@ export function approvalsView({ questions }, labels) {
   const tasks = askedIn(questions).filter((task) => task.operator?.startsWith("Workspace")).reverse();
   const rows = tasks.map((task) => {
     const subject = task.subject ?? "";
-    return { key: task.id, task, what: subject, organization: organizationIn(subject, labels) };
+    return { key: task.id, task, what: named(subject, labels) };
   });
   const cut = cutOf(questions);
   return {
@@ -27,12 +27,12 @@ export function approvalsView({ questions }, labels) {
 }
 
 /**
- * Return the name of the organization whose id is in a question.
+ * Return a question with the names of what it has ids of.
  *
  * @param {string} subject
  * @param {Labels} labels
  */
-function organizationIn(subject, labels) {
-  const id = Object.keys(labels).find((known) => subject.includes(known));
-  return id === undefined ? "" : labels[id];
+function named(subject, labels) {
+  const ids = Object.keys(labels).filter((id) => subject.includes(id) && !subject.includes(labels[id]));
+  return ids.reduce((text, id) => text.replaceAll(id, String(labels[id])), subject);
 }

@@ -4,11 +4,13 @@
 
 import { problemOf } from "./answers.js";
 import { MUST_SUCCEED, SWEEP_OPERATOR } from "./operators.js";
-import { counted, groupBy } from "./text.js";
+import { counted, groupBy, withTimes } from "./text.js";
 import { organizationOf } from "./waits.js";
 
 // Arguments that say whom or what a task is for.
 const PURPOSE = ["workspace_conn_id", "organization_id", "user_email"];
+// The class of an error of this package, which says nothing more.
+const CLASS = /^(\[\S+\] )?Workspace\w*Error: /;
 /** @type {Failures} */
 const NO_FAILURES = { rows: [], successes: [], total: 0 };
 // Tasks of which the page asks Airflow whether they have succeeded since.
@@ -97,7 +99,7 @@ function failedRow(task, times, labels) {
     task,
     kind,
     cure,
-    cause: task.reason ?? "",
+    cause: withTimes(task.reason ?? "").replace(CLASS, "$1"),
     problem: problem ? problem[1] : "",
     who: fields.user_email ? String(fields.user_email) : "",
     organization: task.operator === SWEEP_OPERATOR ? "" : organizationOf(fields, labels),

@@ -11,6 +11,7 @@ import { GRANTS, variablesOf } from "./variables.js";
 const GRANT_TEXTS = [
   "user_email", "dag_id", "run_id", "task_id", "service", "workspace_conn_id", "organization_id", "reason",
 ];
+const TRIED = "The last run tried, and failed: its log says why.";
 
 /**
  * @param {Answers} answers
@@ -61,7 +62,7 @@ function grantRow({ key, value }, labels, health, now) {
     urgent: isLate,
     access: `${levelName(grant.level)}, then ${levelName(grant.then)}`,
     organization: labels[grant.organization_id] ?? grant.organization_id,
-    end: isLate ? endOf(health) : null,
+    end: isLate ? endOf(health, until) : null,
   };
 }
 
@@ -69,10 +70,12 @@ function grantRow({ key, value }, labels, health, now) {
  * Return the Dag that ends a grant, and what stands in its way.
  *
  * @param {Health} health
+ * @param {number} until when it should have ended
  * @returns {{dag: string, text: string}} the Dag is empty if none is known
  */
-function endOf({ grantsDag, sweepDag, obstacle }) {
-  if (grantsDag) return { dag: grantsDag, text: obstacle };
+function endOf({ grantsDag, grantsTriedAt, sweepDag, obstacle }, until) {
+  const tried = grantsTriedAt > until ? TRIED : "";
+  if (grantsDag) return { dag: grantsDag, text: obstacle || tried };
   return { dag: "", text: `No Dag ends it. ${obstacle || `Let the Dag ${sweepDag} sweep grants, too.`}` };
 }
 

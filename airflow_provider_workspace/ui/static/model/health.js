@@ -24,6 +24,7 @@ const SWEEP_DAG = "workspace_sweep";
  * @property {string} unpause the Dag that must be unpaused first; empty if none must
  * @property {string} sweepDag
  * @property {string} grantsDag the Dag that ends grants; empty if none is known
+ * @property {number} grantsTriedAt when the last run that ends grants began, if it failed; else NaN
  * @property {boolean} sweeping whether a sweep goes on
  */
 
@@ -35,6 +36,7 @@ export const NO_HEALTH = {
   unpause: "",
   sweepDag: SWEEP_DAG,
   grantsDag: "",
+  grantsTriedAt: NaN,
   sweeping: false,
 };
 
@@ -69,6 +71,7 @@ export function healthView(answers, now) {
     unpause,
     sweepDag,
     grantsDag: grantsDagOf(sweepDag, dag, sweeps),
+    grantsTriedAt: Date.parse(failedEnd(sweeps)?.start_date ?? ""),
     sweeping: (sweeps.value?.rows ?? []).some(goesOn),
   };
 }
@@ -159,6 +162,16 @@ function grantsDagOf(sweepDag, { value: dag, reason }, sweeps) {
   const tasks = sweeps.value?.rows ?? [];
   if (!tasks.length) return dag ? sweepDag : "";
   return tasks.find(endsGrants)?.dag_id ?? "";
+}
+
+/**
+ * Return the last task that ended grants, if it failed.
+ *
+ * @param {Answer<Listed<Task>>} sweeps
+ */
+function failedEnd({ value }) {
+  const last = (value?.rows ?? []).filter(hasEnded).find(endsGrants);
+  return last?.state === "failed" ? last : undefined;
 }
 
 /** @param {Task} task */

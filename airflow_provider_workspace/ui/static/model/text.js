@@ -3,6 +3,8 @@
 // As api/levels.py names them.
 const LEVELS = new Map([[1, "member"], [8, "admin"], [15, "owner"]]);
 const MINUTE = 60000;
+// A time in a message: its day and its minute.
+const TIME = /\b(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2}):\d{2}(?:\.\d+)?Z/g;
 
 /**
  * Parse JSON; what is no text was parsed before, such as XComs by some releases of Airflow.
@@ -35,11 +37,21 @@ export function isMapping(value) {
 }
 
 /**
- * @param {any} value text, or what is shown as JSON
+ * Return a message with its times as people read them.
+ *
+ * @param {string} text
+ */
+export function withTimes(text) {
+  return text.replace(TIME, "$1 $2 UTC");
+}
+
+/**
+ * @param {any} value text, or what is shown as JSON; of a list its values
  * @param {number} most characters
  */
 export function shorten(value, most = 120) {
-  const text = typeof value === "string" ? value : JSON.stringify(value) ?? "";
+  if (Array.isArray(value)) return shorten(value.map((one) => shorten(one, most)).join(", "), most);
+  const text = withTimes(typeof value === "string" ? value : JSON.stringify(value) ?? "");
   return text.length > most ? `${text.slice(0, most)} …` : text;
 }
 

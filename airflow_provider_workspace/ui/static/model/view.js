@@ -93,8 +93,8 @@ function summaryOf(answers, sections) {
     ...FIRST.flatMap((name) => headlineOf(name, sections[name])),
     ...problemParts(problems, sections),
   ];
-  if (login) parts.unshift({ text: "Log in again: the session is over", section: "" });
-  if (!parts.length) parts.push({ text: "No window holds an export, as far as your role sees", section: "" });
+  if (login) parts.unshift({ text: "Log in again: the session is over", section: "", bad: true });
+  if (!parts.length) parts.push({ text: "No window holds an export, as far as your role sees", section: "", bad: false });
   const others = names.filter((name) => !FIRST.includes(name));
   parts.push(...others.flatMap((name) => headlineOf(name, sections[name])));
   const isUnknown = problems.some((name) => isAlarm(sections[name].problem?.brief ?? ""));
@@ -107,8 +107,8 @@ function summaryOf(answers, sections) {
  * @param {string} name
  * @param {Section<any>} section
  */
-function headlineOf(name, { headline }) {
-  return headline.map((text) => ({ text, section: name }));
+function headlineOf(name, { headline, urgent }) {
+  return headline.map((text) => ({ text, section: name, bad: urgent }));
 }
 
 /**
@@ -121,7 +121,7 @@ function problemParts(names, sections) {
   const byReason = groupBy(names, (name) => sections[name].problem?.brief ?? "");
   return [...byReason].map(([brief, alike]) => {
     const content = alike.map((name) => CONTENT[name]).join(", ");
-    return { text: `${brief}: ${content}`, section: alike[0] };
+    return { text: `${brief}: ${content}`, section: alike[0], bad: isAlarm(brief) };
   });
 }
 

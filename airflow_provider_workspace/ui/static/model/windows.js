@@ -8,8 +8,11 @@
 
 import { HIDDEN, mention, problemOf } from "./answers.js";
 import { asks, askedIn, failureOf, goesOn, hasEnded, hasFailed } from "./tasks.js";
-import { counted, duration, groupBy } from "./text.js";
+import { counted, duration, groupBy, withTimes } from "./text.js";
 import { readSweep, readWindows } from "./variables.js";
+
+// Why a window is stuck of which nothing else is known.
+const PAST_THE_END = "Past its latest end, and no sweep has said why.";
 
 /** @typedef {[text: string, tone: string]} Badge */
 /** @typedef {{urgent: boolean, kind: string, from: number}} Standing what the headline says, since when */
@@ -170,7 +173,7 @@ function isStuck(verdict) {
  */
 function wordsOf(verdict) {
   if (!verdict) return null;
-  return verdict.text || [verdict.state, verdict.why].filter(Boolean).join(": ");
+  return withTimes(verdict.text || [verdict.state, verdict.why].filter(Boolean).join(": "));
 }
 
 /**
@@ -186,7 +189,7 @@ function causeOf(standing, verdict, closing) {
   const failure = closing ? failureOf(closing) : "";
   if (closing && failure) return { task: closing, said: failure };
   if (isStuck(verdict)) return { task: null, said: `The last sweep said: ${wordsOf(verdict)}` };
-  return { task: null, said: standing.kind.replace("stuck: ", "") };
+  return { task: null, said: PAST_THE_END };
 }
 
 /**

@@ -33,5 +33,5 @@ export function grantRow({ note, user_email, access, since, until, urgent, organ
 
 /** @param {{dag: string, text: string}} end */
 function endText({ dag, text }) {
-  return dag ? ["The next run of ", link({ dag_id: dag }, dag), " ends it. ", text] : text;
+  return dag ? ["The next run of ", link({ dag_id: dag }, dag), " is to end it. ", text] : text;
 }

@@ -3,11 +3,10 @@
 import { answerLink, badge, html, small, taskLink, timeOf } from "./elements.js";
 
 /** @param {any} row */
-export function approvalRow({ what, organization, task }) {
+export function approvalRow({ what, task }) {
   return html`
     <div class="line">
-      ${badge("waits for a person", "warn")} <b>${answerLink(task, what)}</b>
-      ${" "}${taskLink(task)} ${small(organization)}
+      <b>${answerLink(task, what)}</b> ${taskLink(task)}
       <small class="end">asked ${timeOf(task.asked_at)}</small>
     </div>`;
 }

@@ -53,10 +53,13 @@ function closingLink(task) {
 function exportRow({ batch_export_id, name, shown: [text, tone], leave_paused, refused, seen }) {
   return html`
     <li>
-      ${badge(text, tone)} ${name && html`<b>${name}</b>`} <code>${batch_export_id}</code>
-      ${seen && small("seen in the service: ", shorten(seen))}
-      ${leave_paused === true && small("stays paused after the window, as its author wants")}
-      ${refused && small(shorten(refused))}
+      <span>${badge(text, tone)}</span>
+      <span>
+        ${name && html`<b>${name}</b>`} <code>${batch_export_id}</code>
+        ${seen && small("seen in the service: ", shorten(seen))}
+        ${leave_paused === true && small("stays paused after the window, as its author wants")}
+        ${refused && small(shorten(refused))}
+      </span>
     </li>`;
 }
 

@@ -193,9 +193,10 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         now = time.time()
         if until is None or now < until:
             return ""
+        had_to_end, began = iso(until, "seconds"), iso(now, "seconds")
         return (
-            f"The window is overdue: it had to end by {iso(until)}, and its closing task began at {iso(now)}. Check "
-            "what its work did after that, then set a longer max_length."
+            f"The window is overdue: it had to end by {had_to_end}, and its closing task began at {began}. Check what "
+            "its work did after that, then set a longer max_length."
         )
 
     def _raise_if_never_paused(self, total: Closed) -> None:

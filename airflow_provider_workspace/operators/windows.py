@@ -206,7 +206,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         self.log.info(
             "The window is open until %s at the latest. If it is not closed by then, the %s resumes its exports, and "
             "no further task of its work begins.",
-            iso(until),
+            iso(until, "seconds"),
             "sweep" if self.max_length is None else "guard",
         )
 

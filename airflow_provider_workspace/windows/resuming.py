@@ -229,7 +229,7 @@ class Closer(NotedRequests):
         log.warning(
             "Batch export %s: a request without an answer yet may still take effect. Checking again at %s.",
             lease.batch_export_id,
-            iso(lease.late_until),
+            iso(lease.late_until, "seconds"),
         )
         done.call_again_after(lease.late_until)
 

@@ -235,7 +235,7 @@ def _results(swept: SweptWindow) -> list[str]:
         if exports:
             results.append(f"{result} {', '.join(exports)}")
     if closed.wait_until is not None:
-        results.append(f"to be resumed again after {iso(closed.wait_until)}")
+        results.append(f"to be resumed again after {iso(closed.wait_until, 'seconds')}")
     return results
 
 

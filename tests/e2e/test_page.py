@@ -341,7 +341,7 @@ def test_grants_that_should_have_ended_are_red(page: Page) -> None:
     page.until(lambda: "should have ended 2 h 0 min ago" in page.section("grants"), "the overdue grant")
     shown = page.section("grants")
     for said in (
-        f"Correct the Variable {keys[2]}, or end that access by hand",
+        f"The grant in Variable {keys[2]} cannot be read, so nothing ends its access",
         "admin (8), then member (1)",
         "admin (8), then removed",
         "The next run of workspace_sweep is to end it.",
@@ -507,7 +507,7 @@ def test_a_thousand_windows_and_one_unreadable_lease(page: Page) -> None:
     page.airflow.call("PATCH", "variables", {"actions": [{"action": "create", "entities": entities}]})
     page.open()
     driver = page.browser.driver
-    page.browser.read("Show more: 50 of 1000", "to repair the Variable", selector="#windows")
+    page.browser.read("Show more: 50 of 1000", "left to repair it", selector="#windows")
     made = [url for url in driver.execute_script(CALLS_MADE) if "variable_key_pattern" in url or "/list" in url]
     print(f"\n1,000 leases: {len(made)} calls for leases and states")
     assert len(made) <= 11 + 3 * 10 + 4  # the last for rendered fields

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 HOUR = 3600
 SECOND = "0190c0de-0000-4000-8000-0000000000e2"
+RESUME = "python -m airflow_provider_workspace resume"
 LEASE = {"since": NOW - HOUR, "until": NOW + HOUR, "paused_at": NOW - HOUR}
 RESUMED = {"state": "closing", "resumed_at": NOW, "closer": "window.close#1"}
 OTHER = {**LEASE, "run_id": "manual__2", "batch_export_id": SECOND}
@@ -291,7 +292,8 @@ def test_labels_name_exports_and_organizations(view: View) -> None:
     assert shown["invites"]["rows"][0]["waits"] == "Waits for a worker."
     for wrong in ("{", "[1]", '"Northwind"', "null"):
         windows = view(variables=variables(LEASE, workspace_labels=wrong))["windows"]
-        assert windows["notes"] == ["Correct the Variable workspace_labels: it is no JSON object."]
+        (note,) = windows["notes"]
+        assert note.endswith(" are missing: the Variable workspace_labels is no JSON object. Correct it.")
         assert [row["organization"] for row in windows["rows"]] == ["organization"]
 
 
@@ -564,21 +566,29 @@ def test_values_are_json_or_were_parsed_before(model: MiniRacer, value: Any, rea
 @pytest.mark.parametrize(
     ("value", "what"),
     [
-        ("{", "its JSON"),
-        ("null", "its JSON"),
-        ('"text"', "dag_id"),
-        ("[]", "dag_id"),
-        (LEASE | {"since": None}, "since"),
+        ("{", "its JSON is"),
+        ("null", "its JSON is"),
+        ('"text"', "dag_id, "),
+        ("[]", "dag_id, "),
+        (LEASE | {"since": None}, "since is"),
     ],
 )
-def test_a_lease_that_is_not_usable_says_why(view: View, value: Any, what: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "lease_of", "first"),
+    [
+        ("workspace_lease.window.northwind-1", "The lease of batch export northwind-1", f"run {RESUME} northwind-1"),
+        ("workspace_lease.x", "A lease whose Variable names no export", "look in the workspace whether an export is"),
+    ],
+)
+def test_a_lease_that_is_not_usable_says_why(
+    view: View, value: Any, what: str, key: str, lease_of: str, first: str
+) -> None:
     text = value if isinstance(value, str) else variable(lease(**value))[1]
-    windows = view(variables={"value": [{"key": "workspace_lease.x", "value": text}]})["windows"]
+    windows = view(variables={"value": [{"key": key, "value": text}]})["windows"]
     (note,) = windows["notes"]
-    cure = "run python -m airflow_provider_workspace resume EXPORT_ID first, then delete it"
-    assert note.startswith(
-        f"If no closing task of its window is left to repair the Variable workspace_lease.x, {cure}: {what}"
-    )
+    assert note.startswith(f"{lease_of} cannot be read: {what}")
+    assert f"If no closing task of its window is left to repair it, {first}" in note
+    assert note.endswith(f"then delete the Variable {key}.")
     assert (windows["rows"], windows["urgent"]) == ([], False)
 
 
@@ -660,5 +670,7 @@ def test_a_grant_that_should_have_ended_names_what_ends_it(view: View, answers: 
 def test_a_grant_that_is_not_usable_is_named(view: View, value: Any, what: str) -> None:
     text = value if isinstance(value, str) else json.dumps(grant(since="soon", **value))
     ((row,),) = [view(variables=variables(**{"workspace_grant.x": text}))["grants"]["rows"]]
-    assert row["note"].startswith("Correct the Variable workspace_grant.x, or end that access by hand and delete it: ")
+    assert row["note"].startswith(
+        "The grant in Variable workspace_grant.x cannot be read, so nothing ends its access: "
+    )
     assert (what in row["note"], row["urgent"]) == (True, True)

@@ -45,7 +45,8 @@ function grantRow({ key, value }, labels, health, now) {
   const wrong = wrongIn(grant, since, until);
   if (wrong.length) {
     const what = `${grant ? wrong.join(", ") : "its JSON"} is unusable`;
-    const note = `Correct the Variable ${key}, or end that access by hand and delete it: ${what}.`;
+    const cause = `The grant in Variable ${key} cannot be read, so nothing ends its access: ${what}.`;
+    const note = `${cause} Correct the Variable, or take the access away by hand and delete it.`;
     return { key, note, until: 0, urgent: true };
   }
   const people = [];

@@ -67,7 +67,7 @@ export function readLabels(variables) {
   const text = valueOf(variables, LABELS);
   const value = parsed(text);
   if (isMapping(value)) return { labels: value, notes: [] };
-  const note = `Correct the Variable ${LABELS}: it is no JSON object.`;
+  const note = `Names of organizations and exports are missing: the Variable ${LABELS} is no JSON object. Correct it.`;
   return { labels: {}, notes: text === undefined ? [] : [note] };
 }
 
@@ -94,17 +94,29 @@ export function readWindows(variables) {
   const unreadable = [];
   for (const variable of variablesOf(variables, LEASES)) {
     // The window as the Variable of the sweep names it.
-    const [id, exportId = "EXPORT_ID"] = variable.key.slice(LEASES.length).split(".");
+    const [id, exportId] = variable.key.slice(LEASES.length).split(".");
     const { lease, what } = readLease(variable);
     if (lease) {
       windows.set(id, [...(windows.get(id) ?? []), lease]);
       continue;
     }
-    const unless = `If no closing task of its window is left to repair the Variable ${variable.key}`;
-    const cure = `run ${COMMAND} resume ${exportId} first, then delete it`;
-    unreadable.push({ id, text: `${unless}, ${cure}: ${what}.` });
+    unreadable.push({ id, text: unreadableLease(variable.key, exportId, what) });
   }
   return { windows, unreadable };
+}
+
+/**
+ * Return what LeaseRegistry.describe_unreadable says.
+ *
+ * @param {string} key
+ * @param {string | undefined} exportId of the batch export, if the key names it
+ * @param {string} what is wrong with the lease
+ */
+function unreadableLease(key, exportId, what) {
+  const lease = exportId ? `The lease of batch export ${exportId}` : "A lease whose Variable names no export";
+  const first = exportId ? `run ${COMMAND} resume ${exportId}` : "look in the workspace whether an export is paused";
+  const unless = "If no closing task of its window is left to repair it";
+  return `${lease} cannot be read: ${what}. ${unless}, ${first} first, then delete the Variable ${key}.`;
 }
 
 /**

@@ -72,11 +72,12 @@ def to_second(value: Any) -> Any:
     return value if seconds is None else iso(seconds, "seconds")
 
 
-def for_people(time: Any) -> str:
-    """Return a time as people read it, such as ``2026-12-31 18:00 UTC``; what is no time as it is."""
-    seconds = parse_timestamp(time)
-    if seconds is None:
-        return str(time)
+def for_people(seconds: float) -> str:
+    """
+    Return a time as people read it, such as ``2026-12-31 18:00 UTC``.
+
+    :param seconds: since 1970
+    """
     return f"{datetime.fromtimestamp(seconds, timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 

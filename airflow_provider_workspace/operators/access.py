@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -149,7 +149,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         then = "removed" if planned.then is None else describe_level(planned.then)
         until = f"{timedelta(seconds=self.length or 0)} after the approval"
         if self.until is not None:
-            until = for_people(datetime.fromtimestamp(draft.until, timezone.utc))
+            until = for_people(draft.until)
         return {
             "For": draft.user_email,
             "Level": f"{describe_level(draft.level)} instead of {before}",

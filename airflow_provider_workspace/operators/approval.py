@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.operators.arguments import (
@@ -304,7 +304,7 @@ def introduce(rules: AnswerRules, facts: Mapping[str, str], seconds: float | Non
 
     told = {"Asked by": rules.requester or "not known (no user started this run, or Airflow does not say who)", **facts}
     if seconds is not None:
-        told["Answer until"] = for_people(datetime.fromtimestamp(time.time() + seconds, timezone.utc))
+        told["Answer until"] = for_people(time.time() + seconds)
     lines = [f"- **{name}**: {inert(text)}" for name, text in told.items()]
     if not rules.allow_self_approval:
         lines += ["", "Nobody approves their own request: not who asks, and not whom it is about."]

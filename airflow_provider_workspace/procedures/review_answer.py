@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import LEVELS
-from airflow_provider_workspace.api.timestamps import for_people
+from airflow_provider_workspace.api.timestamps import for_people, parse_time
 from airflow_provider_workspace.procedures.markdown import fit, inert, table
 from airflow_provider_workspace.procedures.plan import counted
 from airflow_provider_workspace.procedures.review_records import (
@@ -131,7 +131,7 @@ def question_of(population: Population, folder: str) -> str:
     opening = [
         f"{count} people and invites have access to {where}.",
         "",
-        f"- **Lists read at**: {for_people(population.read_at)}",
+        f"- **Lists read at**: {for_people(parse_time(population.read_at))}",
         f"- **All of them**: {file}",
         "",
         *since_last_review(population),

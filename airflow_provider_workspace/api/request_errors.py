@@ -62,8 +62,16 @@ HINTS = (
         "Set restriction_level=37 on the dashboard first: known services accept collaborators only if editing "
         "is restricted; with 21 everybody can edit.",
         "/collaborators/",
+        "request-refused",
     ),
-    Hint(400, r"\blevel\b", "", "Pass level=37, which allows editing at known services.", "/collaborators/"),
+    Hint(
+        400,
+        r"\blevel\b",
+        "",
+        "Pass level=37, which allows editing at known services.",
+        "/collaborators/",
+        "request-refused",
+    ),
     Hint(
         400,
         r"already exists|unique|taken|in use",
@@ -71,8 +79,9 @@ HINTS = (
         "Known services have each domain in one organization only: remove it from the organization that has it, or "
         "use another one.",
         "/domains/",
+        "request-refused",
     ),
-    Hint(400, "", "", "Correct the request; a retry fails the same way."),
+    Hint(400, "", "", "Correct the request; a retry fails the same way.", problem="request-refused"),
     Hint(
         401,
         "",
@@ -80,8 +89,15 @@ HINTS = (
         "If the key is right, let its owner open a project in the workspace: known services refuse this while the "
         "owner has no current project.",
         "/batch_exports/",
+        "api-key-refused",
     ),
-    Hint(401, "", "the API key in the password of {source} is missing, wrong or revoked", "Replace the key."),
+    Hint(
+        401,
+        "",
+        "the API key in the password of {source} is missing, wrong or revoked",
+        "Replace the key.",
+        problem="api-key-refused",
+    ),
     Hint(
         403,
         r"does not support",
@@ -162,7 +178,13 @@ HINTS = (
         "Add the scope to the key, or raise the level.",
         problem="scope-missing",
     ),
-    Hint(404, "", "the resource does not exist, or the API key of {source} may not see it", "Check the ids."),
+    Hint(
+        404,
+        "",
+        "the resource does not exist, or the API key of {source} may not see it",
+        "Check the ids.",
+        problem="not-found",
+    ),
     Hint(405, "", "the host of {source} may not be that of the workspace service", "Check the host."),
     Hint(
         407,
@@ -378,7 +400,8 @@ def _hint(
             return hint
     if status == 429:
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
-        return Hint(status, "", "rate limit exceeded", f"Retry {when}, or limit concurrent tasks by an Airflow pool.")
+        cure = f"Retry {when}, or limit concurrent tasks by an Airflow pool."
+        return Hint(status, "", "rate limit exceeded", cure, problem="rate-limited")
     if 300 <= status < 400:
         return _redirect_hint(op, response, context)
     if status >= 500 or status == 408:

@@ -170,8 +170,8 @@ def _table_of_csv(file: RosterFile, text: str, named: int) -> Table:
         return Table([first, *rows], None, number, is_csv=True)
     if has_address and not named:
         raise WorkspaceInputError(
-            f"Name the columns of {file}: row {number} holds an address, so there is no header. Pass columns=[…] with "
-            f"a name, or None to leave it out, for each of its {len(first)} columns, such as ['email', 'level']"
+            f"No header: row {number} holds an address. Name the {len(first)} columns with columns=[…], such as "
+            f"['email', None, 'level']; None leaves one out. File: {file}"
         )
     header = [name.strip() for name in first]
     names = [shown(name) for name in header if name]

@@ -178,7 +178,7 @@ def test_ends_are_dates_and_times_of_a_query_or_defaults(sandbox: SandboxServer)
         ("roster", [[*ROSTER, {"email": "Ann@example.com", "first_name": "Ann \ud83d"}]],
          r"row 5 \(Ann@example.com\): field 'first_name': a value is not JSON"),
         ("roster", [[*ROSTER, "ADA@example.com"]],
-         r"2 rows of the roster.*: row 4 \(ada@.*: contradicts row 5 about the same person: first_name is .Ada"),
+         r"2 rows of the roster.*: row 4 \(ada@.*: conflicts with row 5 \(same address\): first_name .Ada"),
         ("roster", [[*ROSTER, {"email": "a@example.com", "Department": "Sales"}]],
          "row 5: unknown column 'Department'"),
         ("on_invalid", ["skip"], "on_invalid='skip' would remove the person of each row that a roster skips"),

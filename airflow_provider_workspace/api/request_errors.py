@@ -185,12 +185,19 @@ HINTS = (
         "Check the ids.",
         problem="not-found",
     ),
-    Hint(405, "", "the host of {source} may not be that of the workspace service", "Check the host."),
+    Hint(
+        405,
+        "",
+        "the host of {source} may not be that of the workspace service",
+        "Check the host.",
+        problem="not-the-service",
+    ),
     Hint(
         407,
         "",
         "the proxy of {source} demands a user and a password",
         "Put them into 'proxy' in the extra of the connection.",
+        problem="not-reached",
     ),
 )
 FOREIGN_NOT_FOUND = Hint(
@@ -417,7 +424,8 @@ def _redirect_hint(op: Operation[Any], response: Response, context: RequestConte
     if not location or status == 304 or not _is_within(location, context.base_url):
         where = _literal(context.redacted(_redirect_target(location)))
         cause = f"a redirect to {where}, which was not followed"
-        return Hint(status, "", cause, "If that is the service, set it as host of {source}.")
+        cure = "If that is the service, set it as host of {source}."
+        return Hint(status, "", cause, cure, problem="not-the-service")
     path = _literal(context.redacted(urlsplit(urljoin(context.base_url, location)).path))
     cure = "If the operation has moved, set its path in 'paths' in the extra of {source}."
     if op.endpoint.is_write and status not in (307, 308):

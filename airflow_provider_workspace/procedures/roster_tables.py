@@ -83,7 +83,7 @@ def read_file(file: RosterFile, *, named: int = 0) -> Table:
     except (csv.Error, ValueError) as error:
         if isinstance(error, WorkspaceInputError):
             raise
-        raise WorkspaceInputError(f"{file} cannot be read: {error}") from error
+        raise WorkspaceInputError(f"The file cannot be read: {error}. File: {file}") from error
 
 
 def read_csv(text: str) -> tuple[list[str], list[list[str]], int]:
@@ -164,7 +164,7 @@ def _is_value(cell: str) -> bool:
 def _table_of_csv(file: RosterFile, text: str, named: int) -> Table:
     first, rows, number = read_csv(text)
     if not first:
-        raise WorkspaceInputError(f"{file} is empty: expected a header such as email,first_name,level")
+        raise WorkspaceInputError(f"The file is empty: expected a header such as email,first_name,level. File: {file}")
     has_address = any(_ADDRESS.search(cell) for cell in first)
     if any(map(_is_value, first[:named])):
         return Table([first, *rows], None, number, is_csv=True)
@@ -196,7 +196,7 @@ def _is_header_below(rows: Sequence[Sequence[str]]) -> bool:
 def _table_of_json(file: RosterFile, text: str) -> Table:
     rows = read_json(text)
     if not isinstance(rows, list):
-        raise WorkspaceInputError(f"{file} must hold a JSON array of rows")
+        raise WorkspaceInputError(f"The file must hold a JSON array of rows. File: {file}")
     return Table(rows)
 
 

@@ -185,7 +185,7 @@ def test_ends_are_dates_and_times_of_a_query_or_defaults(sandbox: SandboxServer)
         ("protected", [["ada"], [""], [None], [{"email": None}], [("",)]],
          "Invalid addresses in protected: |protected is empty: expected at least one address"),
         ("protected", [[{"mail": "ada@example.com"}]],
-         "Wrong columns in protected: no column 'email'; row 1: unknown column 'mail'"),
+         "Wrong columns: no column 'email'; row 1: unknown column 'mail'"),
         ("max_removals", [1, "1", "1 or 100%", "30%"],
          "This plan removes 2 in an organization of 5 members; max_removals=.* allows 1. .* Planned for .*http"),
         ("max_removals", [-1, "half", "0%", "101%", "30% or 10", 2.5, True], "expected a whole number, a share"),

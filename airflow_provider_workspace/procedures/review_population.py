@@ -153,7 +153,8 @@ class _Lists:
         if not present.members:
             raise WorkspaceError(
                 "The service lists no member, not even the owner of the API key, so its lists prove nothing. Clear the "
-                f"task later. Organization: {self.organization_id}"
+                f"task later. Organization: {self.organization_id}",
+                problem="list-too-short",
             )
         found = [_Access(MEMBER, member.user or User(), member) for member in present.members]
         for invite in present.invites:

@@ -158,13 +158,14 @@ def describe_differences(found: list[dict[str, Any]]) -> str:
     """Describe differences on one line."""
     parts: list[str] = []
     for row in found:
-        got = _shown(row["got"])
-        asked = _shown(row["asked"])
+        got = show(row["got"])
+        asked = show(row["asked"])
         parts.append(f"{row['field']} is {got} and not {asked}")
     return ", ".join(parts)
 
 
-def _shown(value: object) -> str:
+def show(value: object) -> str:
+    """Return a value as messages show it: as JSON, not too long."""
     text = json.dumps(value, ensure_ascii=False)
     # Lone surrogates cannot be written to a log.
     text = text.encode("utf-8", "replace").decode()

@@ -62,8 +62,16 @@ HINTS = (
         "Set restriction_level=37 on the dashboard first: known services accept collaborators only if editing "
         "is restricted; with 21 everybody can edit.",
         "/collaborators/",
+        "request-refused",
     ),
-    Hint(400, r"\blevel\b", "", "Pass level=37, which allows editing at known services.", "/collaborators/"),
+    Hint(
+        400,
+        r"\blevel\b",
+        "",
+        "Pass level=37, which allows editing at known services.",
+        "/collaborators/",
+        "request-refused",
+    ),
     Hint(
         400,
         r"already exists|unique|taken|in use",
@@ -71,8 +79,9 @@ HINTS = (
         "Known services have each domain in one organization only: remove it from the organization that has it, or "
         "use another one.",
         "/domains/",
+        "request-refused",
     ),
-    Hint(400, "", "", "Correct the request; a retry fails the same way."),
+    Hint(400, "", "", "Correct the request; a retry fails the same way.", problem="request-refused"),
     Hint(
         401,
         "",
@@ -80,8 +89,15 @@ HINTS = (
         "If the key is right, let its owner open a project in the workspace: known services refuse this while the "
         "owner has no current project.",
         "/batch_exports/",
+        "api-key-refused",
     ),
-    Hint(401, "", "the API key in the password of {source} is missing, wrong or revoked", "Replace the key."),
+    Hint(
+        401,
+        "",
+        "the API key in the password of {source} is missing, wrong or revoked",
+        "Replace the key.",
+        problem="api-key-refused",
+    ),
     Hint(
         403,
         r"does not support",
@@ -162,13 +178,26 @@ HINTS = (
         "Add the scope to the key, or raise the level.",
         problem="scope-missing",
     ),
-    Hint(404, "", "the resource does not exist, or the API key of {source} may not see it", "Check the ids."),
-    Hint(405, "", "the host of {source} may not be that of the workspace service", "Check the host."),
+    Hint(
+        404,
+        "",
+        "the resource does not exist, or the API key of {source} may not see it",
+        "Check the ids.",
+        problem="not-found",
+    ),
+    Hint(
+        405,
+        "",
+        "the host of {source} may not be that of the workspace service",
+        "Check the host.",
+        problem="not-the-service",
+    ),
     Hint(
         407,
         "",
         "the proxy of {source} demands a user and a password",
         "Put them into 'proxy' in the extra of the connection.",
+        problem="not-reached",
     ),
 )
 FOREIGN_NOT_FOUND = Hint(
@@ -378,7 +407,8 @@ def _hint(
             return hint
     if status == 429:
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
-        return Hint(status, "", "rate limit exceeded", f"Retry {when}, or limit concurrent tasks by an Airflow pool.")
+        cure = f"Retry {when}, or limit concurrent tasks by an Airflow pool."
+        return Hint(status, "", "rate limit exceeded", cure, problem="rate-limited")
     if 300 <= status < 400:
         return _redirect_hint(op, response, context)
     if status >= 500 or status == 408:
@@ -394,7 +424,8 @@ def _redirect_hint(op: Operation[Any], response: Response, context: RequestConte
     if not location or status == 304 or not _is_within(location, context.base_url):
         where = _literal(context.redacted(_redirect_target(location)))
         cause = f"a redirect to {where}, which was not followed"
-        return Hint(status, "", cause, "If that is the service, set it as host of {source}.")
+        cure = "If that is the service, set it as host of {source}."
+        return Hint(status, "", cause, cure, problem="not-the-service")
     path = _literal(context.redacted(urlsplit(urljoin(context.base_url, location)).path))
     cure = "If the operation has moved, set its path in 'paths' in the extra of {source}."
     if op.endpoint.is_write and status not in (307, 308):

@@ -221,7 +221,7 @@ def _read_json_option(option: str, text: str | None, example: str) -> Any:
     try:
         value = read_json(text)
     except ValueError as error:
-        raise WorkspaceInputError(f"{option}: {error}; expected JSON such as '{example}'") from None
+        raise WorkspaceInputError(f"{option} is not JSON ({error}); write it as in '{example}'") from None
     is_columns_by_position = option == "--columns" and isinstance(value, list)
     if not isinstance(value, dict) and not is_columns_by_position:
         raise WorkspaceInputError(f"{option} is {type_name(value)}; expected JSON such as '{example}'")

@@ -233,7 +233,7 @@ class _ConnectionFailure:
     reason: str
     cure: str
     retryable: bool = True
-    problem: str | None = None
+    problem: str = "not-reached"
 
 
 def _connection_failure(

@@ -93,9 +93,9 @@ class TaskFile:
         try:
             content = self.read_bytes(most + 1)
         except OSError as error:
-            raise WorkspaceInputError(f"{self} cannot be read: {error}") from error
+            raise WorkspaceInputError(f"The file cannot be read: {error}. File: {self}") from error
         if len(content) > most:
-            raise WorkspaceInputError(f"Split {self}: it is larger than {MAX_MEGABYTES} MB")
+            raise WorkspaceInputError(f"The file is larger than {MAX_MEGABYTES} MB. Split it: {self}")
         return content
 
     def read_all(self) -> tuple[str, bytes]:
@@ -105,7 +105,8 @@ class TaskFile:
             return content.decode("utf-8-sig"), content
         except UnicodeDecodeError as error:
             raise WorkspaceInputError(
-                f'Save {self} with the encoding UTF-8: byte {error.start} is invalid (in a spreadsheet: "CSV UTF-8")'
+                f"Byte {error.start} is not UTF-8. Save the file with the encoding UTF-8 "
+                f'(in a spreadsheet: "CSV UTF-8"): {self}'
             ) from None
 
     def read_bytes(self, size: int) -> bytes:

@@ -115,9 +115,9 @@ class WorkspaceVerifyDomainOperator(OfDomain, WorkspaceWriteOperator):
         except WorkspacePermissionError as error:
             if refuses_kind_of_key(error):
                 cure = (
-                    "Use WorkspaceDomainVerifiedSensor with ask_verification=False instead: it waits until the service "
-                    "or a person in the workspace verifies the domain. The service does not accept this request with a "
-                    "personal API key."
+                    "A personal API key may not ask for verification. Use WorkspaceDomainVerifiedSensor with "
+                    "ask_verification=False: it waits until the service or a person in the workspace verifies the "
+                    "domain."
                 )
                 error.args = (f"{cure} {error}",)
             raise

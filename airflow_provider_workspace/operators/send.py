@@ -74,9 +74,9 @@ class WorkspaceSendOperator(SelectsRows, WorkspaceWriteOperator):
         what = f"{name} {getattr(self._context.get('ti'), 'max_tries', None)}"
         if not endpoint.repeatable and state.age(what) is not None:
             raise WorkspaceOutcomeUnknownError(
-                f"{endpoint.look_for} {name} may or may not have been applied: an earlier try of this task was "
-                "interrupted. It was not sent again, because that could apply it twice. To send it again, clear this "
-                "task; before Airflow 3.3, start a new run.",
+                f"{name} may or may not have been applied: an earlier try of this task was interrupted. "
+                f"{endpoint.look_for} To send it again, clear this task; before Airflow 3.3, start a new run. It was "
+                "not sent again, because that could apply it twice.",
                 operation=name,
                 retryable=False,
             )

@@ -229,7 +229,8 @@ def check_gone(error: errors.WorkspaceNotFoundError, find: Callable[[], object] 
     :param find: looks the record up; ``None`` if it cannot, or if the caller does later
     """
     if find is None and not error.from_service:
-        error.args = (f"This 404 may be that of a proxy: check the host of the connection. {error}",)
+        cure = "" if error.problem == "not-the-service" else "Check the host of the connection. "
+        error.args = (f"This 404 may be that of a proxy, so the record may still exist. {cure}{error}",)
         error.problem = "not-found-by-proxy"
         raise error
     if find is not None and find():

@@ -152,8 +152,9 @@ class _Lists:
         present = read_people(self.client, self.organization_id, self._members, self._invites)
         if not present.members:
             raise WorkspaceError(
-                f"Clear the task later: the service lists no member of organization {self.organization_id}, not even "
-                "whose API key asks, so its lists prove nothing"
+                "The service lists no member, not even the owner of the API key, so its lists prove nothing. Clear the "
+                f"task later. Organization: {self.organization_id}",
+                problem="list-too-short",
             )
         found = [_Access(MEMBER, member.user or User(), member) for member in present.members]
         for invite in present.invites:

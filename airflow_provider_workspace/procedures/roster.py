@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from airflow_provider_workspace.api.comparison import address_key, describe_differences
+from airflow_provider_workspace.api.comparison import address_key, show
 from airflow_provider_workspace.api.fields import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.api.secrets import without_secrets
@@ -173,7 +173,7 @@ def check_roster(
     Check the fields, types and address of every row, and bring together the rows about one person.
 
     Rows that say the same of a person are duplicates; if they say different things, none of them is valid. Rows with
-    different ends do not contradict each other: the one with the highest level counts until its end, then the next.
+    different ends do not conflict: the one with the highest level counts until its end, then the next.
     Blank rows, which are empty mappings, are skipped and counted.
 
     :param rows: fields of an invite, see :func:`~airflow_provider_workspace.procedures.roster_files.read_roster`; their
@@ -212,7 +212,7 @@ def check_roster(
 
 def _add_person(roster: Roster, periods: list[list[Row]], now: datetime | None, *, only_addresses: bool) -> None:
     """Add the rows of a person, which are together if they have the same end, to a roster."""
-    is_contradictory = False
+    has_conflict = False
     for rows in periods:
         first, *others = rows
         different = [row for row in others if row.fields != first.fields]
@@ -221,13 +221,13 @@ def _add_person(roster: Roster, periods: list[list[Row]], now: datetime | None, 
             for row in others:
                 roster.duplicates.append(Entry(row.number, row.invite.target_email, "duplicate", reason))
             continue
-        is_contradictory = True
+        has_conflict = True
         for row in rows:
             other = different[0] if row.fields == first.fields else first
-            roster.invalid.append(_contradicts(row, other))
+            roster.invalid.append(_conflict(row, other))
             if row.end.until:
                 roster.with_end.add(row.number)
-    if is_contradictory:
+    if has_conflict:
         return
     counts = _row_now([rows[0] for rows in periods], now)
     (roster.ended if counts.is_over else roster.rows).append(counts)
@@ -293,18 +293,14 @@ def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
     return Entry(number, email, "invalid", problem) if problem else found
 
 
-def _contradicts(row: Row, other: Row) -> Entry:
+def _conflict(row: Row, other: Row) -> Entry:
     """Return the entry of a row of which another one about the same person says something else."""
-    here = row.fields
-    there = other.fields
-    differences: list[dict[str, Any]] = []
-    for name in {**here, **there}:
-        got = here.get(name)
-        asked = there.get(name)
-        if got != asked:
-            got, asked = without_secrets([got, asked])
-            differences.append({"field": name, "got": got, "asked": asked})
-    reason = f"contradicts row {other.number} about the same person: {describe_differences(differences)}"
+    differences: list[str] = []
+    for name in {**row.fields, **other.fields}:
+        here, there = without_secrets([row.fields.get(name), other.fields.get(name)])
+        if row.fields.get(name) != other.fields.get(name):
+            differences.append(f"{name} {show(here)} here, {show(there)} there")
+    reason = f"conflicts with row {other.number} (same address): {'; '.join(differences)}"
     return Entry(row.number, row.invite.target_email, "invalid", reason)
 
 

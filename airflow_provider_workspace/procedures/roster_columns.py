@@ -225,7 +225,7 @@ class RosterColumns:
 
     def check(self, place: str, *, has_rows: bool, title: str = "") -> None:
         """
-        Refuse columns that are missing, unknown or contradict each other.
+        Refuse columns that are missing, unknown or conflict with each other.
 
         :param place: where the rows come from, for the message
         :param has_rows: whether there was any row that could have the columns
@@ -243,7 +243,7 @@ class RosterColumns:
             listed += "; …"
         known = ", ".join(COLUMNS)
         cure = title or self._cure()
-        raise WorkspaceInputError(f"Wrong columns in {place}: {listed}. Known columns: {known}. {cure}")
+        raise WorkspaceInputError(f"Wrong columns: {listed}. Known columns: {known}. {cure.rstrip('.')}. In: {place}")
 
     def _cure(self) -> str:
         """Return how to leave out columns, for the form in which ``columns`` is given."""

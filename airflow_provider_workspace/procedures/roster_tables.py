@@ -83,7 +83,7 @@ def read_file(file: RosterFile, *, named: int = 0) -> Table:
     except (csv.Error, ValueError) as error:
         if isinstance(error, WorkspaceInputError):
             raise
-        raise WorkspaceInputError(f"{file} cannot be read: {error}") from error
+        raise WorkspaceInputError(f"The file cannot be read: {error}. File: {file}") from error
 
 
 def read_csv(text: str) -> tuple[list[str], list[list[str]], int]:
@@ -164,14 +164,14 @@ def _is_value(cell: str) -> bool:
 def _table_of_csv(file: RosterFile, text: str, named: int) -> Table:
     first, rows, number = read_csv(text)
     if not first:
-        raise WorkspaceInputError(f"{file} is empty: expected a header such as email,first_name,level")
+        raise WorkspaceInputError(f"The file is empty: expected a header such as email,first_name,level. File: {file}")
     has_address = any(_ADDRESS.search(cell) for cell in first)
     if any(map(_is_value, first[:named])):
         return Table([first, *rows], None, number, is_csv=True)
     if has_address and not named:
         raise WorkspaceInputError(
-            f"Name the columns of {file}: row {number} holds an address, so there is no header. Pass columns=[…] with "
-            f"a name, or None to leave it out, for each of its {len(first)} columns, such as ['email', 'level']"
+            f"No header: row {number} holds an address. Name the {len(first)} columns with columns=[…], such as "
+            f"['email', None, 'level']; None leaves one out. File: {file}"
         )
     header = [name.strip() for name in first]
     names = [shown(name) for name in header if name]
@@ -196,7 +196,7 @@ def _is_header_below(rows: Sequence[Sequence[str]]) -> bool:
 def _table_of_json(file: RosterFile, text: str) -> Table:
     rows = read_json(text)
     if not isinstance(rows, list):
-        raise WorkspaceInputError(f"{file} must hold a JSON array of rows")
+        raise WorkspaceInputError(f"The file must hold a JSON array of rows. File: {file}")
     return Table(rows)
 
 

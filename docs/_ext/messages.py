@@ -23,7 +23,14 @@ TOPICS = {
     "Organization files": (r"procedures/organization|operators/organization", "guides/organization-file.md"),
     "Members": (r"procedures/member|operators/members", "guides/members.md"),
     "Approvals": (r"procedures/(plan|answers)|operators/approval", "guides/approve.md"),
-    "Invites and files": (r"procedures/(inv|quota|roster)|operators/inv|hooks/files", "guides/bulk-invites.md"),
+    "Rosters": (r"procedures/roster|files/(storage|reports)", "guides/rosters.md"),
+    "Invites": (r"procedures/(inv|quota)|operators/inv", "guides/bulk-invites.md"),
+    "Access reviews": (
+        r"procedures/review_(answer|outcome|population)|operators/access_review|files/(review|evid|earl)",
+        "guides/access-review.md",
+    ),
+    "Temporary access": (r"procedures/grants|operators/access\b|notes/.*(grant|end)", "guides/temporary-access.md"),
+    "Dashboards": (r"notes/dashboards|operators/dashboards", "operators/dashboards.md"),
     "Waiting": (r"sensors|triggers|procedures/(cond|snap|arriv)", "guides/waiting.md"),
     "Arguments of operators": (r"operators|api/templates", "operators/index.md"),
     "Commands": (r"cli", "cli.md"),
@@ -76,7 +83,7 @@ class Problems:
     """
 
     def __init__(self, tree: ast.Module, classes: Mapping[str, str]) -> None:
-        self.classes = classes
+        self.classes = {**classes, **problems_of_classes(tree)}
         self.by_text: dict[int, str] = {}
         for function in ast.walk(tree):
             if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -87,8 +94,8 @@ class Problems:
         named = [keyword.value for keyword in call.keywords if keyword.arg == "problem"]
         if name_of(call.func) == "with_problem":
             named += call.args[1:2]
-        for value in named:
-            return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
+        if named and isinstance(named[0], ast.Constant):
+            return named[0].value if isinstance(named[0].value, str) else ""
         of_classes = [self.classes.get(name_of(node), "") for node in (call.func, *call.args[:1])]
         return next(filter(None, of_classes), "")
 
@@ -107,17 +114,21 @@ class Problems:
                 self.by_text.update({id(node): problem for node in texts if text_of(node)})
 
 
-def problems_of_classes() -> dict[str, str]:
-    """Return the problem of each class of errors that has one."""
-    tree = ast.parse((PACKAGE / "errors.py").read_text(encoding="utf-8"))
+def problems_of_classes(tree: ast.Module) -> dict[str, str]:
+    """Return the problem of each class of a module that has one, such as an error or why a request was not sent."""
     found: dict[str, str] = {}
     for node in tree.body:
         if not isinstance(node, ast.ClassDef):
             continue
         for part in node.body:
-            is_problem = isinstance(part, ast.Assign) and name_of(part.targets[0]) == "problem"
-            if is_problem and isinstance(part.value, ast.Constant):
-                found[node.name] = part.value.value
+            if isinstance(part, ast.Assign):
+                name, value = name_of(part.targets[0]), part.value
+            elif isinstance(part, ast.AnnAssign):
+                name, value = name_of(part.target), part.value
+            else:
+                continue
+            if name == "problem" and isinstance(value, ast.Constant) and value.value:
+                found[node.name] = value.value
     return found
 
 
@@ -154,7 +165,7 @@ class Message:
 def messages() -> list[Message]:
     """Return the messages of the package."""
     found: set[Message] = set()
-    classes = problems_of_classes()
+    classes = problems_of_classes(ast.parse((PACKAGE / "errors.py").read_text(encoding="utf-8")))
     for file in sorted(PACKAGE.rglob("*.py")):
         module = file.relative_to(PACKAGE).as_posix()
         if OTHERS.search(module):

@@ -403,7 +403,7 @@ def test_redirects_within_the_origin_are_followed(location: str, target: str | N
 def test_refused_redirect_error_names_its_target(location: str, where: str) -> None:
     error = refused(POST, 302, location=location)
     assert str(error).startswith(
-        f"CreateDashboard returned 302: a redirect to {where}, which was not followed. If that is"
+        f"[not-the-service] CreateDashboard returned 302: a redirect to {where}, which was not followed. If that is"
     )
     assert "s3cret" not in str(error)
 

@@ -85,8 +85,8 @@ def test_a_url_is_read(
         ("nowhere://{0}/a.csv", "nowhere://"),
         ("s3://bucket/a.csv", "s3:// needs an Airflow provider that is not installed"),
         ("file://[{0}/a.csv", "is not a valid URL"),
-        ("file://{0}/latin.csv", "Save 'file://{0}/latin.csv' with the encoding UTF-8: byte 7"),
-        ("file://{0}/columns.csv", "'file://{0}/columns.csv': no column 'email'"),
+        ("file://{0}/latin.csv", "Byte 7 is not UTF-8. Save the file with the encoding UTF-8"),
+        ("file://{0}/columns.csv", "In: 'file://{0}/columns.csv'"),
         ("file://{0}/a.xlsx", "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
     ],
 )

@@ -151,7 +151,7 @@ def test_what_people_write_into_the_variable_is_checked(sandbox: SandboxServer, 
     variables.values["sales"] = cure
     assert create() == (1, False)
     sandbox.inject("proxy_error", "retrieve_dashboard", status=404)
-    with pytest.raises(AirflowFailException, match="check the host of the connection"):
+    with pytest.raises(AirflowFailException, match="may be that of a proxy, so the record may still exist"):
         create()
     assert created(sandbox) == 0
 

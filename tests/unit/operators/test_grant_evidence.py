@@ -214,7 +214,9 @@ def test_a_file_that_cannot_be_written_leaves_the_note_and_is_red(
             broken = {"file": "{}", "unreadable": "\udcff", "of another": text.replace(key, "workspace_grant.x.y")}
             path.write_bytes(broken[obstacle].encode(errors="surrogateescape"))
             message = (
-                "Save .* with the encoding" if obstacle == "unreadable" else "Move .* elsewhere, then run this again"
+                "Save the file with the encoding"
+                if obstacle == "unreadable"
+                else "Move .* elsewhere, then run this again"
             )
         with pytest.raises(
             (WorkspaceError, AirflowFailException),

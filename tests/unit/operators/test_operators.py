@@ -173,7 +173,7 @@ NOT_BY_KEY = "This action does not support Personal API Key access"
         (SEED.reader_key, invites.WorkspaceCreateInvitesOperator, {"invites": ["ada@example.com"]},
          "organization_member:write"),
         (NOT_BY_KEY, domains.WorkspaceVerifyDomainOperator, DOMAIN,
-         f"Use .*ask_verification=False instead.*personal API key.*{NOT_BY_KEY}"),
+         f"A personal API key .*ask_verification=False.*{NOT_BY_KEY}"),
         ("No.", domains.WorkspaceVerifyDomainOperator, DOMAIN,
          r"WorkspacePermissionError: VerifyDomain returned 403: .* Response: No"),
     ],

@@ -417,7 +417,7 @@ def test_invalid_rows_of_a_roster_may_be_left_out_and_are_shown(
     assert names(plan, "differs") == [f"row {who}" for who in ("2 ada@example", "5 lin@example.com", *BOTH, MANY)]
     assert "row 2 ada@example" in plan["table"]
     assert "left out: 'example' is not a domain" in plan["table"]
-    assert "left out: contradicts row 7 about the same person: level is 1 and not 8" in plan["table"]
+    assert "left out: conflicts with row 7 (same address): level 1 here, 8 there" in plan["table"]
     with pytest.raises(
         AirflowFailException, match=r"access-left\] .*1 person should lose .*: row 9 mina.member@example.com: left out"
     ):

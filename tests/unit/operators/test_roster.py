@@ -153,10 +153,9 @@ MINA: list[Any] = [
 
 def test_rows_that_say_different_things_about_a_person_are_all_invalid(sandbox: SandboxServer) -> None:
     create = partial(WorkspaceCreateInvitesOperator, task_id="invite", invites=MINA)
-    says = r"Invalid rows: 3\. .*: row 1 \(Mina@example.com\): contradicts row 3 about the same person: level is 8 and "
-    "not 1"
+    says = r"Invalid rows: 3\. .*: row 1 \(Mina@example.com\): conflicts with row 3 \(same address\): level 8 here, 1"
     with pytest.raises(
-        AirflowFailException, match=f"{says}.*; row 3 .*: contradicts row 1 .*; row 4 .*: contradicts row 3"
+        AirflowFailException, match=f"{says}.*; row 3 .*: conflicts with row 1 .*; row 4 .*: conflicts with row 3"
     ):
         create().execute({})
     assert sandbox.requests() == []
@@ -165,7 +164,7 @@ def test_rows_that_say_different_things_about_a_person_are_all_invalid(sandbox: 
     assert "user:***@" in report["addresses"][2]["reason"]
     equal = create(invites=[MINA[0], *MINA[3:]]).execute({})
     assert [row["status"] for row in equal["addresses"]] == ["invited", "duplicate"]
-    with pytest.raises(WorkspaceInputError, match=r"row 3 \(mina@example.com\): contradicts row 1"):
+    with pytest.raises(WorkspaceInputError, match=r"row 3 \(mina@example.com\): conflicts with row 1"):
         WorkspaceHook().create_invites(MINA)
 
 

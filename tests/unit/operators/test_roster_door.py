@@ -137,7 +137,7 @@ def test_a_leaver_one_of_whose_rows_is_skipped_is_left_to_people(sandbox: Sandbo
 
 @pytest.mark.parametrize("road", ROADS)
 def test_a_file_without_a_header_needs_columns(sandbox: SandboxServer, file: Any, road: Road) -> None:
-    says = r"Name the columns of .*people.csv': row 1 holds an address, so there is no header. Pass columns=\[…\] with"
+    says = r"No header: row 1 holds an address. Name the 2 columns with columns=\[…\], .*out. File: .*people.csv"
     with pytest.raises(AirflowFailException, match=says):
         road(path=file("adam.admin@example.com,8\nmina.member@example.com,1\n"))
     assert writes(sandbox) == []

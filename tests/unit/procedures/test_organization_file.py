@@ -304,8 +304,8 @@ def test_unreadable_files_are_an_error(tmp_path: Path) -> None:
     for name, says in {
         "none.yaml": r"There is no file '.*none\.yaml' on this worker",
         "": "is a directory; expected a regular file",
-        "a.yaml": r"Save '.*a\.yaml' with the encoding UTF-8: byte 20 is invalid",
-        "loop.yaml": r"loop\.yaml' cannot be read: .*symbolic links",
+        "a.yaml": r"Byte 20 is not UTF-8\. Save the file with the encoding UTF-8 .*a\.yaml",
+        "loop.yaml": r"The file cannot be read: .*symbolic links.*loop\.yaml",
         "north\0wind.yaml": r"is not a path: .*embedded null",
     }.items():
         with pytest.raises(WorkspaceInputError, match=says):

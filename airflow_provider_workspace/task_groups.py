@@ -444,7 +444,7 @@ def access_review(
     **task_args: Any,
 ) -> TaskGroup:
     """
-    Build a task group that reviews who has access: it lists them, asks a reviewer, applies the decisions, and proves it.
+    Build a task group that reviews who has access: it lists them, asks a reviewer, applies decisions, and proves it.
 
     Each run writes its evidence to a folder of its own, and writes no file twice. A retried or cleared task continues
     with what is there; to decide again, start a new run. ``close_review`` also runs if an earlier task failed, so the

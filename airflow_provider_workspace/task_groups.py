@@ -97,7 +97,7 @@ def maintenance_window(
     :class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator` resumes the exports: add one to each
     Airflow.
 
-    The interface cannot show whether an export is paused, so without ``state_of`` the window does not notice what
+    The API cannot show whether an export is paused, so without ``state_of`` the window does not notice what
     others do, and an export that was paused before is resumed at its end, unless it is in ``leave_paused``.
 
     :param group_id: id of the task group; the ids of the author's tasks are not prefixed
@@ -444,9 +444,9 @@ def access_review(
     **task_args: Any,
 ) -> TaskGroup:
     """
-    Build a task group that reviews who has access: it reads, asks a reviewer, does what was decided, and proves it.
+    Build a task group that reviews who has access: it lists them, asks a reviewer, applies decisions, and proves it.
 
-    Each run writes its evidence to a folder of its own, and nothing in it twice. A retried or cleared task continues
+    Each run writes its evidence to a folder of its own, and writes no file twice. A retried or cleared task continues
     with what is there; to decide again, start a new run. ``close_review`` also runs if an earlier task failed, so the
     evidence says "not reviewed" if nobody decided; then, and if anything that was decided is not done, the run fails.
     Behind a branch or a short circuit that skips ``read_population``, the review was not due: ``close_review`` is

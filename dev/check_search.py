@@ -19,7 +19,7 @@ DOCS = ROOT / "build" / "docs"
 EXPECTED = {
     "api/errors": "WorkspaceNotFoundError",
     "api/index": "WorkspaceHook, list_members",
-    "connection": ("connection, proxy, self-signed, timeout, project id, consistency_time"),
+    "connection": "connection, create connection in ui, proxy, self-signed, timeout, project id, consistency_time",
     "assistants": "write dag with chatgpt",
     "cli": "exit code, exit status",
     "errors": "401, 403, 404, error message, troubleshooting, task deferred forever",
@@ -30,12 +30,14 @@ EXPECTED = {
         "roll back, staging and production, support, undo"
     ),
     "faults": (
-        "backoff, duplicate, idempotent, lost answer, retry, is it safe to clear a task, worker dies while inviting, "
-        "two runs at once"
+        "backoff, duplicate, idempotent, lost answer, retry, retry on timeout, is it safe to clear a task, "
+        "worker dies while inviting, two runs at once"
     ),
     "from-terraform": "terraform, infrastructure as code",
     "glossary": "glossary",
-    "guides/temporary-access": "temporary access, elevated access, grant, just-in-time access, break-glass",
+    "guides/temporary-access": (
+        "temporary access, elevated access, grant, just-in-time access, break-glass, give someone access for a day"
+    ),
     "guides/access-review": "access review, recertification, audit evidence, soc 2",
     "guides/approve": "approve, require_approval, human in the loop, four eyes, segregation of duties",
     "guides/audits": "audit, what changed since last week, two factor authentication",
@@ -48,29 +50,38 @@ EXPECTED = {
     "guides/events": "trigger dag when a new member joins, start dag on new user signup",
     "guides/endpoints": "own endpoint, call an api endpoint that is not supported, list batch exports",
     "guides/mapping": "mapped, run for each organization, create several projects at once",
-    "guides/members": "offboarding, slack, deactivate user account, preview changes before applying",
+    "guides/members": (
+        "offboarding, slack, deactivate user account, preview changes before applying, protect the owner account"
+    ),
     "guides/organization-file": "drift, multiple organizations, onboarding, organization file, txt record",
     "guides/pull-request": "github actions, gitlab, pull request, read-only api key for ci",
     "how-it-works": "how it works",
     "index": "license",
-    "limits": "cost, how many requests does it send, limitations, quota",
-    "guides/rosters": "csv, duplicate rows, roster, file in s3, prevent deleting everyone, sync users from okta",
+    "limits": "cost, how many requests does it send, limitations, pagination limit, quota",
+    "guides/rosters": (
+        "csv, duplicate rows, email typo in roster, roster, file in s3, max removals safety limit, "
+        "prevent deleting everyone, schema of the members csv, sync users from okta"
+    ),
     "guides/status-page": "airflow ui",
-    "guides/waiting": "deferrable, sensor, async operator, wait until user accepts invite",
+    "guides/waiting": (
+        "deferrable, deferrable operator triggerer, deferrable sensor stuck, sensor, async operator, "
+        "wait until user accepts invite"
+    ),
     "guides/warehouse": "bigquery, hr system, okta, read members from postgres, scim, snowflake, sql, warehouse",
     "migrating": "migrate, move from python scripts to this provider",
     "organization-file-format": "jinja in yaml file, delete projects not in the file",
     "operators/batch_exports": "max_length",
-    "operators/dashboards": "variable_key",
+    "operators/dashboards": "share dashboard with team, variable_key",
     "operators/index": "dry run, if_exists, which operator do i need",
     "operators/send": "add another endpoint",
     "operators/members": "WorkspaceSyncMembersOperator",
     "production": (
         "docker compose, cron, postgres, 429, api key, kubernetes, openlineage, pool, rate limit, rotation, "
-        "key rotation, secrets backend, service account, triggerer"
+        "key rotation, secrets backend, service account, triggerer, where is the key stored"
     ),
     "sandbox": "sandbox",
-    "scale": "performance",
+    "scale": "performance, slow dag parsing",
+    "security": "mask secret in log",
     "sensors": "WorkspaceDomainVerifiedSensor",
     "still-paused": "stuck paused, my export is stuck paused",
     "testing": "pytest, pytest hangs",

@@ -1,4 +1,4 @@
-"""Generate the tables of docs/endpoints.md: the operations of the interface, with scope, hook method and operator."""
+"""Generate the tables of docs/endpoints.md: the operations of the API, with scope, hook method and operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "endpoints.md"
 # The tables follow the text of the page.
-TEXT_ENDS_WITH = '"Not shown" means that the interface does not document the scope.\n'
+TEXT_ENDS_WITH = '"Not shown" means that the API does not document the scope.\n'
 HEAD = "| operation, method and path | scope | hook method, operator |\n| --- | --- | --- |\n"
 
 

@@ -123,7 +123,7 @@ class WorkspaceHook(WorkspaceConnectionHook):
     """
     Interact with the workspace administration service, for workers.
 
-    There is a method per operation of the interface, with the same argument names. A field that is not set is not sent;
+    There is a method per operation of the API, with the same argument names. A field that is not set is not sent;
     ``None`` is sent as null. Methods that list are iterators that read page after page. Every method raises
     :class:`~airflow_provider_workspace.errors.WorkspaceInputError` before anything is sent if an argument is invalid,
     and :class:`~airflow_provider_workspace.errors.WorkspaceRequestError` if the request fails.
@@ -277,7 +277,7 @@ class WorkspaceHook(WorkspaceConnectionHook):
     def get_dashboard_access_controls(
         self, *, dashboard_id: int | str, project_id: str | int | None = None
     ) -> Dashboard:
-        """Retrieve a dashboard with the access level of the API key's owner. The interface shows no scope."""
+        """Retrieve a dashboard with the access level of the API key's owner. The API shows no scope."""
         return self._in_project(ops.dashboards.GetDashboardAccessControls, project_id, dashboard_id=dashboard_id)
 
     def list_dashboard_collaborators(
@@ -343,7 +343,7 @@ class WorkspaceHook(WorkspaceConnectionHook):
         """
         Resume a batch export. Returns ``None`` if the response has no body. Scope ``batch_export:write``.
 
-        ``resume_fields`` are fields that the interface does not name, such as ``{"backfill": True}``; they are sent
+        ``resume_fields`` are fields that the API does not name, such as ``{"backfill": True}``; they are sent
         unchecked.
         """
         return self._in_organization(
@@ -382,7 +382,7 @@ class WorkspaceHook(WorkspaceConnectionHook):
         self, *, domain_id: UUID | str, organization_id: str | None = None, **fields: Unpack[DomainBody]
     ) -> Domain | None:
         """
-        Ask the service to verify a domain now. The interface shows no scope.
+        Ask the service to verify a domain now. The API shows no scope.
 
         Returns ``None`` if the response has no body; then read the domain to see the result.
         """

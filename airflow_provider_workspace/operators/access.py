@@ -39,17 +39,18 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     The grant is noted in a Variable before anything is sent; if the service certainly refused, no note stays. At its
     end, the sweep (:class:`~airflow_provider_workspace.operators.sweep.WorkspaceSweepOperator`) or ``airflow workspace
-    sweep`` gives the person back the level that they had before, or removes a person who was no member. Needs Airflow
-    3.3.
+    sweep`` gives the person back the level that they had before, or removes a person who was not a member.
+    Needs Airflow 3.3.
 
     A retry continues its grant, whose end stays; a retry that begins after the end, or finds the access taken back,
     gives nothing and fails.
 
     The result is the grant: ``user_email``, ``level``, ``then`` (the level after it; without it the person is removed),
-    ``since``, ``until``, ``reason``, ``requested_by``, ``approved_by``, where it is, and ``before``, the level before.
+    ``since``, ``until``, ``reason``, ``requested_by``, ``approved_by``, the service and
+    organization, and ``before``, the level before.
     ``granted`` is false if the person has the level already, or a higher one, and by no grant: then nothing is sent.
 
-    :param user_email: address of the person; somebody who is no member is invited
+    :param user_email: address of the person; a person who is not a member is invited
     :param level: access level to give
     :param length: how long, counted from when the grant is noted, which is after an approval
     :param until: the end, instead of ``length``: a date, which counts to its end in UTC, or a time with its zone, such

@@ -98,7 +98,7 @@ class ProtectsMembers(DeclaredArguments):
     What removes members, but never these.
 
     :param protected: rows or addresses of members who are never removed or changed. Include the owner of the
-        connection's API key: the interface does not show whose key it is, and without its owner the key stops working
+        connection's API key: the API does not show whose key it is, and without its owner the key stops working
     :param owner_level: members at or above this level are neither removed nor changed; ``None`` treats owners like
         others
     """

@@ -39,7 +39,7 @@ class WorkspaceUnpauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator)
     """
     Resume a batch export; a running one keeps running. Scope ``batch_export:write``.
 
-    :param resume_fields: fields that the interface does not name, such as ``{"backfill": True}`` if the service then
+    :param resume_fields: fields that the API does not name, such as ``{"backfill": True}`` if the service then
         exports the missed intervals. They are sent as they are, without a check
     """
 

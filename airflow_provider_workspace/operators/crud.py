@@ -107,7 +107,7 @@ class SelectsRows(WorkspaceOperator):
     :param where: return the rows whose fields have these values. A dot selects a field of a nested object, and a list
         holds alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. Addresses are
         compared regardless of case, ids regardless of how they are written. ``{"last_login": {"before": "90d"}}``
-        selects times more than 90 days ago, and rows without a time. Prefix a field that the interface does not name
+        selects times more than 90 days ago, and rows without a time. Prefix a field that the API does not name
         with ``extra.``
     :param fields: fields to return of each row, written as in ``where``; by default all
     :param count_only: return only the number of rows

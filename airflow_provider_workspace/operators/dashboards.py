@@ -48,12 +48,12 @@ class DashboardArguments(OfProject):
     :param name: name of the dashboard
     :param description: description of the dashboard
     :param pinned: whether it is pinned
-    :param deleted: whether it is deleted; the interface does not show whether ``False`` brings it back
+    :param deleted: whether it is deleted; the API does not show whether ``False`` brings it back
     :param use_template: name of a template to start from
     :param use_dashboard: id of a dashboard to copy
     :param delete_insights: whether deleting the dashboard deletes its insights
     :param tags: tags
-    :param restriction_level: who may change it, a :doc:`number </glossary>` that the interface does not show. In known
+    :param restriction_level: who may change it, a :doc:`number </glossary>` that the API does not show. In known
         services, 21 is everybody in the project and 37 only its collaborators, who can be added only with 37
     """
 
@@ -72,7 +72,7 @@ class WorkspaceCreateDashboardOperator(DashboardArguments, WorkspaceWriteOperato
     """
     Create a dashboard. Scopes ``dashboard:write`` and, to confirm a remembered one, ``dashboard:read``.
 
-    The interface has no list of dashboards, so an existing one cannot be looked up. With ``variable_key`` Airflow
+    The API has no list of dashboards, so an existing one cannot be looked up. With ``variable_key`` Airflow
     remembers it: service, organization, project, name and id. The next run reads the dashboard by its id and creates
     nothing. A task fails while another one is creating the same dashboard; its retry finds that one.
 
@@ -148,7 +148,7 @@ class WorkspaceDeleteDashboardOperator(OfDashboard, WorkspaceDeleteOperator):
 
 
 class WorkspaceGetDashboardAccessControlsOperator(WorkspaceGetDashboardOperator):
-    """Retrieve a dashboard with the access level of the key's owner. The interface shows no scope for this."""
+    """Retrieve a dashboard with the access level of the key's owner. The API shows no scope for this."""
 
     operation = "dashboards.GetDashboardAccessControls"
 
@@ -174,9 +174,9 @@ class WorkspaceAddDashboardCollaboratorOperator(OfDashboard, OfUser, WorkspaceCr
     """
     Add a collaborator to a dashboard. Scopes ``dashboard:write`` and, for the look-up, ``dashboard:read``.
 
-    The interface cannot change the level of a collaborator; if it differs, the log has a warning.
+    The API cannot change the level of a collaborator; if it differs, the log has a warning.
 
-    :param level: access level, a :doc:`number </glossary>` that the interface does not show. Known services require it:
+    :param level: access level, a :doc:`number </glossary>` that the API does not show. Known services require it:
         37 lets them edit
     """
 

@@ -98,7 +98,7 @@ class WorkspaceDeleteDomainOperator(OfDomain, WorkspaceDeleteOperator):
 
 class WorkspaceVerifyDomainOperator(OfDomain, WorkspaceWriteOperator):
     """
-    Request the verification of a domain, and return the domain. The interface shows no scope for this.
+    Request the verification of a domain, and return the domain. The API shows no scope for this.
 
     The domain may still be unverified afterwards: read ``is_verified`` of the result, or wait with
     :class:`~airflow_provider_workspace.sensors.workspace.WorkspaceDomainVerifiedSensor`. If the service does not accept

@@ -40,7 +40,7 @@ class WorkspaceCreateInviteOperator(OfOrganization, WorkspaceCreateOperator):
     :param level: access level
     :param message: message in the mail
     :param private_project_access: private projects, with the access level in each
-    :param send_email: whether a mail is sent; the interface does not show the default
+    :param send_email: whether a mail is sent; the API does not show the default
     :param combine_pending_invites: whether pending invites of the address are combined
     """
 

@@ -164,8 +164,8 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
     Scopes ``project:read``, ``organization:read``, ``organization_member:read`` and ``dashboard:read``, if the file has
     projects, domains, members and dashboards.
 
-    The log shows the plan as a table: ``+`` create, ``~`` change, ``-`` remove, and ``!`` for what the interface cannot
-    show or change.
+    The log shows the plan as a table: ``+`` create, ``~`` change, ``-`` remove, and in words what nobody but a
+    person can change (*by hand*) and what the service hides (*cannot be known*).
 
     The result is ``pending`` (number of changes), ``differences`` (these, changes that a person must make, and what
     cannot be known), ``counts``, ``changes``, the beginning of the ``table``, and ``planned_for``.

@@ -35,9 +35,9 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
       closing task was skipped, removed or has failed, if it is overdue, or if its work has ended and its closing task
       has not begun five minutes later. A window at work is never closed, and an export that another window holds stays
       paused.
-    - **Grants**: gives people back the level that they had before, removes those who were no member, and withdraws open
-      invites; then it reads the lists again. A level that somebody changed meanwhile is left. Nobody keeps more than an
-      access review decided.
+    - **Grants**: gives people back the level that they had before, removes those who were not members, and withdraws
+      open invites; then it reads the lists again. A level that somebody changed meanwhile is left. Nobody keeps
+      more than an access review decided.
 
     The result has an entry for each kind, ``{"windows": {"windows": [{"window", "state", "why", "resumed", "held",
     "failed", …}], "unreadable": {variable: error}}, "grants": {"ended": [...], "left": [...], "active": number}}``. A

@@ -112,7 +112,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     :param drain: time for running exports to end before the work begins: timedelta, seconds, or a template of them
     :param max_length: time after which the window is overdue; ``None`` for a day, besides ``drain`` and ``hold``
     :param leave_paused: batch exports that stay paused
-    :param resume_fields: fields of the resume request that the interface does not name; they are not checked
+    :param resume_fields: fields of the resume request that the API does not name; they are not checked
     :param state_of: what shows whether an export is paused, see
         :func:`~airflow_provider_workspace.task_groups.maintenance_window`
     """

@@ -278,7 +278,7 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
     The result is ``{"domain_id": …, "domain": …, "verified_at": …}``.
 
     :param domain_id: the domain (UUID)
-    :param ask_verification: whether to request the verification at each poll. The interface shows no scope for this
+    :param ask_verification: whether to request the verification at each poll. The API shows no scope for this
         request; if the service does not accept it from personal API keys, the sensor logs that and only polls
     """
 

@@ -471,9 +471,8 @@ def test_the_sweep_is_run_from_the_page(page: Page, server: SandboxServer) -> No
 
 def test_a_refresh_sends_few_requests_and_a_hidden_page_none(page: Page) -> None:
     page.open()
-    # The last that the first poll asks is the log of a failed task.
-    page.until(lambda: "isn't defined" in page.section("failed"), "the cause of the failure")
     driver = page.browser.driver
+    time.sleep(3)  # the logs of failed tasks, which the first poll asks last, are not counted
     made = driver.execute_script(CALLS_MADE)
     driver.execute_script("performance.clearResourceTimings()")
     driver.find_element(By.ID, "refresh").click()

@@ -36,7 +36,7 @@ class Hint(NamedTuple):
     """
     What a status means, and what to do about it.
 
-    ``{source}`` is the connection, ``{scope}`` the missing scope.
+    In cause and cure, ``{source}`` is the connection and ``{scope}`` the missing scope: see :meth:`filled`.
 
     :param words: case-insensitive pattern for the error detail, the only thing that distinguishes errors of one status
     :param cause: what is wrong; empty if the detail says it best
@@ -51,6 +51,11 @@ class Hint(NamedTuple):
     cure: str
     path: str = ""
     problem: str | None = None
+
+    def filled(self, source: str, scope: str = "") -> Hint:
+        """Return the hint with the connection and the scope in its texts."""
+        cause = self.cause.format(source=source, scope=scope)
+        return self._replace(cause=cause, cure=self.cure.format(source=source, scope=scope))
 
 
 # The first match is used.
@@ -287,21 +292,19 @@ def status_error(
     if is_passing:
         hint = PASSING
     elif status == 404 and response.body.strip() and not body.from_service:
-        hint = FOREIGN_NOT_FOUND
+        hint = FOREIGN_NOT_FOUND.filled(context.source)
     else:
         hint = _hint(op, response, context, words, retry_after)
-    values = {"source": context.source, "scope": _missing_scope(op, words)}
     about = f" (field '{attr}')" if attr else ""
     reason = detail.rstrip(".") if detail else ""
-    cause = hint.cause.format(**values)
-    explanation = cause or reason
+    explanation = hint.cause or reason
     what = f"returned {status}{about}: {explanation}" if explanation else f"returned {status}{about} without details"
     error = request_error(
         _error_class(status),
         op,
         what,
-        cure=hint.cure.format(**values),
-        end=f"Response: {reason}." if cause and reason else "",
+        cure=hint.cure,
+        end=f"Response: {reason}." if hint.cause and reason else "",
         problem=hint.problem,
         outcome=outcome_of_status(status),
         status=status,
@@ -404,7 +407,7 @@ def _hint(
         return Hint(status, "", "", op.endpoint.instead)
     for hint in HINTS:
         if hint.status == status and hint.path in op.endpoint.path and re.search(hint.words, said, re.IGNORECASE):
-            return hint
+            return hint.filled(context.source, _missing_scope(op, said))
     if status == 429:
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
         cure = f"Retry {when}, or limit concurrent tasks by an Airflow pool."
@@ -422,23 +425,18 @@ def _redirect_hint(op: Operation[Any], response: Response, context: RequestConte
     status = response.status
     location = response.headers.get("location")
     if not location or status == 304 or not _is_within(location, context.base_url):
-        where = _literal(context.redacted(_redirect_target(location)))
+        where = context.redacted(_redirect_target(location))
         cause = f"a redirect to {where}, which was not followed"
-        cure = "If that is the service, set it as host of {source}."
+        cure = f"If that is the service, set it as host of {context.source}."
         return Hint(status, "", cause, cure, problem="not-the-service")
-    path = _literal(context.redacted(urlsplit(urljoin(context.base_url, location)).path))
-    cure = "If the operation has moved, set its path in 'paths' in the extra of {source}."
+    path = context.redacted(urlsplit(urljoin(context.base_url, location)).path)
+    cure = f"If the operation has moved, set its path in 'paths' in the extra of {context.source}."
     if op.endpoint.is_write and status not in (307, 308):
         cause = (
             f"a redirect to {path}, which was not followed: this status does not say whether to send the write again"
         )
         return Hint(status, "", cause, cure)
     return Hint(status, "", f"the service redirects again and again, at last to {path}", cure)
-
-
-def _literal(text: str) -> str:
-    """Return a text of others as :meth:`str.format` leaves it."""
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _is_within(location: str, base_url: str) -> bool:

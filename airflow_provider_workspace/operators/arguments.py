@@ -273,7 +273,8 @@ class DeclaredArguments:
         for base in reversed(cls.__bases__):
             inherited |= getattr(base, "declared", {})
         own = _own_arguments(cls)
-        declared = {**own, **inherited, **own}  # its own come first
+        declared = own | inherited  # its own come first
+        declared |= own  # and replace those of its bases
         declared |= _with_defaults_of_classes(cls, inherited)
         cls.declared = declared
         templated = [argument.attribute for argument in declared.values() if argument.templated]

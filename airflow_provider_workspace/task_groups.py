@@ -37,12 +37,19 @@ WINDOW_TASK_ARGS: dict[str, Any] = {
     # What watches the work must not wait for its slots.
     "pool": "default_pool",
     "pool_slots": 1,
-    "weight_rule": "absolute",
-    "priority_weight": 2_147_483_647,
+    # Adds nothing to the priority of the author's tasks, whose own weight rule sums the weights of what is before or
+    # after them. See docs/adr/0029.
+    "weight_rule": "downstream",
+    "priority_weight": 0,
 }
+# Weight of the task "priority", above what other Dags set. Only close and guard, whose rule is "upstream", sum it.
+PRIORITY = 1_000_000_000
+# The tasks that resume come before all others that wait for a slot.
+FIRST: dict[str, Any] = {"weight_rule": "upstream"}
 # Retry the task that resumes for about an hour.
 CLOSE_TASK_ARGS: dict[str, Any] = {
     **WINDOW_TASK_ARGS,
+    **FIRST,
     "retries": 15,
     "retry_delay": timedelta(seconds=15),
     "retry_exponential_backoff": True,
@@ -125,28 +132,25 @@ def maintenance_window(
     :type state_of: operation, function, or the name of one
     :param on_overdue: called when ``max_length`` is over, besides the ``on_failure_callback`` of ``default_args``
     :param resume_args: arguments for the task that resumes, such as ``retries`` or ``pool``. The tasks of the window
-        run in ``default_pool``, before others, whatever ``default_args`` say
+        run in ``default_pool``, whatever ``default_args`` say, and those that resume come before all others
     :param guard_args: arguments for the task that watches ``max_length``, such as ``pool``
     :return: the task group of the work. The window opens when the run begins; use ``before >> work.parent_group`` to
         open it later, and ``work >> after`` for a task that follows
     :raises ValueError: if there is neither work nor ``hold``, if ``on_overdue`` or ``guard_args`` is given without
         ``max_length``, if a length of time is invalid, if ``max_length`` is not above ``drain`` and ``hold`` together,
-        or if it is set in a Dag with ``max_active_tasks=1``
+        or if it is set in a Dag with ``max_active_tasks=1``; when the Dag is complete, if a task outside of the window
+        runs between two of its tasks, or if the weights before ``close`` are above what Airflow can store
     """
-    if on_overdue is not None and max_length is None:
-        raise ValueError("on_overdue needs max_length")
-    if guard_args is not None and max_length is None:
-        raise ValueError("guard_args needs max_length")
-    lengths: dict[str, timedelta | float | str | None] = {"drain": drain, "hold": hold, "max_length": max_length}
-    # Templates are known, and checked, when the window opens.
-    known_lengths = {name: length for name, length in lengths.items() if not template_line(str(length))}
-    windows.parse_lengths(**known_lengths)
+    for name, value in {"on_overdue": on_overdue, "guard_args": guard_args}.items():
+        if value is not None and max_length is None:
+            raise ValueError(f"{name} needs max_length")
+    _check_lengths(drain=drain, hold=hold, max_length=max_length)
     policy = default_retry_policy()
     policy_args = {} if policy is None else {"retry_policy": policy}
     conn_id = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
     own: dict[str, Any] = {**WINDOW_TASK_ARGS, **policy_args, "workspace_conn_id": conn_id}
     close_args: dict[str, Any] = {**CLOSE_TASK_ARGS, **policy_args, **(resume_args or {})}
-    watch_args = _with_callbacks({**own, **(guard_args or {})}, on_overdue)
+    watch_args = _with_callbacks({**own, **FIRST, **(guard_args or {})}, on_overdue)
     if organization_id is None:
         organization_id = default_argument("organization_id", None)
     with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them") as window:
@@ -158,6 +162,8 @@ def maintenance_window(
             outcome_task_id=f"{window.group_id}.outcome",
             **close_args,
         )
+        priority = _priority_task(window, close.dag)
+        priority >> close
         if max_length is not None and close.dag.max_active_tasks == 1:
             raise ValueError(
                 f"With max_active_tasks=1, the guard of the window '{group_id}' cannot resume the exports while the "
@@ -218,7 +224,8 @@ def maintenance_window(
                     doc_md="Keeps the window open, without a worker slot.",
                     opened_at=began,
                     length=hold,
-                    **{**own, **work_args},
+                    # It is work, as a task of the author's would be.
+                    **{**own, **work_args, "priority_weight": 1},
                 )
         if not work.children:
             raise ValueError(
@@ -243,6 +250,26 @@ def maintenance_window(
                 **watch_args,
             )
             guard.as_teardown(setups=pause, on_failure_fail_dagrun=True)
+            priority >> guard
+
+
+def _check_lengths(**lengths: timedelta | float | str | None) -> None:
+    """Check the lengths of a window, but for templates, which are checked when the window opens."""
+    known_lengths = {name: length for name, length in lengths.items() if not template_line(str(length))}
+    windows.parse_lengths(**known_lengths)
+
+
+def _priority_task(window: TaskGroup, dag: Any) -> Any:
+    """Return the task whose weight the tasks that resume sum, and no others."""
+    return _empty_task(
+        f"{window.group_id}.priority",
+        f"Priority of {window.group_id}",
+        "Does nothing. Lets the tasks that resume the exports come before all others that wait for a slot.",
+        # Outside of the group: what the author puts before the group is not before this task.
+        task_group=dag.task_group,
+        weight_rule="absolute",
+        priority_weight=PRIORITY,
+    )
 
 
 def _guard_name(max_length: timedelta | float | str) -> str:
@@ -254,15 +281,12 @@ def _guard_name(max_length: timedelta | float | str) -> str:
 
 def _end_with(leaves: Sequence[Any], close: window_closing.WorkspaceCloseMaintenanceWindowOperator) -> None:
     """Let the task that resumes, and the outcome of the work, follow the last tasks of the work."""
-    from airflow.providers.standard.operators.empty import EmptyOperator
-
     # Work that is skipped must not hide other work that fails. A fail_fast Dag allows no other rule.
-    outcome_rule = "all_success" if close.dag.fail_fast else "none_failed"
-    outcome = EmptyOperator(
-        task_id="outcome",
-        task_display_name="Outcome of the work",
-        doc_md="Does nothing. Fails the run if the work failed, although the exports were resumed.",
-        **{**WINDOW_TASK_ARGS, "trigger_rule": outcome_rule},
+    outcome = _empty_task(
+        "outcome",
+        "Outcome of the work",
+        "Does nothing. Fails the run if the work failed, although the exports were resumed.",
+        trigger_rule="all_success" if close.dag.fail_fast else "none_failed",
     )
     for number, leaf in enumerate(leaves, start=1):
         last = _after_branch(leaf, number) if leaf.inherits_from_skipmixin else leaf
@@ -271,16 +295,22 @@ def _end_with(leaves: Sequence[Any], close: window_closing.WorkspaceCloseMainten
 
 def _after_branch(branch: Any, number: int) -> Any:
     """Return a task behind a branch, which skips what directly follows it, teardowns too."""
-    from airflow.providers.standard.operators.empty import EmptyOperator
-
-    after = EmptyOperator(
-        task_id=f"branched_{number}",
-        task_display_name=f"After {branch.task_id}",
-        doc_md="Does nothing. A branch may skip what directly follows it, but not the task that resumes.",
-        **WINDOW_TASK_ARGS,
+    after = _empty_task(
+        f"branched_{number}",
+        f"After {branch.task_id}",
+        "Does nothing. A branch may skip what directly follows it, but not the task that resumes.",
     )
     branch >> after
     return after
+
+
+def _empty_task(task_id: str, name: str, doc_md: str, **arguments: Any) -> Any:
+    """Return a task of a window that the scheduler ends without a slot, since it has no callbacks."""
+    from airflow.providers.standard.operators.empty import EmptyOperator
+
+    no_callbacks = {"on_execute_callback": None, "on_success_callback": None}
+    all_arguments = {**WINDOW_TASK_ARGS, **no_callbacks, **arguments}
+    return EmptyOperator(task_id=task_id, task_display_name=name, doc_md=doc_md, **all_arguments)
 
 
 def _with_callbacks(arguments: dict[str, Any], on_overdue: object) -> dict[str, Any]:

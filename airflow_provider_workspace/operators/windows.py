@@ -38,6 +38,8 @@ POLL_INTERVAL = 1.0
 SWEEP_MISSED = 3600.0
 # How to clear a task of the work, so that Airflow clears the tasks of its window too.
 CLEARED = "with 'Downstream' and without 'only failed tasks'"
+# What an INTEGER of Airflow's database holds; SQLite stores more, PostgreSQL ends the scheduler.
+MAX_PRIORITY = 2_147_483_647
 # Prefix of the run ids of `airflow tasks test`, which runs one task without its window.
 TEST_RUN = "__airflow_temporary_run_"
 
@@ -64,6 +66,36 @@ def parse_lengths(**lengths: Any) -> dict[str, float]:
             "max_length above that"
         )
     return seconds
+
+
+def raise_if_entered_again(group: Any) -> None:
+    """Refuse a task outside of a window that runs between two of its tasks: Airflow 3.5 refuses the whole Dag."""
+    tasks = {task.task_id: task for task in group.dag.tasks}
+    inside = {task.task_id for task in group.iter_tasks()}
+    after_window = list(inside)
+    seen = set(inside)
+    while after_window:
+        task_id = after_window.pop()
+        downstream_task_ids = tasks[task_id].downstream_task_ids
+        if task_id not in inside and not inside.isdisjoint(downstream_task_ids):
+            raise ValueError(
+                f"Task '{task_id}' is outside of the window '{group.group_id}', but runs between two of its tasks. "
+                "Create it inside the with statement of the window, or put it wholly before or after the window"
+            )
+        after_window += downstream_task_ids - seen
+        seen |= downstream_task_ids
+
+
+def raise_if_too_heavy(close: Any) -> None:
+    """Refuse weights whose sum, the priority of the task that resumes, Airflow's database cannot store."""
+    tasks = {task.task_id: task for task in close.dag.tasks}
+    upstream = [tasks[task_id] for task_id in close.get_flat_relative_ids(upstream=True)]
+    weight = close.priority_weight + sum(task.priority_weight for task in upstream)
+    if weight > MAX_PRIORITY:
+        raise ValueError(
+            f"The priority of '{close.task_id}' is {weight}, the sum of priority_weight of all tasks before it; "
+            f"Airflow can store {MAX_PRIORITY}. Set a lower priority_weight on the tasks before it"
+        )
 
 
 def lease_registry() -> LeaseRegistry:
@@ -127,6 +159,12 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     state_of: Any = fixed(kinds.TARGET, default=None)
     # The last tasks of the work; the task group knows them when its work is complete.
     work_task_ids = cast("Sequence[str]", ())
+
+    def resolve_template_files(self) -> None:
+        """Check the Dag around the window, which is complete when Airflow calls this."""
+        super().resolve_template_files()
+        raise_if_entered_again(self.task_group)
+        raise_if_too_heavy(self.dag.get_task(self.close_task_id))
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         window = self.window

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from airflow.cli.commands.task_command import _generate_temporary_run_id
+from airflow.dag_processing.dagbag import DagBag
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task, task_group
+from airflow.task.priority_strategy import PriorityWeightStrategy, validate_and_load_priority_weight_strategy
 
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.procedures.plan import ChangeRow
@@ -38,6 +43,156 @@ def test_a_window_has_tasks_before_and_after_it() -> None:
     assert dag.get_task("maintenance_window.drain").upstream_task_ids == {"maintenance_window.pause"}
     assert dag.get_task("rebuild").upstream_task_ids == {"maintenance_window.drain"}
     assert dag.get_task("after").upstream_task_ids == {"rebuild"}
+
+
+class OwnWeights(PriorityWeightStrategy):
+    """A strategy of an author's that sums all tasks before and after a task."""
+
+    def get_weight(self, ti: Any) -> int:
+        relatives = ti.task.get_flat_relative_ids(upstream=True) | ti.task.get_flat_relative_ids(upstream=False)
+        tasks = [ti.task.dag.task_dict[task_id] for task_id in relatives]
+        return sum(task.priority_weight for task in [ti.task, *tasks])
+
+
+@contextmanager
+def plain_group(group_id: str = "maintenance_window", **_: Any) -> Iterator[TaskGroup]:
+    """Hold tasks as a window does, without its own."""
+    with TaskGroup(group_id), TaskGroup("work", prefix_group_id=False) as work:
+        yield work
+
+
+def plain(window: Any) -> None:
+    with window(batch_export_ids=EXPORTS, max_length=60):
+        number()
+
+
+def before_and_after(window: Any) -> None:
+    first, last = number.override(task_id="first")(), number.override(task_id="last")()
+    with window(batch_export_ids=EXPORTS, drain=1, max_length=60) as work:
+        number.override(task_id="a")() >> number.override(task_id="b", priority_weight=7)()
+    first >> work.parent_group
+    work >> last
+
+
+def after_the_group(window: Any) -> None:
+    with window(batch_export_ids=EXPORTS, max_length=60) as work:
+        number()
+    work.parent_group >> number.override(task_id="last")()
+
+
+def nested(window: Any) -> None:
+    with window(batch_export_ids=EXPORTS, max_length=60):
+        number()
+        with window("inner", batch_export_ids=EXPORTS, max_length=60):
+            number.override(task_id="deep")()
+
+
+def overlapping(window: Any) -> None:
+    first = number.override(task_id="first")()
+    for group_id in ("one", "two"):
+        with window(group_id, batch_export_ids=EXPORTS, max_length=60) as work:
+            number.override(task_id=f"in_{group_id}")()
+        first >> work.parent_group
+
+
+def in_groups(window: Any) -> None:
+    first = number.override(task_id="first")()
+    with TaskGroup("outer") as outer, window(batch_export_ids=EXPORTS, max_length=60), TaskGroup("deep"):
+        number()
+    first >> outer
+
+
+def mapped_work(window: Any) -> None:
+    with window(batch_export_ids=EXPORTS, max_length=60):
+        number.expand(n=[1, 2]) >> number.override(task_id="then")()
+
+
+def mapped_window(window: Any) -> None:
+    @task_group(group_id="each")
+    def each(n: int) -> None:
+        with window(batch_export_ids=EXPORTS, max_length=60):
+            number(n)
+
+    number.override(task_id="first")() >> each.expand(n=[1, 2])
+
+
+def after_a_branch(window: Any) -> None:
+    @task.branch
+    def choose() -> str:
+        return "number"
+
+    with window(batch_export_ids=EXPORTS, max_length=60):
+        choose() >> number()
+        choose.override(task_id="at_the_end")()
+
+
+SHAPES = [
+    plain,
+    before_and_after,
+    after_the_group,
+    nested,
+    overlapping,
+    in_groups,
+    mapped_work,
+    mapped_window,
+    after_a_branch,
+]
+
+
+def priorities(shape: Any, window: Any, rule: Any) -> dict[str, int]:
+    """Return the priority of each task, as the scheduler will compute it."""
+    with DAG("weights", schedule=None, default_args={"weight_rule": rule, "priority_weight": 3}) as dag:
+        shape(window)
+    dag.resolve_template_files()
+    result = {}
+    for each in dag.tasks:
+        weights = each.weight_rule
+        if isinstance(weights, str):
+            weights = validate_and_load_priority_weight_strategy(weights)
+        result[each.task_id] = weights.get_weight(cast("Any", SimpleNamespace(task=each)))
+    return result
+
+
+@pytest.mark.parametrize("rule", ["downstream", "upstream", "absolute", OwnWeights()])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_window_changes_no_priority_and_what_resumes_comes_first(shape: Any, rule: Any) -> None:
+    without = priorities(shape, plain_group, rule)
+    with_window = priorities(shape, maintenance_window, rule)
+    assert {task_id: with_window[task_id] for task_id in without} == without
+    own = {task_id: weight for task_id, weight in with_window.items() if task_id not in without}
+    resuming = [weight for task_id, weight in own.items() if task_id.endswith((".close", ".guard"))]
+    assert resuming
+    assert min(resuming) > max(without.values()) + 100_000_000
+    assert max(own.values()) <= 2_147_483_647
+
+
+def test_weights_that_postgresql_cannot_store_are_an_import_error() -> None:
+    with DAG("heavy", schedule=None) as dag:
+        heavy = EmptyOperator(task_id="heavy", priority_weight=2_000_000_000, weight_rule="absolute")
+        with maintenance_window(batch_export_ids=EXPORTS) as work:
+            number()
+        heavy >> work.parent_group
+    with pytest.raises(ValueError, match=r"'maintenance_window\.close' is 3000000001, .* store 2147483647"):
+        dag.resolve_template_files()
+
+
+@pytest.mark.parametrize("first", ["a", "maintenance_window.open"])
+def test_a_task_between_two_tasks_of_a_window_is_an_import_error(tmp_path: Path, first: str) -> None:
+    """Airflow 3.5 refuses such a Dag. DagBag is what reads Dag files."""
+    file = tmp_path / "between.py"
+    file.write_text(f"""
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG
+from airflow_provider_workspace.task_groups import maintenance_window
+
+with DAG("between", schedule=None) as dag:
+    with maintenance_window(batch_export_ids="{EXPORTS[0]}"):
+        EmptyOperator(task_id="a") >> EmptyOperator(task_id="b")
+    outside = EmptyOperator(task_id="outside")
+    dag.get_task("{first}") >> outside >> EmptyOperator(task_id="further") >> dag.get_task("b")
+""")
+    errors = DagBag(str(file)).import_errors
+    assert "Task 'further' is outside of the window 'maintenance_window'" in errors[next(iter(errors))]
 
 
 @pytest.mark.parametrize("cleared", ["rebuild", "maintenance_window.hold"])
@@ -143,7 +298,8 @@ def test_default_args_do_not_reach_the_tasks_of_a_window() -> None:
         assert (task._pre_execute_hook is None) == (name != "hold")
         rules = {"close": "all_done_setup_success", "guard": "all_done_setup_success", "outcome": "none_failed"}
         assert task.trigger_rule == rules.get(name, "all_success")
-        assert (task.pool, task.pool_slots, task.priority_weight) == ("default_pool", 1, 2_147_483_647)
+        assert (task.pool, task.pool_slots, task.priority_weight) == ("default_pool", 1, int(name == "hold"))
+        assert task.weight_rule == ("upstream" if name in ("close", "guard") else "downstream")
         assert task.retries == (1 if name == "close" else 3)
         assert task.retry_delay < timedelta(minutes=1)
         assert task.execution_timeout is None

@@ -33,10 +33,12 @@ def workspace_sandbox(
     """
     Return a sandbox with fresh seed data, and define the connection ``workspace_default`` to it.
 
+    The sandbox shows each change at once, so ``consistency_time`` of the connection is 0: no task waits for its lists.
+
     Its profile is ``live``; select another one with ``parametrize("workspace_sandbox", ["strict"], indirect=True)``.
     """
     workspace_sandbox_server.reset()
     if hasattr(request, "param"):
         workspace_sandbox_server.change_settings(profile=request.param)
-    monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", workspace_sandbox_server.connection())
+    monkeypatch.setenv("AIRFLOW_CONN_WORKSPACE_DEFAULT", workspace_sandbox_server.connection(consistency_time=0))
     return workspace_sandbox_server

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -34,6 +35,18 @@ def test_each_test_starts_from_the_seed(workspace_sandbox: SandboxServer, name: 
     workspace_sandbox.advance_clock(86400)
     (effect,) = workspace_sandbox.effects("project")
     assert effect["detail"]["name"] == name
+
+
+def test_no_task_waits_for_lists_that_are_always_current(workspace_sandbox: SandboxServer) -> None:
+    began = time.monotonic()
+    WorkspaceSyncMembersOperator(
+        task_id="leavers",
+        leavers=["liv.invited@example.com"],
+        protected=["olive.owner@example.com"],
+        require_approval=False,
+    ).execute({})
+    assert [effect["operation"] for effect in workspace_sandbox.effects()] == ["delete_invite"]
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("workspace_sandbox", ["strict"], indirect=True)

@@ -141,7 +141,8 @@ def test_a_reference_that_leads_to_itself_ends() -> None:
         ("a: \x00", "in JSON or YAML: "),
         ("&a [*a]", "in JSON or YAML: "),
         ("? [a]\n: b", "in JSON or YAML: "),
-        ("[" * 100_000, "more than 200 levels of nesting"),
+        ("[" * 900, "more than 200 levels of nesting"),
+        ("[" * 100_000, "nesting"),  # from PyYAML 6.0.4 on, its parser refuses more than 1,000 by itself
         ("- " * 5_000, "more than 200 levels of nesting"),
     ],
 )

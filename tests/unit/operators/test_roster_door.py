@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -732,17 +733,20 @@ class PyodbcRow:
 
 
 def rows_of_sqlite() -> list[Any]:
-    database = sqlite3.connect(":memory:")
-    database.row_factory = sqlite3.Row
-    return database.execute(
-        "SELECT 'mia@example.com' AS email, 8 AS level UNION SELECT 'noor@example.com', 1"
-    ).fetchall()
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.row_factory = sqlite3.Row
+        return database.execute(
+            "SELECT 'mia@example.com' AS email, 8 AS level UNION SELECT 'noor@example.com', 1"
+        ).fetchall()
 
 
 def rows_of_sqlalchemy() -> list[Any]:
-    with create_engine("sqlite://").connect() as connection:
-        selected = "SELECT 'mia@example.com' AS email, 8 AS level UNION SELECT 'noor@example.com', 1"
-        return [*connection.execute(text(selected))]
+    engine = create_engine("sqlite://")
+    selected = "SELECT 'mia@example.com' AS email, 8 AS level UNION SELECT 'noor@example.com', 1"
+    with engine.connect() as connection:
+        rows = [*connection.execute(text(selected))]
+    engine.dispose()
+    return rows
 
 
 DRIVERS: dict[str, Callable[[], Any]] = {

@@ -406,8 +406,7 @@ def workspace_organization(
             "organization": organization,
             "workspace_conn_id": workspace_conn_id,
             "render_file": render_file,
-            # A word before it keeps native rendering from making a number of a name such as 360.
-            "map_index_template": "Organization {{ task.title }}",
+            "map_index_template": "{{ task.map_label }}",
             **all_task_args,
         }
         all_plan_args = {**common, **people, **(plan_args or {})}

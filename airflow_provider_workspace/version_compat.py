@@ -146,13 +146,15 @@ def ask_person(
     from airflow.sdk.execution_time import task_runner
     from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
 
+    from airflow_provider_workspace.api.database_limits import text_column
+
     # The message of airflow.sdk.execution_time.hitl.upsert_hitl_detail, which drops the response.
     message = CreateHITLDetailPayload.model_validate(
         {
             "ti_id": ti_id,
             "options": options,
-            "subject": subject,
-            "body": body,
+            "subject": text_column(subject),
+            "body": text_column(body),
             "multiple": False,
             "params": params,
             "assigned_users": [{"id": user, "name": user} for user in users],
@@ -172,6 +174,9 @@ def await_answer(
     params: Mapping[str, Any],
 ) -> NoReturn:
     """Defer until a required action is answered; since 3.3 this needs no triggerer."""
+    from airflow_provider_workspace.api.database_limits import storable
+
+    kwargs = storable(kwargs)
     timeout = None if seconds is None else timedelta(seconds=seconds)
     try:
         from airflow.sdk.exceptions import TaskAwaitingInput

@@ -61,7 +61,7 @@ def onboard_organizations() -> None:
             task_id="create_project",
             task_display_name="Create the project",
             doc_md="If a project with this name exists, it is reused.",
-            map_index_template="{{ task.name }}",
+            map_index_template="{{ task.name[:250] }}",
             organization_id=organization_id,
             workspace_conn_id=connection,
             name=project,

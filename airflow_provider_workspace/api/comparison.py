@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
+from airflow_provider_workspace.api.database_limits import storable_text
 from airflow_provider_workspace.api.secrets import is_secret, without_secrets
 
 if TYPE_CHECKING:
@@ -166,9 +167,7 @@ def describe_differences(found: list[dict[str, Any]]) -> str:
 
 def show(value: object) -> str:
     """Return a value as messages show it: as JSON, not too long."""
-    text = json.dumps(value, ensure_ascii=False)
-    # Lone surrogates cannot be written to a log.
-    text = text.encode("utf-8", "replace").decode()
+    text = storable_text(json.dumps(value, ensure_ascii=False))
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
 
 

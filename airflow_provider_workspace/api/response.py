@@ -19,6 +19,7 @@ from airflow_provider_workspace.api.comparison import (
     reported_failures,
     unshown_of_record,
 )
+from airflow_provider_workspace.api.database_limits import storable
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.request_errors import origin
 
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 KEEPS_METHOD = (307, 308)
 REDIRECTS = (301, 302, 303, *KEEPS_METHOD)
 _MARKUP = "an HTML or XML page"
+# In a body whose texts PostgreSQL may not store as they are.
+ESCAPED_NUL = rb"\u0000"
 
 
 def parse_response(
@@ -179,6 +182,8 @@ def decode(result_type: object, body: bytes) -> Any:
         if type(None) in get_args(result_type):
             return None
         raise UnreadableResponseError("an empty body where a record was expected")
+    if ESCAPED_NUL in body:
+        return _repair(result_type, _parse_json(body))
     try:
         return _adapter(result_type).validate_json(body)
     except ValidationError as error:
@@ -200,7 +205,7 @@ def _parse_json(body: bytes) -> Any:
     :raises UnreadableResponseError: if the body is not JSON
     """
     try:
-        return _replace_surrogates(json.loads(body))
+        return storable(json.loads(body))
     except (ValueError, RecursionError):
         if _is_markup(body):
             kind = _MARKUP
@@ -209,17 +214,6 @@ def _parse_json(body: bytes) -> Any:
         else:
             kind = "something that is not JSON"
         raise UnreadableResponseError(f"{kind} ({len(body)} bytes)") from None
-
-
-def _replace_surrogates(value: object) -> Any:
-    """Replace lone surrogates, which neither XComs nor logs can encode as UTF-8."""
-    if isinstance(value, str):
-        return value.encode(errors="replace").decode()
-    if isinstance(value, list):
-        return [_replace_surrogates(item) for item in value]
-    if isinstance(value, dict):
-        return {_replace_surrogates(name): _replace_surrogates(item) for name, item in value.items()}
-    return value
 
 
 def _is_markup(body: bytes) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BeforeValidator, ValidationError
 
 from airflow_provider_workspace.api.comparison import normal_text
+from airflow_provider_workspace.api.database_limits import MAX_ID
 from airflow_provider_workspace.api.ids import canonical_text
 from airflow_provider_workspace.api.operations.dashboards import GetDashboard
 from airflow_provider_workspace.errors import (
@@ -18,7 +19,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceOutcomeUnknownError,
 )
 from airflow_provider_workspace.notes.note import Note, digest
-from airflow_provider_workspace.notes.store import VariableStore
+from airflow_provider_workspace.notes.store import VariableStore, write_variable
 from airflow_provider_workspace.procedures.ensure import read_dashboard
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     IfUnknown = Literal["fail", "create"]
 
 # The keys of Variables that Airflow stores as they are: it cuts others, or refuses them when the dashboard is there.
-VALID_KEY = re.compile(r"[\w.:/ -]{1,250}", re.ASCII)
+VALID_KEY = re.compile(rf"[\w.:/ -]{{1,{MAX_ID}}}", re.ASCII)
 # Prefix of the Variables in which tasks note that they are about to create a dashboard.
 CREATING = "workspace_creating."
 # What the Variable of an author shows: people read and edit it.
@@ -136,7 +137,7 @@ class DashboardRegistry:
         key = wanted.variable_key
         if key and not VALID_KEY.fullmatch(key):
             raise WorkspaceInputError(
-                f"variable_key is {key[:40]!a}; expected up to 250 of A-Z, a-z, 0-9, blanks and _.:/-"
+                f"variable_key is {key[:40]!a}; expected up to {MAX_ID} of A-Z, a-z, 0-9, blanks and _.:/-"
             )
         self.wanted = wanted
         if key:
@@ -297,9 +298,7 @@ class _VariableMemory:
         return error
 
     def remember(self, dashboard: Dashboard) -> None:
-        from airflow.sdk import Variable
-
-        Variable.set(self._key, self._wanted.created(dashboard.id).shown_text())
+        write_variable(self._key, self._wanted.created(dashboard.id).shown_text())
         self._store.delete(self._wanted.key)
 
     def give_up(self) -> None:

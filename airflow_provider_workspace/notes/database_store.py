@@ -11,6 +11,7 @@ from airflow.models.variable import Variable
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
+from airflow_provider_workspace.api.database_limits import check_variable
 from airflow_provider_workspace.notes.leases import ACTIVE_RUN_STATES, LEASE_PREFIX, Run
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class DatabaseStore:
         return value
 
     def write(self, key: str, value: str) -> None:
+        check_variable(key, value)
         Variable.set(key, value)
 
     add = write

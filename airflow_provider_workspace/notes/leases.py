@@ -26,7 +26,7 @@ from airflow_provider_workspace.version_compat import COMMAND
 
 log = logging.getLogger(__name__)
 
-# Airflow takes keys of up to 250 characters and encodes none: hence digests in place of run ids.
+# Airflow cuts no key, encodes none, and MySQL ignores the case: hence digests in place of run ids.
 LEASE_PREFIX = "workspace_lease."
 # The Variable with the time of the last sweep, and with what each window was then.
 SWEEP = "workspace_window_sweep"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Protocol
 
+from airflow_provider_workspace.api.database_limits import check_variable
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.version_compat import lists_variables, variable_keys
@@ -85,9 +86,7 @@ class VariableStore:
 
     def write(self, key: str, value: str) -> None:
         """Replace a value."""
-        from airflow.sdk import Variable
-
-        Variable.set(key, value, description=self.description)
+        write_variable(key, value, self.description)
 
     def delete(self, key: str) -> None:
         """Delete a value; one that is gone is no error."""
@@ -107,9 +106,7 @@ class VariableStore:
         return [key for key in keys if isinstance(key, str)]
 
     def _write_index(self, keys: list[str]) -> None:
-        from airflow.sdk import Variable
-
-        Variable.set(self.index, json.dumps(keys), description=f"Keys of Variables that begin with {self.prefix}")
+        write_variable(self.index, json.dumps(keys), f"Keys of Variables that begin with {self.prefix}")
 
     def _add_to_index(self, key: str) -> None:
         """Add a key, check that it stays, and add it again if another task overwrites the index."""
@@ -126,6 +123,18 @@ class VariableStore:
             # Jitter, so that tasks that begin together do not retry together.
             waits.sleep(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
         raise WorkspaceError(f"Other tasks keep overwriting the Variable '{self.index}'. Try again. Nothing was sent.")
+
+
+def write_variable(key: str, value: str, description: str | None = None) -> None:
+    """
+    Write a Variable from a task or trigger.
+
+    :raises WorkspaceInputError: if Airflow cannot store it
+    """
+    from airflow.sdk import Variable
+
+    check_variable(key, value)
+    Variable.set(key, value, description=description)
 
 
 @dataclass(frozen=True)

@@ -171,7 +171,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             self._approval_state.forget()
             raise
         if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
-            self._context["ti"].xcom_push(key="approved", value=approval.described())
+            self.push_xcom("approved", approval.described())
 
     @property
     def task_state(self) -> TaskState:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
 
 from airflow.sdk import BaseOperator
 from jinja2 import Undefined
@@ -242,6 +242,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
 
     def execute(self, context: Context) -> Any:
         """Call the service and return the result as plain JSON."""
+        from airflow_provider_workspace.api.database_limits import storable
         from airflow_provider_workspace.errors import WorkspaceError, with_class
 
         self._context = context or {}  # tests pass None
@@ -257,28 +258,62 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
             if error.permanent and not has_own_retry_policy(self):
                 raise AirflowFailException(with_class(error)) from None  # only one traceback in the log
             raise
-        if isinstance(result, dict) and "id" in result and "ti" in self._context and self.do_xcom_push:
-            push = self._context["ti"].xcom_push
-            push(key="id", value=result["id"])
+        if isinstance(result, dict) and "id" in result and self.do_xcom_push:
+            self.push_xcom("id", result["id"])
             if self.created is not None:
-                push(key="created", value=self.created)
+                self.push_xcom("created", self.created)
             if self.not_applied:
-                push(key="not_applied", value=self.not_applied)
+                self.push_xcom("not_applied", self.not_applied)
             if self.not_shown:
-                push(key="not_shown", value=self.not_shown)
-        return result
+                self.push_xcom("not_shown", self.not_shown)
+        return storable(result)
+
+    def push_xcom(self, key: str, value: object) -> None:
+        """Push an XCom, as every database of Airflow can store it; tests may have no task instance."""
+        from airflow_provider_workspace.api.database_limits import storable
+
+        if "ti" in self._context:
+            self._context["ti"].xcom_push(key=key, value=storable(value))
 
     def _push_deprecations(self, hook: WorkspaceHook) -> None:
         """Push what the service announced about the end of operations, so that a Dag can alert before it."""
         from dataclasses import asdict
 
         announced = [{"operation": name, **asdict(deprecation)} for name, deprecation in hook.deprecations.items()]
-        if announced and self.do_xcom_push and "ti" in self._context:
-            self._context["ti"].xcom_push(key="deprecations", value=announced)
+        if announced and self.do_xcom_push:
+            self.push_xcom("deprecations", announced)
+
+    def defer_until(self, end_at: float) -> NoReturn:
+        """
+        Defer, with the state that the task keeps.
+
+        A long state does not fit into the arguments of a trigger on MySQL, but into those of the method. A short one
+        travels with the trigger, because ``airflow dags test`` drops the arguments of the method.
+
+        :param end_at: until when, in seconds since 1970
+        """
+        from airflow_provider_workspace.api.database_limits import MAX_TEXT_BYTES, storable, trigger_size
+        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
+
+        carried = storable(self._carried)
+        if trigger_size(carried) > MAX_TEXT_BYTES // 2:
+            trigger = WorkspaceDeadlineTrigger(end_at=end_at)
+            self.defer(trigger=trigger, method_name="execute_with_state", kwargs={"state": carried})
+        trigger = WorkspaceDeadlineTrigger(end_at=end_at, state=carried)
+        self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
         """Run again after a deferral, with the state that the task kept."""
-        self._carried = dict((event or {}).get("state") or {})
+        return self.execute_with_state(context, (event or {}).get("state"))
+
+    def execute_with_state(
+        self,
+        context: Context,
+        state: Mapping[str, Any] | None,
+        event: Mapping[str, Any] | None = None,  # noqa: ARG002 - Airflow passes it
+    ) -> Any:
+        """Run again after a deferral with a long state."""
+        self._carried = dict(state or {})
         return self.execute(context)
 
     def work(self, hook: WorkspaceHook) -> Any:
@@ -387,14 +422,11 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """Defer instead of a long pause, with the state that the task keeps."""
         if seconds <= MAX_PAUSE_ON_WORKER:
             return
-        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
-
         end_at = time.time() + seconds
         if self.campaign is not None:
             self.campaign.write(again_at=end_at)
         self.log.info("Deferring until %s.", datetime.fromtimestamp(end_at, timezone.utc))
-        trigger = WorkspaceDeadlineTrigger(end_at=end_at, state=self._carried)
-        self.defer(trigger=trigger, method_name="execute_complete")
+        self.defer_until(end_at)
 
     def invite_people(
         self, rows: Iterable[Mapping[str, Any]], hook: WorkspaceHook, organization_id: str, **options: Any
@@ -450,8 +482,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         except WorkspaceError as error:
             self.log.error("%s", error)  # noqa: TRY400 - the error of the task follows
         else:
-            if "ti" in self._context:
-                self._context["ti"].xcom_push(key="report", value=value)
+            self.push_xcom("report", value)
 
     @property
     def task_state(self) -> TaskState:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.database_limits import storable
 from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.client.progress import ProgressLog
 from airflow_provider_workspace.errors import WorkspaceError
@@ -54,7 +55,7 @@ class CampaignProgress:
         """Write the progress; ``again_at`` is the end of a wait in seconds since 1970."""
         self._written = time.monotonic()
         if self._push is not None:
-            self._push(key=PROGRESS, value=self.value(time.time(), again_at))
+            self._push(key=PROGRESS, value=storable(self.value(time.time(), again_at)))
 
     def value(self, now: float, again_at: float | None) -> dict[str, Any]:
         """

@@ -42,8 +42,7 @@ class WorkspaceCheckContractOperator(WorkspaceOperator):
         if not report.breaks:
             self.log.info("%s", report.summary())
             return result
-        if "ti" in self._context:
-            self._context["ti"].xcom_push(key="return_value", value=result)
+        self.push_xcom("return_value", result)
         lines = [finding.line() for finding in report.findings if finding.state != "there"]
         raise AirflowFailException("\n".join([report.summary(), *lines]))
 

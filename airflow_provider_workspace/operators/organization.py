@@ -103,6 +103,13 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         """Name of the organization, for mapped tasks and approvals."""
         return self.organization or self.file_name
 
+    @property
+    def map_label(self) -> str:
+        """What Airflow shows in place of the map index: with native rendering, 360 alone would become a number."""
+        from airflow_provider_workspace.api.database_limits import label
+
+        return label(f"Organization {self.title}")
+
     def checked_file(self) -> str | Mapping[str, Any]:
         """Return the path of the file, or its content."""
         from airflow_provider_workspace.errors import WorkspaceInputError, type_name
@@ -314,8 +321,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         apply(hook.client, plan, invite, plan_again, self.memory_of)
         access.settle(plan)
         if part == "domains" and "ti" in self._context:
-            unverified = self.unverified(hook, planned.wanted, organization_id)
-            self._context["ti"].xcom_push(key="unverified", value=unverified)
+            self.push_xcom("unverified", self.unverified(hook, planned.wanted, organization_id))
         return plan.to_dict(applied=True)
 
     def memory_of(self, change: Change) -> TaskState:

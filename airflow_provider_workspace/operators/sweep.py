@@ -74,11 +74,11 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
         failure = failure_of(ends)
         alarms = [with_problem(f"{ended.kind}: {ended.alarm}") for ended in ends if ended.alarm]
         if self.fail_if_any and alarms:
-            self.push_reports(reports)
+            self.push_xcom("return_value", reports)
             # Not for a retry, which would find the windows closed, and succeed.
             raise AirflowFailException("\n".join([*alarms, str(failure or "")]).strip())
         if failure:
-            self.push_reports(reports)
+            self.push_xcom("return_value", reports)
             raise failure
         return reports
 
@@ -116,8 +116,3 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
             self.log.warning("%s: %s", ended.kind, ended.alarm)
         elif not ended.error:
             self.log.info("%s: %s", ended.kind, "\n".join(ended.lines) or "nothing is due.")
-
-    def push_reports(self, reports: Mapping[str, Any]) -> None:
-        """Push the result of a task that fails."""
-        if "ti" in self._context:
-            self._context["ti"].xcom_push(key="return_value", value=reports)

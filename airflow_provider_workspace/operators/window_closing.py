@@ -152,7 +152,6 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         """Resume; fail where Airflow would report success after this task, although the window did not go well."""
         from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.notes.task_state import TaskState
-        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
         from airflow_provider_workspace.windows.resuming import Closed, still_paused_error
 
         ti = self._context["ti"]
@@ -168,8 +167,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         if done.failed:
             raise still_paused_error(done.failed)
         if done.wait_until is not None:
-            trigger = WorkspaceDeadlineTrigger(end_at=done.wait_until, state=self._carried)
-            self.defer(trigger=trigger, method_name="execute_complete")
+            self.defer_until(done.wait_until)
         self._raise_if_never_paused(total)
         self._raise_if_fields_refused(total)
         if overdue:

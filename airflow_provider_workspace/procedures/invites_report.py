@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.api.database_limits import storable
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError, visible
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class InvitesReport:
         report: dict[str, Any] = {"counts": self.counts, "addresses": [entry.to_dict() for entry in self.entries]}
         if self.remarks:
             report["remarks"] = self.remarks
-        return report
+        cleaned: dict[str, Any] = storable(report)
+        return cleaned
 
     # For Airflow: a ``@task`` may return the report.
     serialize = to_dict

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from airflow_provider_workspace.api.database_limits import MAX_TEXT_BYTES
 from airflow_provider_workspace.errors import printable
 
-# Bytes of the body of a question: MySQL stores up to 65,535.
-MAX_BODY = 60_000
+# Bytes of the body of a question, with room for the lines that follow.
+MAX_BODY = MAX_TEXT_BYTES - 5_535
 MAX_CODE = 3_000
 
 # What could be Markdown, HTML or a mention: not the @ and the dots of an address, and an underscore within a name.

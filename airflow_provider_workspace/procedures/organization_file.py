@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from airflow_provider_workspace.api.comparison import address_key, domain_key
+from airflow_provider_workspace.api.database_limits import compared_key
 from airflow_provider_workspace.api.fields import TextId, Uuid
 from airflow_provider_workspace.api.levels import OptionalLevel, OptionalNumber
 from airflow_provider_workspace.api.operations.domains import DomainFields
@@ -244,7 +245,8 @@ class Organization(_Entry):
     def _refuse_repeated_dashboards(self) -> None:
         """Refuse repeated dashboards of a project, Variables of dashboards, and collaborators of a dashboard."""
         dashboards = [dashboard for project in self.projects for dashboard in project.dashboards]
-        _refuse_repeated("variable_key", [entry.variable_key for entry in dashboards if entry.variable_key])
+        keys = [compared_key(entry.variable_key) for entry in dashboards if entry.variable_key]
+        _refuse_repeated("variable_key, without regard to case", keys)
         for number, project in enumerate(self.projects):
             path = ("projects", number, "dashboards")
             names = [project_key(entry.name) for entry in project.dashboards]

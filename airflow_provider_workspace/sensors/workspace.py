@@ -111,19 +111,29 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         if result is not None and result.done:
             self.log.info("%s", result.message)
             return result.result
+        from airflow_provider_workspace.api.database_limits import MAX_TEXT_BYTES, trigger_size
         from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
 
         name, arguments = self.waits_for()
+        trigger = WorkspaceWaitTrigger(
+            condition=name,
+            arguments=arguments,
+            workspace_conn_id=self.workspace_conn_id,
+            organization_id=self._organization_id,
+            poll_interval=self.poke_interval,
+            end_at=began + self.timeout,
+            ask_verification=bool(self.ask_verification),
+        )
+        size = trigger_size(trigger.serialize()[1])
+        if size > MAX_TEXT_BYTES:
+            self.log.warning(
+                "This wait has %d bytes of arguments. If Airflow's database is MySQL, which stores %d, the task fails "
+                "now: set deferrable=False and mode='reschedule', or wait for fewer people in each of several tasks.",
+                size,
+                MAX_TEXT_BYTES,
+            )
         self.defer(
-            trigger=WorkspaceWaitTrigger(
-                condition=name,
-                arguments=arguments,
-                workspace_conn_id=self.workspace_conn_id,
-                organization_id=self._organization_id,
-                poll_interval=self.poke_interval,
-                end_at=began + self.timeout,
-                ask_verification=bool(self.ask_verification),
-            ),
+            trigger=trigger,
             method_name="execute_complete",
             timeout=timedelta(seconds=self.timeout) + GRACE,
         )

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from airflow.cli.commands.task_command import _generate_temporary_run_id
 from airflow.dag_processing.dagbag import DagBag
+from airflow.models.taskinstance import TaskInstance
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task, task_group
 from airflow.task.priority_strategy import PriorityWeightStrategy, validate_and_load_priority_weight_strategy
 
 from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
 from airflow_provider_workspace.procedures.plan import ChangeRow
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import STEPS, maintenance_window, workspace_organization
@@ -471,12 +473,29 @@ def test_native_rendering_keeps_the_title_of_a_mapped_organization_a_text(name: 
     """Airflow takes its length when the work is done."""
     with DAG("several", schedule=None, render_template_as_native_obj=True) as dag:
         workspace_organization(file=[{"file": "a.yaml", "organization": name}])
-    titles = [
-        dag.get_template_env().from_string(each.map_index_template).render(task=SimpleNamespace(title=name))
-        for each in dag.tasks
-        if each.map_index_template
-    ]
-    assert titles == [f"Organization {name}"] * (1 + len(STEPS))
+    mapped = [each for each in dag.tasks if each.map_index_template]
+    assert len(mapped) == 1 + len(STEPS)
+    assert {label_of(each, name) for each in mapped} == {f"Organization {name}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "end"), [("n" * 300, "n…"), ("\U0001f600" * 300, "\U0001f600…"), ("a\0b\ud800", "a?b?")]
+)
+def test_airflow_can_store_the_title_of_a_mapped_organization(name: str, end: str) -> None:
+    with DAG("several", schedule=None) as dag:
+        workspace_organization(file=[{"file": "a.yaml", "organization": name}])
+    label = label_of(dag.get_task("organization.plan"), name)
+    assert len(label) <= TaskInstance.__table__.c.rendered_map_index.type.length
+    assert label.startswith("Organization ")
+    assert label.endswith(end)
+
+
+def label_of(task: Any, organization: str) -> str:
+    """Return what Airflow shows in place of the index of a mapped task, as it renders it."""
+    unmapped = WorkspacePlanOrganizationOperator(task_id="unmapped", file="a.yaml", organization=organization)
+    template = task.dag.get_template_env().from_string(task.map_index_template)
+    label: str = template.render(task=unmapped)
+    return label
 
 
 def test_organizations_can_be_mapped() -> None:

@@ -149,7 +149,7 @@ def test_the_example_files_are_valid() -> None:
             )
         ),
         ("projects: [{name: a, dashboards: [{name: x, variable_key: k}, {name: y, variable_key: k}]}]",
-         "variable_key: k is repeated"),
+         "variable_key, without regard to case: k is repeated"),
         ("organization_id: ''", "organization_id: expected an id, a number or text"),
         ("organizations: {a: {organization_id: x}, b: {organization_id: x}}", "organization_id: x is repeated"),
         (f"organizations: {{a: {{organization_id: {ID}}}, b: {{organization_id: {ID.replace('-', '').upper()}}}}}",

@@ -13,8 +13,9 @@ from airflow_provider_workspace.notes.decisions import ReviewRegistry
 from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
 from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.procedures.entitlements import NotedAccess, TemporaryAccess
+from airflow_provider_workspace.procedures.member_lines import MemberChange
 from airflow_provider_workspace.procedures.people import Person
-from airflow_provider_workspace.procedures.plan import FINISHED, Plan
+from airflow_provider_workspace.procedures.plan import FINISHED
 from airflow_provider_workspace.version_compat import lists_variables
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.notes.grants import Grant
-    from airflow_provider_workspace.procedures.plan import Change
+    from airflow_provider_workspace.procedures.plan import Change, Plan
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class AccessNotes:
 
     def overrule(self, plan: Plan) -> None:
         """Note which decisions an approved plan overrules, before it is sent: a retry after a kill knows it."""
-        for change in plan.changes:
+        for change in _member_changes(plan):
             if change.overrules:
                 self.reviews.overrule(change.overrules)
 
@@ -76,7 +77,7 @@ class AccessNotes:
 
         :raises WorkspaceError: if temporary access began while the plan took away what the person had before
         """
-        finished = [change for change in plan.changes if _is_finished(plan, change)]
+        finished = [change for change in _member_changes(plan) if _is_finished(plan, change)]
         for change in finished:
             for ended in change.ends:
                 grant = self.grants.read(ended.key)
@@ -86,7 +87,7 @@ class AccessNotes:
                 self.reviews.lift(change.overrules)
         self._raise_if_undone([change for change in finished if change.takes_from_person])
 
-    def _raise_if_undone(self, taken: Sequence[Change]) -> None:
+    def _raise_if_undone(self, taken: Sequence[MemberChange]) -> None:
         """Refuse to end well after taking what a grant gave that was noted after the plan was made."""
         if not taken:
             return
@@ -108,6 +109,10 @@ class AccessNotes:
 
     def _is_here(self, grant: Grant) -> bool:
         return grant.service == self.service and grant.organization_id == self.organization_id
+
+
+def _member_changes(plan: Plan) -> list[MemberChange]:
+    return [change for change in plan.changes if isinstance(change, MemberChange)]
 
 
 def _is_finished(plan: Plan, change: Change) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
@@ -22,6 +22,19 @@ if TYPE_CHECKING:
 # In the order in which they are applied: removals first, because a plan may limit the number of members.
 ORDER = ("remove", "change", "create")
 OTHER_LEVEL = "another level on the roster"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemberChange(Change):
+    """
+    A change of a member or an invite that is sent.
+
+    :param overrules: the decision of a review that an approval of it overrules; ``None`` if there is none
+    :param ends: temporary access that ends with it
+    """
+
+    overrules: ReviewDecision | None = None
+    ends: tuple[TemporaryAccess, ...] = ()
 
 
 def order_of(change: Change) -> tuple[int, int]:
@@ -118,8 +131,16 @@ def invitation(organization_id: str, row: Row, entitled: Entitlement, overruled:
     if entitled.expired:
         reasons.append(entitled.expired.expiry)
     why = ", ".join(filter(None, reasons))
-    name = f"invite {email}"
-    return Change("create", "members", name, fields, why=why, operation=create, person=row.key, overrules=overruled)
+    return MemberChange(
+        "create",
+        "members",
+        f"invite {email}",
+        fields,
+        why=why,
+        operation=create,
+        person=row.key,
+        overrules=overruled,
+    )
 
 
 def compared_with_invites(row: Row, invites: list[Invite], owner_level: int | None) -> Change | None:
@@ -149,7 +170,7 @@ def removal(
     :param who: their address, perhaps with their user behind it; their user if the address is not known
     :param ends: the temporary access that ends with it
     """
-    return Change(
+    return MemberChange(
         "remove",
         "members",
         f"member {who}",
@@ -168,7 +189,7 @@ def withdrawal(organization_id: str, invite: Invite, why: str, ends: tuple[Tempo
     :param ends: the temporary access that ends with it
     """
     email = invite.target_email or ""
-    return Change(
+    return MemberChange(
         "remove",
         "members",
         f"invite {email}",
@@ -187,7 +208,7 @@ def level_change(organization_id: str, case: Case, who: str, level: int) -> Chan
         after |= case.row.end.fields
     if case.overruled:
         after[OVERRULES] = str(case.overruled)
-    return Change(
+    return MemberChange(
         "change",
         "members",
         f"member {who}",

@@ -24,7 +24,6 @@ from airflow_provider_workspace.procedures.invites_report import NEEDS_ATTENTION
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
-    from airflow_provider_workspace.procedures.entitlements import ReviewDecision, TemporaryAccess
 
 log = logging.getLogger(__name__)
 
@@ -83,8 +82,6 @@ class Change:
     :param person: key of the address of the person whom it is about, in the part ``members``; else empty
     :param should_lose: of a change that is not sent: whether they should lose access, or a part of it
     :param should_gain: of a change that is not sent: whether they have all that they may have, and a row gives more
-    :param overrules: the decision of a review that an approval of it overrules; ``None`` if there is none
-    :param ends: temporary access that ends with it
     """
 
     action: Action
@@ -101,8 +98,6 @@ class Change:
     person: str = ""
     should_lose: bool = False
     should_gain: bool = False
-    overrules: ReviewDecision | None = None
-    ends: tuple[TemporaryAccess, ...] = ()
 
     @property
     def sends(self) -> bool:

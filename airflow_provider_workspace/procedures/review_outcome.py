@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api import operations as ops
@@ -18,7 +18,7 @@ from airflow_provider_workspace.errors import (
 )
 from airflow_provider_workspace.procedures.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.procedures.member_guards import HIDDEN, raise_if_no_owner_left
-from airflow_provider_workspace.procedures.member_lines import ORDER
+from airflow_provider_workspace.procedures.member_lines import ORDER, MemberChange
 from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.review_population import grants_of
 from airflow_provider_workspace.procedures.review_records import (
@@ -46,6 +46,7 @@ from airflow_provider_workspace.procedures.review_records import (
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.entitlements import TemporaryAccess
 
 
 @dataclass(frozen=True)
@@ -169,11 +170,10 @@ def plan_decisions(
             continue
         level = now.level if now else person.level
         decision = decided.decisions[person.who]
-        change = _change(population.organization_id, person, level, decision, decided)
+        ends: tuple[TemporaryAccess, ...] = ()
         if decision == REMOVE and person.kind != COLLABORATOR:
-            grants = grants_of(noted, person.kind, person.email, person.id, homes)
-            change = replace(change, ends=grants)
-        changes.append(change)
+            ends = grants_of(noted, person.kind, person.email, person.id, homes)
+        changes.append(_change(population.organization_id, person, level, decision, decided, ends))
     changes.sort(key=lambda change: ORDER.index(change.action))
     raise_if_no_owner_left([_member(person) for person in members], changes)
     organization = client.settings.organization_at_service(population.organization_id)
@@ -185,16 +185,22 @@ def _member(person: ReviewedPerson) -> Member:
 
 
 def _change(
-    organization_id: str, person: ReviewedPerson, level: int | None, decision: Decision, decided: Decisions
+    organization_id: str,
+    person: ReviewedPerson,
+    level: int | None,
+    decision: Decision,
+    decided: Decisions,
+    ends: tuple[TemporaryAccess, ...],
 ) -> Change:
-    part = "collaborators" if person.kind == COLLABORATOR else "members"
     name = _change_name(person.kind, person.who)
     why = f"decided {decided.decided_at}"
     operation = _operation(organization_id, person, decision)
     before = {"level": level}
+    if person.kind == COLLABORATOR:
+        return Change("remove", "collaborators", name, {}, before, why, operation)
     if decision == REMOVE:
-        return Change("remove", part, name, {}, before, why, operation)
-    return Change("change", part, name, {"level": decision}, before, why, operation)
+        return MemberChange("remove", "members", name, {}, before, why, operation, ends=ends)
+    return MemberChange("change", "members", name, {"level": decision}, before, why, operation)
 
 
 def _change_name(kind: str, who: str) -> str:

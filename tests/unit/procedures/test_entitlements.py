@@ -12,6 +12,7 @@ from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.procedures.entitlements import NotedAccess, ReviewDecision, TemporaryAccess
 from airflow_provider_workspace.procedures.member_guards import Guards
+from airflow_provider_workspace.procedures.member_lines import MemberChange
 from airflow_provider_workspace.procedures.members import plan_members
 from airflow_provider_workspace.procedures.people import Person
 from airflow_provider_workspace.procedures.roster_files import read_roster
@@ -276,7 +277,8 @@ def test_who_decides_about_who_is_invited(
 
 
 def ends(planned: Plan) -> list[str]:
-    return [grant.key for change in planned.changes for grant in change.ends]
+    changes = [change for change in planned.changes if isinstance(change, MemberChange)]
+    return [grant.key for change in changes for grant in change.ends]
 
 
 @pytest.mark.parametrize(

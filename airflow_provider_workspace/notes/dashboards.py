@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.notes.store import NoteStore
     from airflow_provider_workspace.notes.task_state import TaskState
-    from airflow_provider_workspace.procedures.organization_file import DashboardEntry
 
     IfUnknown = Literal["fail", "create"]
 
@@ -418,13 +417,16 @@ def _writer(text: str) -> tuple[str, str]:
 DASHBOARD_PREFIX = "workspace_dashboard_"
 
 
-def variable_key(organization_id: str, project: str, entry: DashboardEntry) -> str:
-    """Return the key of the Variable that remembers a dashboard of an organization file."""
+def variable_key(organization_id: str, project: str, dashboard: str) -> str:
+    """
+    Return the key of the Variable that remembers a dashboard of an organization file, if the file names none.
+
+    :param project: name of the project
+    :param dashboard: name of the dashboard
+    """
     from airflow_provider_workspace.procedures.find import project_key
 
-    if entry.variable_key:
-        return entry.variable_key
-    names = [project_key(project), project_key(entry.name)]
+    names = [project_key(project), project_key(dashboard)]
     readable = "_".join(re.sub(r"[^A-Za-z0-9]+", "-", name)[:40].strip("-") for name in names)
     return f"{DASHBOARD_PREFIX}{readable}_{digest(organization_id, *names)[:8]}"
 

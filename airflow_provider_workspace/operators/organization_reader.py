@@ -108,7 +108,7 @@ class AirflowOrganizationReader:
             organization_id=self.organization_id,
             name=entry.name,
             dashboard_id=None,
-            variable_key=variable_key(self.organization_id, project, entry),
+            variable_key=entry.variable_key or variable_key(self.organization_id, project, entry.name),
             task=task,
             try_number=int(try_number),
         )

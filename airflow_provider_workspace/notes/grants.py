@@ -19,6 +19,7 @@ from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest
 from airflow_provider_workspace.notes.registry import NoteRegistry
 from airflow_provider_workspace.notes.store import NoteStore, VariableStore
 from airflow_provider_workspace.procedures.ends import REMOVED
+from airflow_provider_workspace.procedures.entitlements import TemporaryAccess
 from airflow_provider_workspace.procedures.people import Person
 from airflow_provider_workspace.version_compat import COMMAND, lists_variables, variable_keys
 
@@ -284,6 +285,26 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> Person:
         invite_ids=frozenset(invite_ids),
         emails=frozenset(grant.user_email for grant in noted),
         level=min(levels, default=None),
+    )
+
+
+def temporary_access_of(grant: Grant) -> TemporaryAccess:
+    """Return a grant, as entitlements know it."""
+    invite_ids = [grant.invite_id] if grant.invite_id else []
+    person = Person(
+        email=grant.user_email,
+        since=grant.since,
+        user_uuid=grant.user_uuid,
+        invite_ids=frozenset(invite_ids),
+    )
+    return TemporaryAccess(
+        person=person,
+        level=grant.level,
+        since=grant.since,
+        until=str(grant.row["until"]),
+        approved_by=grant.approved_by,
+        key=grant.key,
+        then=grant.then,
     )
 
 

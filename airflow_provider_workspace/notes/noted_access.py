@@ -10,11 +10,10 @@ from airflow_provider_workspace.api.operations.members import DeleteMember, Upda
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.notes import decisions, grants
 from airflow_provider_workspace.notes.decisions import ReviewRegistry
-from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
+from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry, temporary_access_of
 from airflow_provider_workspace.notes.note import utc_now
-from airflow_provider_workspace.procedures.entitlements import NotedAccess, TemporaryAccess
+from airflow_provider_workspace.procedures.entitlements import NotedAccess
 from airflow_provider_workspace.procedures.member_lines import MemberChange
-from airflow_provider_workspace.procedures.people import Person
 from airflow_provider_workspace.procedures.plan import FINISHED
 from airflow_provider_workspace.version_compat import lists_variables
 
@@ -124,23 +123,3 @@ def _user_of(change: Change) -> str:
     """Return the user whom a change is about; empty of an invite."""
     operation = change.operation
     return str(operation.user_uuid) if isinstance(operation, DeleteMember | UpdateMember) else ""
-
-
-def temporary_access_of(grant: Grant) -> TemporaryAccess:
-    """Return a grant, as entitlements know it."""
-    invite_ids = [grant.invite_id] if grant.invite_id else []
-    person = Person(
-        email=grant.user_email,
-        since=grant.since,
-        user_uuid=grant.user_uuid,
-        invite_ids=frozenset(invite_ids),
-    )
-    return TemporaryAccess(
-        person=person,
-        level=grant.level,
-        since=grant.since,
-        until=str(grant.row["until"]),
-        approved_by=grant.approved_by,
-        key=grant.key,
-        then=grant.then,
-    )

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.notes.grants import person_of, rows_of
+from airflow_provider_workspace.notes.grants import person_of, rows_of, temporary_access_of
 from airflow_provider_workspace.notes.note import utc_now
-from airflow_provider_workspace.notes.noted_access import temporary_access_of
 from airflow_provider_workspace.notes.person_ends import PersonEnd, SeenPerson, ended_grant, is_refused
 from airflow_provider_workspace.procedures.apply_plan import check_applied, send_changes
 from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look_until

@@ -96,9 +96,23 @@ sbom: $(READY) ## List what an installation consists of, as a CycloneDX SBOM in 
 		--output-file build/sbom.cdx.json build/venv-sbom/bin/python
 
 .PHONY: coverage
-coverage: $(READY) ## Check that the tests reach every branch of api/ and procedures/
+coverage: $(READY) ## Check that the tests reach every branch of what decides: api/, procedures/, and above them
 	$(PYTHON) -m pytest --quiet --numprocesses auto --maxprocesses 4 -m "not slow" tests/unit tests/contract tests/meta tests/robustness \
-		--cov=airflow_provider_workspace.api --cov=airflow_provider_workspace.procedures --cov-branch --cov-report=term --cov-fail-under=100
+		--cov=airflow_provider_workspace.api \
+		--cov=airflow_provider_workspace.procedures \
+		--cov=airflow_provider_workspace.access.rules \
+		--cov=airflow_provider_workspace.access.members \
+		--cov=airflow_provider_workspace.access.grants.plan \
+		--cov=airflow_provider_workspace.access.reviews.answer \
+		--cov=airflow_provider_workspace.access.reviews.outcome \
+		--cov=airflow_provider_workspace.access.reviews.page \
+		--cov=airflow_provider_workspace.access.reviews.population \
+		--cov=airflow_provider_workspace.organization.collaborators \
+		--cov=airflow_provider_workspace.organization.contradictions \
+		--cov=airflow_provider_workspace.organization.file \
+		--cov=airflow_provider_workspace.organization.importing \
+		--cov=airflow_provider_workspace.organization.plan \
+		--cov-branch --cov-report=term --cov-fail-under=100
 
 LINTERS := "ruff check" "ruff format --check" mypy basedpyright "lint-imports --no-logo"
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from airflow_provider_workspace.access.members.plan import plan_members
+from airflow_provider_workspace.access.rules.entitlements import NotedAccess, ReviewDecision, TemporaryAccess
+from airflow_provider_workspace.access.rules.guards import Guards
 from airflow_provider_workspace.api.models import Member, User
-from airflow_provider_workspace.procedures.entitlements import NotedAccess, ReviewDecision, TemporaryAccess
-from airflow_provider_workspace.procedures.member_guards import Guards
-from airflow_provider_workspace.procedures.members import plan_members
 from airflow_provider_workspace.procedures.people import People, Person
 from airflow_provider_workspace.procedures.roster_files import read_roster
 

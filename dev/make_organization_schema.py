@@ -1,7 +1,7 @@
 """
 Generate organization.schema.json, the JSON schema of organization files for editors.
 
-It is derived from procedures/organization_file.py. --check fails if it is not current.
+It is derived from organization/file.py. --check fails if it is not current.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import airflow_provider_workspace
 from airflow_provider_workspace.api.secrets import is_secret
-from airflow_provider_workspace.procedures.organization_file import Organization
+from airflow_provider_workspace.organization.file import Organization
 
 TARGET = Path(airflow_provider_workspace.__file__).with_name("organization.schema.json")
 

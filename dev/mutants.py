@@ -27,10 +27,10 @@ from queue import SimpleQueue
 HOME = Path(__file__).parent.parent
 BUILD = HOME / "build" / "mutants"
 PACKAGE = "airflow_provider_workspace"
-ROOMS = ("api", "client", "procedures", "state", "windows", "operators")
+ROOMS = ("api", "client", "procedures", "notes", "files", "windows", "access", "organization", "operators")
 INSIDE = re.compile(
     rf"{PACKAGE}(\.| import )"
-    r"(api(?!\.(models|operations|operation)\b)|client|procedures|state"
+    r"(api(?!\.(models|operations|operation)\b)|client|procedures|notes|files|access|organization"
     r"|operators\.(base|arguments|row_filter|windows)|triggers\.(polling|shared_hook))"
 )
 OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {

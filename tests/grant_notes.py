@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from airflow_provider_workspace.notes.grants import Grant
+from airflow_provider_workspace.access.grants.notes import Grant
 
 PREFIX = "workspace_grant."
 

@@ -19,15 +19,15 @@ from airflow_provider_workspace.version_compat import COMMAND, AirflowNotFoundEx
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from airflow_provider_workspace.access.grants.notes import Grant, GrantRegistry
+    from airflow_provider_workspace.access.notes import AccessNotes
+    from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
+    from airflow_provider_workspace.access.rules.entitlements import ReviewDecision
     from airflow_provider_workspace.api.contract import Report
     from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.database_store import LeaseDatabase
-    from airflow_provider_workspace.notes.decisions import ReviewRegistry
-    from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
     from airflow_provider_workspace.notes.leases import LeaseRegistry
-    from airflow_provider_workspace.notes.noted_access import AccessNotes
-    from airflow_provider_workspace.procedures.entitlements import ReviewDecision
 
 # Options of `plan` for rosters, and where an organization file says the same.
 OPTIONS_OF_ROSTERS = {
@@ -140,7 +140,7 @@ def plan(args: Namespace) -> None:
 def _contradictions(plans: Sequence[Planned]) -> dict[str, str]:
     """Return what is said differently of one organization, by the names of the two files."""
     from airflow_provider_workspace.files.storage import file_at
-    from airflow_provider_workspace.procedures.contradictions import FileOfOrganization, describe_contradictions
+    from airflow_provider_workspace.organization.contradictions import FileOfOrganization, describe_contradictions
 
     errors: dict[str, str] = {}
     for one, other in combinations(plans, 2):
@@ -163,17 +163,17 @@ def _contradictions(plans: Sequence[Planned]) -> dict[str, str]:
 
 def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Planned]:
     """Plan each organization of a file, or the members of a roster."""
+    from airflow_provider_workspace.access.members.plan import plan_members
+    from airflow_provider_workspace.access.rules.entitlements import NotedAccess
     from airflow_provider_workspace.api.timestamps import moment_of
     from airflow_provider_workspace.cli.plan_output import Planned
     from airflow_provider_workspace.files.storage import file_at
     from airflow_provider_workspace.notes.note import utc_now
-    from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
-    from airflow_provider_workspace.procedures.ends import parse_until
-    from airflow_provider_workspace.procedures.entitlements import NotedAccess
-    from airflow_provider_workspace.procedures.members import plan_members
-    from airflow_provider_workspace.procedures.organization import plan_organization
-    from airflow_provider_workspace.procedures.organization_file import load_organizations
+    from airflow_provider_workspace.organization.file import load_organizations
+    from airflow_provider_workspace.organization.plan import plan_organization
+    from airflow_provider_workspace.organization.reader import AirflowOrganizationReader
     from airflow_provider_workspace.procedures.roster_files import read_roster
+    from airflow_provider_workspace.procedures.until import parse_until
 
     content: Any = file
     try:
@@ -261,10 +261,10 @@ def _readable_store() -> LeaseDatabase | None:
 
 def _access_notes(hook: WorkspaceHook, organization_id: str) -> AccessNotes:
     """Return the notes about the people of an organization in Airflow's database."""
+    from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.access.notes import AccessNotes
+    from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.database_store import DatabaseStore
-    from airflow_provider_workspace.notes.decisions import DECISIONS_PREFIX, ReviewRegistry
-    from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
-    from airflow_provider_workspace.notes.noted_access import AccessNotes
 
     return AccessNotes(
         service=hook.client.settings.base_url,
@@ -292,7 +292,7 @@ def import_(args: Namespace) -> None:
     """Print an organization file that describes an organization."""
     from airflow_provider_workspace.notes.dashboards import DASHBOARD_PREFIX, remembered_dashboards
     from airflow_provider_workspace.notes.database_store import DatabaseStore
-    from airflow_provider_workspace.procedures.organization_import import import_organization
+    from airflow_provider_workspace.organization.importing import import_organization
 
     with _open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
@@ -327,8 +327,8 @@ def grants(args: Namespace) -> None:
 
     Exit with status 2 if some is overdue, and 1 if a Variable is unreadable, or access could not be ended.
     """
+    from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry
     from airflow_provider_workspace.notes.database_store import DatabaseStore
-    from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
     from airflow_provider_workspace.notes.note import utc_now
 
     _find_connections_in_database()
@@ -358,11 +358,11 @@ def grants(args: Namespace) -> None:
 
 def sweep(args: Namespace) -> None:
     """End what is due, as the Dag of the sweep does; exit with status 1 if something is left or has failed."""
+    from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.access.grants.overdue_grants import OverdueGrants
+    from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.database_store import DatabaseStore, LeaseDatabase
-    from airflow_provider_workspace.notes.decisions import DECISIONS_PREFIX, ReviewRegistry
-    from airflow_provider_workspace.notes.due import Due, end_all, failure_of, reports_of
-    from airflow_provider_workspace.notes.due_grants import OverdueGrants
-    from airflow_provider_workspace.notes.grants import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.notes.due_notes import Due, end_all, failure_of, reports_of
     from airflow_provider_workspace.notes.leases import LeaseRegistry
     from airflow_provider_workspace.windows.sweep import AbandonedWindows
 
@@ -425,10 +425,10 @@ def _absolute(folder: str | None) -> str | None:
 
 def _end_early(registry: GrantRegistry, args: Namespace) -> None:
     """End the temporary access of a person."""
-    from airflow_provider_workspace.files.grant_evidence import GrantEvidence
+    from airflow_provider_workspace.access.grants.end_grant_early import EarlyEnd, end_early
+    from airflow_provider_workspace.access.grants.evidence import GrantEvidence
+    from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.database_store import DatabaseStore
-    from airflow_provider_workspace.notes.decisions import DECISIONS_PREFIX, ReviewRegistry
-    from airflow_provider_workspace.notes.early_ends import EarlyEnd, end_early
 
     user = _user_of("grants")
     wish = EarlyEnd(args.end, user, args.organization_id)
@@ -446,8 +446,8 @@ def _end_early(registry: GrantRegistry, args: Namespace) -> None:
 
 def decisions(args: Namespace) -> None:
     """List what access reviews decided about people whom they lowered or removed, or lift what they decided of one."""
+    from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.database_store import DatabaseStore
-    from airflow_provider_workspace.notes.decisions import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.note import utc_now
 
     _find_connections_in_database()
@@ -520,7 +520,7 @@ def resume(args: Namespace) -> None:
 
 def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
     """Return the leases as plain JSON, with what their windows are; those that others have to close first."""
-    from airflow_provider_workspace.windows.state import find_states
+    from airflow_provider_workspace.windows.window_state import find_states
 
     leases = []
     for state, held in find_states(registry, time.time):

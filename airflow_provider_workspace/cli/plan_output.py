@@ -14,7 +14,7 @@ from airflow_provider_workspace.procedures.plan_markdown import plan_lines
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from airflow_provider_workspace.procedures.organization_file import Organization
+    from airflow_provider_workspace.organization.file import Organization
     from airflow_provider_workspace.procedures.plan import Plan
 
 # A comment on GitHub may have 65,536 characters; each of a text may become nine.

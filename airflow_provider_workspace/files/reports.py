@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.files.storage import SHARED, LocalFile, StoredFile, is_stored
+from airflow_provider_workspace.files.storage import SHARED, LocalFile, UrlFile, is_stored
 
 # Maximum rows of a report in XCom if a file contains all of them.
 MAX_ROWS_IN_XCOM = 1000
@@ -37,7 +37,7 @@ class ReportFile:
     def __init__(
         self, path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str], ti: object = None
     ) -> None:
-        self.file: StoredFile | LocalFile = StoredFile(path) if is_stored(path) else LocalFile(path, "report_path")
+        self.file: UrlFile | LocalFile = UrlFile(path) if is_stored(path) else LocalFile(path, "report_path")
         self.rows = rows
         self.columns = columns
         self.needs_attention = needs_attention

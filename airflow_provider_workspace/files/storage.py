@@ -42,11 +42,11 @@ def file_at(path: object) -> Any:
     if path is None:
         return None
     if is_stored(path):
-        return StoredFile(path)
+        return UrlFile(path)
     return LocalFile(path, "path")
 
 
-def folder_at(folder: object, argument: str) -> StoredFile:
+def folder_at(folder: object, argument: str) -> UrlFile:
     """
     Return a folder that all workers share.
 
@@ -57,7 +57,7 @@ def folder_at(folder: object, argument: str) -> StoredFile:
     is_path = isinstance(folder, str | os.PathLike) and Path(folder).is_absolute()
     if not is_path and not is_stored(folder):
         raise WorkspaceInputError(f"{argument} must be {SHARED}, not {shown(folder)}")
-    return StoredFile(f"file://{folder}" if is_path else folder)
+    return UrlFile(f"file://{folder}" if is_path else folder)
 
 
 def is_stored(path: object) -> bool:
@@ -113,7 +113,7 @@ class TaskFile:
         raise NotImplementedError
 
 
-class StoredFile(TaskFile):
+class UrlFile(TaskFile):
     """
     A file in an object store.
 
@@ -195,7 +195,7 @@ class StoredFile(TaskFile):
         with self._clear_errors("written"):
             _create_whole(Path(self.path.path), content)
 
-    def child(self, name: str) -> StoredFile:
+    def child(self, name: str) -> UrlFile:
         """Return a file in this folder, without another look at the connection."""
         file = copy(self)
         file.path = self.path / name
@@ -328,7 +328,7 @@ def file_below(folder: str, name: str) -> TaskFile:
         raise refused
     if folder.startswith("file://"):
         return _local_file_below(Path(folder.removeprefix("file://")), below, refused)
-    return StoredFile(f"{folder.rstrip('/')}/{below}")
+    return UrlFile(f"{folder.rstrip('/')}/{below}")
 
 
 def _local_file_below(folder: Path, name: str, refused: WorkspaceInputError) -> TaskFile:

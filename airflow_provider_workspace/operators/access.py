@@ -17,13 +17,13 @@ from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceW
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
+    from airflow_provider_workspace.access.grants.evidence import GrantEvidence
+    from airflow_provider_workspace.access.grants.notes import Grant, GrantRegistry
+    from airflow_provider_workspace.access.grants.plan import GrantPlan, OrganizationPeople
     from airflow_provider_workspace.api.bodies import LevelName
     from airflow_provider_workspace.api.operation import Operation
-    from airflow_provider_workspace.files.grant_evidence import GrantEvidence
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.notes.grants import Grant, GrantRegistry
     from airflow_provider_workspace.notes.task_state import TaskState
-    from airflow_provider_workspace.procedures.grants import GrantPlan, OrganizationPeople
 
 # Key in the task state: the grant was noted, and a retry after its end gives nothing again.
 NOTED = "airflow_provider_workspace_granted"
@@ -68,13 +68,18 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     allow_self_approval: bool = fixed(kinds.FLAG, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.access.grants.notes import (
+            VARIABLES,
+            GrantRegistry,
+            person_of,
+            raise_if_unsupported,
+        )
+        from airflow_provider_workspace.access.grants.plan import plan_grant
+        from airflow_provider_workspace.access.reviews import notes as decisions
+        from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
+        from airflow_provider_workspace.access.rules.entitlements import NotedAccess
         from airflow_provider_workspace.api.levels import describe_level
-        from airflow_provider_workspace.notes import decisions
-        from airflow_provider_workspace.notes.decisions import ReviewRegistry
-        from airflow_provider_workspace.notes.grants import VARIABLES, GrantRegistry, person_of, raise_if_unsupported
         from airflow_provider_workspace.notes.note import utc_now
-        from airflow_provider_workspace.procedures.entitlements import NotedAccess
-        from airflow_provider_workspace.procedures.grants import plan_grant
 
         raise_if_unsupported()
         now = utc_now()
@@ -191,8 +196,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def _note(self, hook: WorkspaceHook, registry: GrantRegistry, planned: GrantPlan, own: Grant | None) -> Grant:
         """Note the grant, and the user whom it is for, before anything is sent."""
+        from airflow_provider_workspace.access.grants.plan import user_of_change
         from airflow_provider_workspace.api.timestamps import parse_timestamp
-        from airflow_provider_workspace.procedures.grants import user_of_change
 
         user_uuid = user_of_change(planned.plan) or planned.people.user_uuid_at(self.user_email)
         if own:
@@ -213,10 +218,10 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def _give(self, hook: WorkspaceHook, registry: GrantRegistry, grant: Grant, *, is_new: bool) -> Grant:
         """Give what is noted now; after a certain refusal, a new note is taken back."""
+        from airflow_provider_workspace.access.grants.notes import person_of, rows_of
+        from airflow_provider_workspace.access.grants.plan import Giving, give, is_refused
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
-        from airflow_provider_workspace.notes.grants import person_of, rows_of
         from airflow_provider_workspace.notes.note import utc_now
-        from airflow_provider_workspace.procedures.grants import Giving, give, is_refused
 
         invite = partial(self.invite_people, hook=hook, organization_id=grant.organization_id)
         check_try = hook.client.before_write
@@ -281,10 +286,10 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def draft(self, hook: WorkspaceHook) -> Grant:
         """Return the grant as it would be noted now."""
+        from airflow_provider_workspace.access.grants.notes import Grant
+        from airflow_provider_workspace.access.rules.answers import AnswerRules
         from airflow_provider_workspace.api.timestamps import moment_of
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.notes.grants import Grant
-        from airflow_provider_workspace.procedures.answers import AnswerRules
         from airflow_provider_workspace.procedures.roster import check_address
 
         if (self.length is None) is (self.until is None):
@@ -348,10 +353,11 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.ROWS, default=())
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.notes import decisions, grants
-        from airflow_provider_workspace.notes.decisions import ReviewRegistry
-        from airflow_provider_workspace.notes.early_ends import EarlyEnd, end_early
-        from airflow_provider_workspace.notes.grants import GrantRegistry, raise_if_unsupported
+        from airflow_provider_workspace.access.grants import notes as grants
+        from airflow_provider_workspace.access.grants.end_grant_early import EarlyEnd, end_early
+        from airflow_provider_workspace.access.grants.notes import GrantRegistry, raise_if_unsupported
+        from airflow_provider_workspace.access.reviews import notes as decisions
+        from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
         from airflow_provider_workspace.notes.task_state import TaskState
         from airflow_provider_workspace.procedures.roster import check_address
 
@@ -380,7 +386,7 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
 
     def _evidence(self) -> GrantEvidence | None:
         """Return the folder of the files about grants that ended; ``None`` if there is none."""
-        from airflow_provider_workspace.files.grant_evidence import GrantEvidence
+        from airflow_provider_workspace.access.grants.evidence import GrantEvidence
 
         if self.evidence is None:
             return None

@@ -23,16 +23,16 @@ from airflow_provider_workspace.version_compat import AirflowSkipException, conf
 if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath
 
-    from airflow_provider_workspace.files.evidence import Answer, Evidence, OpenReview
+    from airflow_provider_workspace.access.notes import AccessNotes
+    from airflow_provider_workspace.access.reviews.evidence import Answer, Evidence, OpenReview
+    from airflow_provider_workspace.access.reviews.notes import ReviewNote
+    from airflow_provider_workspace.access.reviews.outcome import PlannedReview
+    from airflow_provider_workspace.access.rules.answers import AnswerRules
+    from airflow_provider_workspace.access.rules.entitlements import NotedAccess
+    from airflow_provider_workspace.access.rules.guards import Guards
+    from airflow_provider_workspace.access.rules.review_records import LastReview, Population, Rules
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.notes.decisions import ReviewNote
-    from airflow_provider_workspace.notes.noted_access import AccessNotes
     from airflow_provider_workspace.notes.task_state import TaskState
-    from airflow_provider_workspace.procedures.answers import AnswerRules
-    from airflow_provider_workspace.procedures.entitlements import NotedAccess
-    from airflow_provider_workspace.procedures.member_guards import Guards
-    from airflow_provider_workspace.procedures.review_outcome import PlannedReview
-    from airflow_provider_workspace.procedures.review_records import LastReview, Population, Rules
 
 # What the question says where nobody may decide about themselves.
 NOT_ABOUT_THEMSELVES = "The answer of a reviewer who is among these people is refused: nobody decides about themselves."
@@ -85,7 +85,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
     @property
     def evidence_of_run(self) -> Evidence:
         """The evidence of this Dag run and task group."""
-        from airflow_provider_workspace.files.evidence import Evidence
+        from airflow_provider_workspace.access.reviews.evidence import Evidence
 
         run_id, *names = (str(getattr(self._context.get("ti"), name, "")) for name in ("run_id", "dag_id", "map_index"))
         group_id = self.task_id.rpartition(".")[0]
@@ -93,12 +93,12 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
 
     def open(self, hook: WorkspaceHook, needed: int = 0, *, population: str = "", decisions: str = "") -> OpenReview:
         """
-        Return what is there, see :meth:`~airflow_provider_workspace.files.evidence.Evidence.open`.
+        Return what is there, see :meth:`~airflow_provider_workspace.access.reviews.evidence.Evidence.open`.
 
         :param population: digest of the population, if this task knows it; else the result of the earlier task has it
         :param decisions: the same of the decisions
         """
-        from airflow_provider_workspace.files.evidence import Carried
+        from airflow_provider_workspace.access.reviews.evidence import Carried
 
         carried = Carried(
             population or self._digest_from(self.read_task_id, POPULATION_SHA256),
@@ -140,7 +140,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
         :param last: what the last review left
         :param noted: temporary access, if somebody has read it
         """
-        from airflow_provider_workspace.procedures.review_population import Board, read_population
+        from airflow_provider_workspace.access.reviews.population import Board, read_population
 
         boards: list[Board] = []
         for dashboard in self.dashboards:
@@ -154,13 +154,13 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
 
     def access_notes(self, hook: WorkspaceHook) -> AccessNotes:
         """Return the notes about the people of the organization."""
-        from airflow_provider_workspace.notes.noted_access import AccessNotes
+        from airflow_provider_workspace.access.notes import AccessNotes
 
         return AccessNotes.of_tasks(hook.client.settings, self.where(hook)["organization_id"])
 
     def note(self, hook: WorkspaceHook, review: OpenReview) -> ReviewNote | None:
         """Return the note of what the review decided; ``None`` if it decided nothing."""
-        from airflow_provider_workspace.notes.decisions import note_of_review
+        from airflow_provider_workspace.access.reviews.notes import note_of_review
 
         if review.population is None or review.decisions is None:
             return None
@@ -177,13 +177,13 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
 
     def guards(self) -> Guards:
         """Return who can only be kept."""
-        from airflow_provider_workspace.procedures.member_guards import Guards
+        from airflow_provider_workspace.access.rules.guards import Guards
 
         return Guards.read(self.protected, self.owner_level)
 
     def rules(self) -> Rules:
         """Return the rules of the review, for its evidence."""
-        from airflow_provider_workspace.procedures.review_records import Rules
+        from airflow_provider_workspace.access.rules.review_records import Rules
 
         return Rules(
             reviewers=tuple(self.reviewers),
@@ -206,7 +206,7 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
     """
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.review_folder import POPULATION, TABLE
+        from airflow_provider_workspace.access.reviews.folder import POPULATION, TABLE
 
         evidence = self.evidence_of_run
         folder = evidence.folder
@@ -263,14 +263,14 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         :param due_at: until when it could be answered
         :param notified: the names of the notifiers that were called then; ``None`` as ``asked_at``
         """
-        from airflow_provider_workspace.files.evidence import Answer
+        from airflow_provider_workspace.access.reviews.evidence import Answer
 
         names = None if notified is None else tuple(notified)
         self._answer = Answer(event, population, asked_at, due_at, names)
         return self.execute(context)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.review_folder import DECISIONS
+        from airflow_provider_workspace.access.reviews.folder import DECISIONS
 
         evidence = self.evidence_of_run
         folder = evidence.folder
@@ -299,7 +299,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
 
     def _answer_rules(self, population: Population) -> AnswerRules:
         """Return who may answer."""
-        from airflow_provider_workspace.procedures.answers import AnswerRules
+        from airflow_provider_workspace.access.rules.answers import AnswerRules
 
         return AnswerRules(
             approvers=tuple(self.reviewers),
@@ -318,10 +318,10 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         return names
 
     def _ask(self, hook: WorkspaceHook, evidence: Evidence, review: OpenReview) -> NoReturn:
+        from airflow_provider_workspace.access.reviews.answer import form_of, question_of
+        from airflow_provider_workspace.access.reviews.evidence import DONE
         from airflow_provider_workspace.api.timestamps import to_second
         from airflow_provider_workspace.errors import WorkspaceInputError
-        from airflow_provider_workspace.files.evidence import DONE
-        from airflow_provider_workspace.procedures.review_answer import form_of, question_of
 
         population = review.population
         assert population is not None  # noqa: S101 - open() refuses a review without one
@@ -368,10 +368,10 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
     has_own_dry_run = True
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.access.reviews.outcome import counts_of
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.procedures.apply_plan import apply
         from airflow_provider_workspace.procedures.invites import wait_for_consistency
-        from airflow_provider_workspace.procedures.review_outcome import counts_of
 
         evidence = self.evidence_of_run
         review = self.open(hook, 2)
@@ -407,7 +407,7 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
 
     def _plan(self, hook: WorkspaceHook, review: OpenReview) -> PlannedReview:
         """Return what the decisions change, as things are now."""
-        from airflow_provider_workspace.procedures.review_outcome import plan_decisions
+        from airflow_provider_workspace.access.reviews.outcome import plan_decisions
 
         assert review.population is not None  # noqa: S101 - open() refuses a review without them
         assert review.decisions is not None  # noqa: S101
@@ -455,9 +455,9 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         return bool(states.get(self.read_task_id + index) == "skipped")
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.review_closing import ReviewClosing, find_closed
-        from airflow_provider_workspace.notes.decisions import everybody_in
-        from airflow_provider_workspace.procedures.review_records import COMPLETE
+        from airflow_provider_workspace.access.reviews.closing import ReviewClosing, find_closed
+        from airflow_provider_workspace.access.reviews.notes import everybody_in
+        from airflow_provider_workspace.access.rules.review_records import COMPLETE
 
         evidence = self.evidence_of_run
         opened = self.open(hook)

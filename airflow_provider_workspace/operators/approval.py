@@ -25,10 +25,10 @@ from airflow_provider_workspace.version_compat import AirflowFailException, Airf
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_workspace.access.approvals import Approval
+    from airflow_provider_workspace.access.rules.answers import AnswerRules
     from airflow_provider_workspace.client.settings import Settings
-    from airflow_provider_workspace.notes.approvals import Approval
     from airflow_provider_workspace.notes.task_state import TaskState
-    from airflow_provider_workspace.procedures.answers import AnswerRules
     from airflow_provider_workspace.procedures.plan import Plan
 
 REJECT = "Reject"
@@ -88,9 +88,9 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         :param changes: digests of its changes
         :param rules: who may answer; ``None`` in a question of an earlier release
         """
+        from airflow_provider_workspace.access.approvals import Approval
+        from airflow_provider_workspace.access.rules.answers import AnswerRules
         from airflow_provider_workspace.errors import WorkspaceInputError, with_class
-        from airflow_provider_workspace.notes.approvals import Approval
-        from airflow_provider_workspace.procedures.answers import AnswerRules
 
         self._context = context
         if "error" in event:
@@ -187,7 +187,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
         :param about: addresses of people whom it is about, besides those of the changes
         """
-        from airflow_provider_workspace.procedures.answers import AnswerRules
+        from airflow_provider_workspace.access.rules.answers import AnswerRules
 
         people: list[str] = []
         if not self.allow_self_approval:
@@ -235,7 +235,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def _approval(self) -> Approval | None:
         """Return the approval; ``None`` if there is none since the task was cleared last."""
-        from airflow_provider_workspace.notes.approvals import Approval
+        from airflow_provider_workspace.access.approvals import Approval
 
         approval = Approval.read(self._approval_state.read())
         if approval is None or approval.max_tries != self._max_tries:
@@ -245,7 +245,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     @property
     def _approval_state(self) -> TaskState:
         """The task state with the approval."""
-        from airflow_provider_workspace.notes.approvals import APPROVAL
+        from airflow_provider_workspace.access.approvals import APPROVAL
         from airflow_provider_workspace.notes.task_state import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=APPROVAL)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.files.reports import ReportFile
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.task_state import TaskState
-    from airflow_provider_workspace.operators.campaign_progress import CampaignProgress
+    from airflow_provider_workspace.operators.bulk_invite_progress import BulkInviteProgress
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
 # The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
@@ -383,7 +383,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     def __post_init__(self) -> None:
         """Set what a run adds: the progress of its invites, and the check of its try."""
         # Progress of the invites that the task sends, for the status page.
-        self.campaign: CampaignProgress | None = None
+        self.campaign: BulkInviteProgress | None = None
         # Fails the task if another try of it has begun.
         self.check_latest_try: Callable[..., None] | None = None
 
@@ -432,10 +432,10 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         self, rows: Iterable[Mapping[str, Any]], hook: WorkspaceHook, organization_id: str, **options: Any
     ) -> InvitesReport:
         """Invite people and report the progress to the status page; the options are those of ``invite_all``."""
-        from airflow_provider_workspace.operators.campaign_progress import CampaignProgress
+        from airflow_provider_workspace.operators.bulk_invite_progress import BulkInviteProgress
         from airflow_provider_workspace.procedures.invites import invite_all
 
-        self.campaign = CampaignProgress(self._context.get("ti"), organization_id)
+        self.campaign = BulkInviteProgress(self._context.get("ti"), organization_id)
         # By service and organization: after a deferral the connection may lead elsewhere, where nobody was invited yet.
         target = hook.client.settings.organization_at_service(organization_id)
         with self.campaign:

@@ -61,7 +61,7 @@ def check_contract(
     from airflow_provider_workspace.api.contract import Contract
     from airflow_provider_workspace.api.loading import load_operation
     from airflow_provider_workspace.api.operations import OPERATIONS
-    from airflow_provider_workspace.client.document import read_document
+    from airflow_provider_workspace.client.read_document import read_document
     from airflow_provider_workspace.files.storage import file_at
 
     compared = {cls.__name__: cls for cls in OPERATIONS}

@@ -78,10 +78,10 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
     allow_last_owner: Arg[bool] = arg(kinds.SWITCH, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.access.members.plan import plan_removal
+        from airflow_provider_workspace.access.rules.guards import Guards
         from airflow_provider_workspace.procedures.apply_plan import KEY_REFUSED, key_owner_removed
         from airflow_provider_workspace.procedures.find import check_user_id, read_rows
-        from airflow_provider_workspace.procedures.member_guards import Guards
-        from airflow_provider_workspace.procedures.members import plan_removal
         from airflow_provider_workspace.procedures.people import check_not_empty
 
         guards = Guards.read(self.protected, self.owner_level)
@@ -158,9 +158,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.errors import WorkspaceError
         from airflow_provider_workspace.files.reports import open_report
-        from airflow_provider_workspace.notes.noted_access import AccessNotes
         from airflow_provider_workspace.procedures.apply_plan import apply, raise_if_access_is_left
         from airflow_provider_workspace.procedures.invites import WITHDRAWING, wait_for_consistency
         from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, ApprovedPlan
@@ -201,12 +201,12 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
 
     def planner(self, hook: WorkspaceHook, organization_id: str) -> Callable[..., Plan]:
         """Read the roster; return what reads the notes and the lists, and plans."""
+        from airflow_provider_workspace.access.members.plan import plan_members
+        from airflow_provider_workspace.access.notes import AccessNotes
+        from airflow_provider_workspace.access.rules.guards import Guards
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.files.storage import file_at
         from airflow_provider_workspace.notes.note import utc_now
-        from airflow_provider_workspace.notes.noted_access import AccessNotes
-        from airflow_provider_workspace.procedures.member_guards import Guards
-        from airflow_provider_workspace.procedures.members import plan_members
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         leaving = self.leavers is not None or self.leavers_path is not None

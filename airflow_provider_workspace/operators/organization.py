@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.task_state import TaskState
+    from airflow_provider_workspace.organization.file import Organization
+    from airflow_provider_workspace.organization.plan import PlannedOrganization
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
-    from airflow_provider_workspace.procedures.organization import PlannedOrganization
-    from airflow_provider_workspace.procedures.organization_file import Organization
     from airflow_provider_workspace.procedures.plan import ApprovedPlan, Change, Plan
 
     Part = Literal["projects", "domains", "verification", "members", "dashboards", "collaborators", "exports"]
@@ -67,13 +67,13 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         :param overrules: whether somebody approves it, and may overrule the decisions of reviews
         :raises WorkspaceInputError: if the file is invalid, or the plan removes too many
         """
+        from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.files.storage import file_at
         from airflow_provider_workspace.links import url_for
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
-        from airflow_provider_workspace.notes.noted_access import AccessNotes
-        from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
-        from airflow_provider_workspace.procedures.organization import PARTS, PlannedOrganization, plan_organization
-        from airflow_provider_workspace.procedures.organization_file import choose_organization, load_organizations
+        from airflow_provider_workspace.organization.file import choose_organization, load_organizations
+        from airflow_provider_workspace.organization.plan import PARTS, PlannedOrganization, plan_organization
+        from airflow_provider_workspace.organization.reader import AirflowOrganizationReader
 
         parts = parts or PARTS
         organizations = load_organizations(self.checked_file(), file_at, self.render, self.folder)
@@ -248,9 +248,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import WorkspaceInputError, with_problem
+        from airflow_provider_workspace.organization.plan import PARTS
         from airflow_provider_workspace.procedures.apply_plan import raise_if_access_is_left
         from airflow_provider_workspace.procedures.invites import WITHDRAWING, wait_for_consistency
-        from airflow_provider_workspace.procedures.organization import PARTS
         from airflow_provider_workspace.procedures.plan import ApprovedPlan
 
         parts = PARTS if self.part is None else (choice(*PARTS).read("part", self.part),)
@@ -292,12 +292,12 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
     def apply(self, hook: WorkspaceHook, part: str, planned: PlannedOrganization) -> dict[str, Any]:
         """Send the changes of a part, and return the applied plan."""
+        from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
-        from airflow_provider_workspace.notes.noted_access import AccessNotes
-        from airflow_provider_workspace.operators.organization_reader import AirflowOrganizationReader
+        from airflow_provider_workspace.organization.plan import plan_organization
+        from airflow_provider_workspace.organization.reader import AirflowOrganizationReader
         from airflow_provider_workspace.procedures.apply_plan import apply
         from airflow_provider_workspace.procedures.invites import WITHDRAWING
-        from airflow_provider_workspace.procedures.organization import plan_organization
         from airflow_provider_workspace.procedures.plan import ChangeResult
 
         plan = planned.plan

@@ -292,7 +292,7 @@ def read_level(name: str, value: object) -> int:
 
 def read_until(name: str, value: object) -> str:
     """Read an end of access."""
-    from airflow_provider_workspace.procedures.ends import parse_until
+    from airflow_provider_workspace.procedures.until import parse_until
 
     try:
         return parse_until(value)

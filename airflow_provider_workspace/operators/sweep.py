@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.notes.due import Due, Ended
+    from airflow_provider_workspace.notes.due_notes import Due, Ended
 
 # What has an end, in the order in which it is swept: exports that stay paused lose data.
 KINDS = ("windows", "grants")
@@ -65,7 +65,7 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:  # noqa: ARG002 - each note names its connection
         from airflow_provider_workspace.errors import with_problem
-        from airflow_provider_workspace.notes.due import end_all, failure_of, reports_of
+        from airflow_provider_workspace.notes.due_notes import end_all, failure_of, reports_of
 
         ends = end_all(self.due(), dry_run=self.is_dry_run)
         for ended in ends:
@@ -84,10 +84,11 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
 
     def due(self) -> list[Due]:
         """Return what to end, in order."""
-        from airflow_provider_workspace.notes import decisions, grants
-        from airflow_provider_workspace.notes.decisions import ReviewRegistry
-        from airflow_provider_workspace.notes.due_grants import OverdueGrants
-        from airflow_provider_workspace.notes.grants import GrantRegistry
+        from airflow_provider_workspace.access.grants import notes as grants
+        from airflow_provider_workspace.access.grants.notes import GrantRegistry
+        from airflow_provider_workspace.access.grants.overdue_grants import OverdueGrants
+        from airflow_provider_workspace.access.reviews import notes as decisions
+        from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
         from airflow_provider_workspace.operators.windows import lease_registry
         from airflow_provider_workspace.windows.sweep import AbandonedWindows
 

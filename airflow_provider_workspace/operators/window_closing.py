@@ -43,7 +43,7 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
     :param open_task_id: the task that opened it, whose result repairs leases that were overwritten
     """
     from airflow_provider_workspace.errors import WorkspaceError
-    from airflow_provider_workspace.windows.requests import LeaseServices
+    from airflow_provider_workspace.windows.requests import LeaseHooks
     from airflow_provider_workspace.windows.resuming import Closed, Closer
 
     window = task.window
@@ -58,7 +58,7 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
         task.log.info("The window was closed already.")
     done = Closed()
     if leases:
-        with LeaseServices() as services:
+        with LeaseHooks() as services:
             task.workspace_url = services.url_for(leases[-1])
             closer = Closer(registry, services, f"{ti.task_id}#{ti.try_number}")
             done = closer.close_all(leases)
@@ -306,7 +306,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> None:
-        from airflow_provider_workspace.windows.state import is_closing
+        from airflow_provider_workspace.windows.window_state import is_closing
 
         status = event.get("status") if event else None
         if status == "unwatched":

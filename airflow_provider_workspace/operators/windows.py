@@ -203,7 +203,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
 
     def _check_resume_requests(self, hook: WorkspaceHook) -> None:
         """Refuse now a resume request or a ``state_of`` that would be invalid later."""
-        from airflow_provider_workspace.windows.state_of import Readings, state_reader
+        from airflow_provider_workspace.windows.readings import Readings, state_reader
 
         for export_id in self.batch_export_ids:
             resume = self.operation_from_arguments(hook, "batch_exports.UnpauseBatchExport", batch_export_id=export_id)
@@ -254,7 +254,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
 
         Clearing the work of one mapped window clears the setups of all of them, but the teardown of that one alone.
         """
-        from airflow_provider_workspace.windows.state import FINISHED_STATES, closing_state
+        from airflow_provider_workspace.windows.window_state import FINISHED_STATES, closing_state
 
         _, state = closing_state(lease_registry().store.run(window, ()), window)
         if state in FINISHED_STATES:
@@ -266,7 +266,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     def warn_without_sweep(self, registry: LeaseRegistry, window: Window) -> None:
         """Warn that no sweep runs, and name the windows that were abandoned."""
         from airflow_provider_workspace.version_compat import COMMAND
-        from airflow_provider_workspace.windows.state import find_states
+        from airflow_provider_workspace.windows.window_state import find_states
 
         self.log.warning(
             "No sweep ran in the last hour: if this Dag is paused, edited or deleted before the window is closed, "
@@ -301,7 +301,7 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
         from airflow_provider_workspace.windows.pausing import Pauser
         from airflow_provider_workspace.windows.requests import HookService
-        from airflow_provider_workspace.windows.state import WORK_ENDED, window_state
+        from airflow_provider_workspace.windows.window_state import WORK_ENDED, window_state
 
         registry, window = lease_registry(), self.window
         leases = registry.all(window=window)
@@ -386,7 +386,7 @@ class RequireOpenWindow:
         """
         from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.notes.leases import Window, WindowClosedError
-        from airflow_provider_workspace.windows.state import window_state
+        from airflow_provider_workspace.windows.window_state import window_state
 
         if self.first is not None:
             self.first(context)

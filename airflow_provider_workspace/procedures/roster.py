@@ -18,7 +18,7 @@ from airflow_provider_workspace.api.fields import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
-from airflow_provider_workspace.procedures.ends import END_FIELDS, End, remark_on_midnight
+from airflow_provider_workspace.procedures.until import END_FIELDS, End, remark_on_midnight
 
 MAX_ADDRESS_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64

@@ -13,7 +13,6 @@ from typing import Any
 
 from airflow_provider_workspace.api.operations.invites import InviteDetails
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, shown, type_name
-from airflow_provider_workspace.procedures.ends import END_FIELDS
 from airflow_provider_workspace.procedures.matching import (
     COMPARABLE,
     Before,
@@ -25,6 +24,7 @@ from airflow_provider_workspace.procedures.matching import (
     text_of,
     truth_of,
 )
+from airflow_provider_workspace.procedures.until import END_FIELDS
 
 # Names of columns: fields by name, or a list of fields by position; ``None`` leaves a column out.
 Columns = Sequence[str | None] | Mapping[str, str | None] | None

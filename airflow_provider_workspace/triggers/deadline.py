@@ -95,7 +95,7 @@ class WorkspaceDeadlineTrigger(BaseTrigger):
 
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
         from airflow_provider_workspace.notes.leases import LeaseRegistry, Window
-        from airflow_provider_workspace.windows.state import progress_of
+        from airflow_provider_workspace.windows.window_state import progress_of
 
         window = Window(self.dag_id, self.run_id, self.close_task_id, self.map_index)
         try:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.errors import WorkspaceRequestError
+from airflow_provider_workspace.windows.readings import Readings
 from airflow_provider_workspace.windows.requests import NotedRequests
-from airflow_provider_workspace.windows.state_of import Readings
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.notes.leases import Lease

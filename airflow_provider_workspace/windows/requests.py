@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Literal
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.retry import look_up_pauses
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceNotAppliedError, WorkspaceRequestError
-from airflow_provider_workspace.notes.services import NoteServices
+from airflow_provider_workspace.notes.note_hooks import NoteHooks
 from airflow_provider_workspace.version_compat import COMMAND
-from airflow_provider_workspace.windows.state_of import Readings, read_state
+from airflow_provider_workspace.windows.readings import Readings, read_state
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -69,7 +69,7 @@ class HookService:
         self.hook.client.pause(seconds)
 
 
-class LeaseServices(NoteServices):
+class LeaseHooks(NoteHooks):
     """A context manager for the services of leases, one hook for each connection."""
 
     def __call__(self, lease: Lease) -> HookService:

@@ -19,7 +19,7 @@ from airflow_provider_workspace.errors import WorkspaceRequestError, WorkspaceSt
 from airflow_provider_workspace.notes.leases import WindowClosedError
 from airflow_provider_workspace.version_compat import COMMAND
 from airflow_provider_workspace.windows.requests import NotedRequests
-from airflow_provider_workspace.windows.state import holders_of
+from airflow_provider_workspace.windows.window_state import holders_of
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.notes.leases import Lease

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.notes.due import Ended
+from airflow_provider_workspace.notes.due_notes import Ended
 from airflow_provider_workspace.notes.leases import LeaseRegistry, SweepRecord, WindowRecord, window_of
-from airflow_provider_workspace.windows.requests import LeaseServices
+from airflow_provider_workspace.windows.requests import LeaseHooks
 from airflow_provider_workspace.windows.resuming import Closed, Closer, still_paused_error
-from airflow_provider_workspace.windows.state import WORK_ENDED, find_states, holders_of, window_state
+from airflow_provider_workspace.windows.window_state import WORK_ENDED, find_states, holders_of, window_state
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.notes.leases import Lease, Window
-    from airflow_provider_workspace.windows.state import WindowState
+    from airflow_provider_workspace.windows.window_state import WindowState
 
 log = logging.getLogger(__name__)
 
@@ -257,7 +257,7 @@ class AbandonedWindows:
 
     def end_due(self, *, dry_run: bool) -> Ended:
         """Close them, which resumes their exports."""
-        with LeaseServices() as services:
+        with LeaseHooks() as services:
             closer = Closer(self.registry, services, self.by)
             swept = sweep(closer, at_once=self.at_once, dry_run=dry_run)
         if self.is_recorded and not dry_run:

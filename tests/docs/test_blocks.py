@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG, BaseOperator, BaseSensorOperator
 
+from airflow_provider_workspace.access.reviews.notes import ReviewNote
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.notes.decisions import ReviewNote
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
-from airflow_provider_workspace.procedures.organization_file import read_organizations
+from airflow_provider_workspace.organization.file import read_organizations
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger

@@ -22,7 +22,12 @@ ORGANIZATION = (
 PAGE = (f"{PACKAGE}/ui/static/**/*", f"{DAGS}/page_dags/*.py")
 # Name of a picture: files with what it shows.
 PICTURES = {
-    "approval": (*PLAN, f"{PACKAGE}/*/members.py", f"{DAGS}/approval_dags/approval.py"),
+    "approval": (
+        *PLAN,
+        f"{PACKAGE}/operators/members.py",
+        f"{PACKAGE}/access/members/plan.py",
+        f"{DAGS}/approval_dags/approval.py",
+    ),
     "bulk_invites_log": (f"{PACKAGE}/procedures/invites_report.py", f"{DAGS}/browser_dags/*.py"),
     "connection_form": (f"{PACKAGE}/get_provider_info.py",),
     "connection_tested": (f"{PACKAGE}/hooks/connection_test.py",),

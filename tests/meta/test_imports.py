@@ -12,7 +12,19 @@ from tests.classes import modules
 
 PACKAGE = "airflow_provider_workspace"
 TASKS = [*modules("operators"), *modules("sensors"), *modules("triggers"), f"{PACKAGE}.task_groups", f"{PACKAGE}.links"]
-ROOMS = ("api.models", "api.operation", "client", "hooks", "procedures", "sandbox", "state", "windows")
+ROOMS = (
+    "access",
+    "api.models",
+    "api.operation",
+    "client",
+    "files",
+    "hooks",
+    "notes",
+    "organization",
+    "procedures",
+    "sandbox",
+    "windows",
+)
 # What is loaded anyway, what then is imported, and the beginnings of names that it must not add.
 COSTS: dict[str, tuple[str, list[str], tuple[str, ...]]] = {
     "a Dag file": (

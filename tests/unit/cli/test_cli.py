@@ -17,9 +17,9 @@ from urllib.request import urlopen
 
 import pytest
 
+from airflow_provider_workspace.access.reviews.notes import ReviewNote
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.notes.decisions import ReviewNote
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import COMMAND
 from tests import grant_notes as grants

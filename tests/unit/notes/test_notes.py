@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.access.grants.notes import VARIABLES, Grant, GrantRegistry
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError
-from airflow_provider_workspace.notes.grants import VARIABLES, Grant, GrantRegistry
 from airflow_provider_workspace.notes.lease_store import LeaseVariables
 from airflow_provider_workspace.notes.leases import LeaseRegistry
-from airflow_provider_workspace.notes.services import NoteServices
+from airflow_provider_workspace.notes.note_hooks import NoteHooks
 from tests.grant_notes import variable
 from tests.variables import Variables, install
 
@@ -103,7 +103,7 @@ def test_a_hook_leads_where_its_note_led(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setenv("AIRFLOW_CONN_HERE", "workspace://:key@workspace.example.com")
     otherwise = "or delete the Variable"
-    with NoteServices() as services:
+    with NoteHooks() as services:
         here = services.hook_of(grant_of(workspace_conn_id="here"), otherwise)
         assert services.hook_of(grant_of(workspace_conn_id="here", user_email="bo@example.com"), otherwise) is here
         with pytest.raises(

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.execution_time import task_runner
 
+from airflow_provider_workspace.access.grants import end_grants as ending
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.notes import ending
 from airflow_provider_workspace.operators.access import WorkspaceEndAccessOperator, WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED

@@ -25,8 +25,8 @@ from airflow.sdk.io import attach
 from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace import __version__
-from airflow_provider_workspace.files.review_folder import ReviewFolder
-from airflow_provider_workspace.files.storage import StoredFile
+from airflow_provider_workspace.access.reviews.folder import ReviewFolder
+from airflow_provider_workspace.files.storage import UrlFile
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
@@ -839,7 +839,7 @@ def test_a_population_that_nothing_could_read_is_not_written(
     sandbox: SandboxServer, review: Review, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.add_members(200)
-    monkeypatch.setattr("airflow_provider_workspace.files.review_folder.MAX_MEGABYTES", 0.05)
+    monkeypatch.setattr("airflow_provider_workspace.access.reviews.folder.MAX_MEGABYTES", 0.05)
     with pytest.raises(AirflowFailException, match=r"population\.json would have 0\.1 MB, .* 0\.05 MB"):
         review.run("read_population")
     assert not [*tmp_path.rglob("population.json")]
@@ -1066,14 +1066,14 @@ def test_what_others_read_or_decided_is_not_taken(
 
 def stop_before(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Kill the worker before it writes a file."""
-    create = StoredFile.create
+    create = UrlFile.create
 
-    def killed(file: StoredFile, content: bytes) -> None:
+    def killed(file: UrlFile, content: bytes) -> None:
         if file.path.name == name:
             raise Killed
         create(file, content)
 
-    monkeypatch.setattr(StoredFile, "create", killed)
+    monkeypatch.setattr(UrlFile, "create", killed)
 
 
 def test_nobody_decides_while_the_review_is_being_closed(review: Review, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,10 @@ from uuid import uuid4
 import pytest
 from airflow.sdk.execution_time import task_runner
 
+from airflow_provider_workspace.access.reviews.notes import DecidedPerson, ReviewNote
 from airflow_provider_workspace.cli import commands
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.notes.decisions import DecidedPerson, ReviewNote
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import (

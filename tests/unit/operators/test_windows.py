@@ -25,7 +25,7 @@ from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputErro
 from airflow_provider_workspace.operators.windows import lease_registry
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
-from airflow_provider_workspace.windows.requests import LeaseServices
+from airflow_provider_workspace.windows.requests import LeaseHooks
 from airflow_provider_workspace.windows.resuming import Closer
 from airflow_provider_workspace.windows.sweep import sweep as sweep_windows
 from tests.interruptions import Interruptions
@@ -475,7 +475,7 @@ def test_a_dry_run_of_the_sweep_says_what_it_would_resume(sandbox: SandboxServer
     for run_id in ("abandoned", "abandoned too"):
         airflow.end(run_id, "its run is over")
     before = dict(airflow.variables.values), history(sandbox, FIRST), history(sandbox, SECOND)
-    with LeaseServices() as services:
+    with LeaseHooks() as services:
         planned = sweep_windows(Closer(lease_registry(), services, "dry run"), dry_run=True)
     rows = [row["would_resume"] for row in planned.to_dict()["windows"]]
     assert (rows, planned.failed, planned.has_resumed) == ([[FIRST], [FIRST]], {}, False)

@@ -14,7 +14,7 @@ import httpx
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from airflow_provider_workspace.notes.grants import GRANT_PREFIX, Grant
+from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, Grant
 from airflow_provider_workspace.ui import plugin
 from tests.grant_notes import grant
 from tests.leases import PREFIX, SWEEP, lease

@@ -12,7 +12,7 @@ from airflow_provider_workspace.api.timestamps import iso as iso_of
 from airflow_provider_workspace.cli import commands
 from airflow_provider_workspace.notes import database_store
 from airflow_provider_workspace.notes.leases import LeaseRegistry, LeaseStore, Run, SweepRecord
-from airflow_provider_workspace.windows.requests import LeaseServices
+from airflow_provider_workspace.windows.requests import LeaseHooks
 from airflow_provider_workspace.windows.resuming import Closer
 from airflow_provider_workspace.windows.sweep import sweep
 from tests.leases import lease, variable
@@ -48,7 +48,7 @@ def test_the_sweep_the_page_and_the_command_line_have_the_same_words(
     store = Store([variable(lease(**LEASE | {"until": 9 * 10**9} | changes))])
     monkeypatch.setattr(store, "run_of", run)
     registry: Any = LeaseRegistry(cast("LeaseStore", store))
-    with LeaseServices() as services:
+    with LeaseHooks() as services:
         swept = sweep(Closer(registry, services, "sweep"))
     registry.record_sweep(SweepRecord(at=NOW, windows=swept.records))
     assert all(f"({words})" in line for line in str(swept).splitlines())

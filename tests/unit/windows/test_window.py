@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Run, SweepRecord
-from airflow_provider_workspace.windows.state import window_state
+from airflow_provider_workspace.windows.window_state import window_state
 
 OPENED, UNTIL = 1_000.0, 4_600.0
 BEGUN = "closing: its closing task has begun"

@@ -7,7 +7,7 @@ import { problemOf } from "./answers.js";
 import { levelName, parsed } from "./text.js";
 import { GRANTS, variablesOf } from "./variables.js";
 
-// As written by notes/grants.py.
+// As written by access/grants/notes.py.
 const GRANT_TEXTS = [
   "user_email", "dag_id", "run_id", "task_id", "service", "workspace_conn_id", "organization_id", "reason",
 ];

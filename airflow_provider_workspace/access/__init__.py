@@ -1,0 +1,1 @@
+"""Who has access to an organization, until when, and who decides."""

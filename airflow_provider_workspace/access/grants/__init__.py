@@ -1,0 +1,1 @@
+"""Temporary access, and its ends."""

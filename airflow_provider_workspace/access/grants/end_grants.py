@@ -1,0 +1,265 @@
+"""End the grants that are over, for the operator and for the command line: organizations side by side."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import copy_context
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from airflow_provider_workspace.access.grants.end_organization_grants import OrganizationEnds, SweepRun
+from airflow_provider_workspace.access.grants.end_person_grants import PersonEnd
+from airflow_provider_workspace.access.grants.notes import GrantRegistry
+from airflow_provider_workspace.access.rules.guards import Guards
+from airflow_provider_workspace.errors import WorkspaceError, name_first
+from airflow_provider_workspace.notes.note import utc_now
+from airflow_provider_workspace.notes.note_hooks import NoteHooks
+from airflow_provider_workspace.notes.store import LockedStore
+from airflow_provider_workspace.version_compat import COMMAND
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.access.grants.evidence import GrantEvidence
+    from airflow_provider_workspace.access.grants.notes import Grant
+    from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.client import WorkspaceClient
+
+log = logging.getLogger(__name__)
+
+# How long the ends of one organization may take, in seconds.
+MAX_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class GrantEnd:
+    """
+    What became of a grant that is over.
+
+    :param grant: the grant; ``None`` if its Variable is unreadable
+    :param variable: the key of its Variable
+    :param done: what was done; empty if it is left
+    :param evidence: path of its file; empty if there is none
+    :param why: why it is left, and what to do; empty if it is not
+    """
+
+    grant: Grant | None
+    variable: str
+    done: str = ""
+    why: str = ""
+    evidence: str = ""
+
+    @property
+    def user_email(self) -> str:
+        """The address of the person."""
+        return self.grant.user_email if self.grant else "unknown"
+
+    @property
+    def line(self) -> str:
+        """What became of it and whom it served, for people."""
+        request = f" ({self.grant.request})" if self.grant else ""
+        return f"{self.user_email}: {self.done or self.why}{request}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        fields = self.grant.to_dict() if self.grant else {"user_email": self.user_email}
+        result = {"why": self.why} if self.why else {"done": self.done}
+        if self.evidence:
+            result["evidence"] = self.evidence
+        return {**fields, "variable": self.variable, **result}
+
+
+@dataclass(frozen=True)
+class GrantsEnded:
+    """
+    What became of the grants that are over.
+
+    :param left: those that could not be ended, and Variables that are no grant
+    :param active: number of grants that are not over
+    :param error: the error for what is left; ``None`` if nothing is
+    """
+
+    ended: tuple[GrantEnd, ...]
+    left: tuple[GrantEnd, ...]
+    active: int
+    error: WorkspaceError | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {
+            "ended": [end.to_dict() for end in self.ended],
+            "left": [end.to_dict() for end in self.left],
+            "active": self.active,
+        }
+
+
+def end_grants(
+    registry: GrantRegistry,
+    reviews: ReviewRegistry,
+    protected: Collection[Any] = (),
+    *,
+    dry_run: bool = False,
+    writer: str = "",
+    only: frozenset[str] | None = None,
+    evidence: GrantEvidence | None = None,
+) -> GrantsEnded:
+    """
+    End the grants that are over; what goes wrong with one person or organization stops no other.
+
+    :param reviews: what reviews decided: nobody keeps more than that after the end
+    :param protected: rows or addresses of people who are never removed or lowered
+    :param dry_run: whether to send nothing, and say what would be done
+    :param writer: what no other run is known by; by default a new one
+    :param only: the keys of the grants to end; ``None`` for all that are over
+    :param evidence: keeps a file for each grant that ended; ``None`` for none
+    """
+    guards = Guards.read(protected, None)
+    now = utc_now()
+    registry = GrantRegistry(LockedStore(registry.store))
+    grants = registry.all()
+    active = [grant for grant in grants if not grant.is_over(now)]
+    over = [grant for grant in grants if grant.is_over(now)]
+    if only is not None:
+        over = [grant for grant in over if grant.key in only]
+    people = _people_of(over)
+    run = SweepRun(registry, guards, now, writer or uuid4().hex, grants, evidence)
+    with NoteHooks() as services:
+        organizations: dict[tuple[str, str, str], OrganizationEnds] = {}
+
+        def organization_of(grant: Grant) -> OrganizationEnds:
+            otherwise = f"or take the access away by hand and delete the Variable '{grant.key}'"
+            client = services.hook_of(grant, otherwise).client
+            place = (grant.service, grant.workspace_conn_id, grant.organization_id)
+            if place not in organizations:
+                decisions = reviews.decisions_of(grant.service, grant.organization_id)
+                organizations[place] = OrganizationEnds(run, client, grant.organization_id, decisions)
+            return organizations[place]
+
+        for person in people:
+            with person.guarded():
+                organization_of(person.last).people.append(person)
+        for grant in active:
+            if dry_run or grant.user_uuid or only is not None:
+                continue
+            with _warned(f"{grant.user_email}: the user is not looked up"):
+                organization_of(grant).unknown.append(grant)
+        _check_before_writes(list(organizations.values()))
+        _run_side_by_side(list(organizations.values()), dry_run=dry_run)
+    unreadable = registry.unreadable if only is None else {}
+    return _result_of(people, unreadable, active=len(active))
+
+
+def _result_of(people: list[PersonEnd], unreadable: dict[str, str], *, active: int) -> GrantsEnded:
+    """Return what became of people, and log it."""
+    ended: list[GrantEnd] = []
+    left: list[GrantEnd] = []
+    for person in people:
+        if not person.over:  # it turned out to be another of them
+            continue
+        email = person.last.user_email
+        if person.error is None:
+            log.info("%s: %s", email, person.done)
+            for grant in person.over:
+                evidence = person.evidence.get(grant.key, "")
+                ended.append(GrantEnd(grant, grant.key, done=person.done, evidence=evidence))
+        else:
+            log.error("%s: %s", email, person.error)
+            left += [GrantEnd(grant, grant.key, why=str(person.error)) for grant in person.over]
+    for key, why in unreadable.items():
+        left.append(GrantEnd(None, key, why=GrantRegistry.describe_unreadable(key, why)))
+    error: WorkspaceError | None = None
+    if left:
+        is_permanent = all(person.is_permanent for person in people)
+        error = _error_of(left, permanent=is_permanent)
+    return GrantsEnded(tuple(ended), tuple(left), active, error)
+
+
+@contextmanager
+def _warned(what: str) -> Iterator[None]:
+    """Log an error of a grant that is not over: if it stays, its end fails."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - whatever it is, grants are ended
+        log.warning("%s: %s", what, error)
+
+
+def _people_of(grants: list[Grant]) -> list[PersonEnd]:
+    """Return the people of grants that are over, as far as their notes know them."""
+    people: dict[tuple[str, str, str], PersonEnd] = {}
+    for grant in grants:
+        person = people.setdefault(grant.identity, PersonEnd())
+        person.over.append(grant)
+    return list(people.values())
+
+
+def _check_before_writes(organizations: list[OrganizationEnds]) -> None:
+    """Let each organization check its notes before each of its writes; several may share a client."""
+
+    def before_write_of(client: WorkspaceClient) -> None:
+        checks = {one.organization_id: one.before_write for one in organizations if one.client is client}
+
+        def before_write(operation: Operation[Any], _why: str) -> None:
+            checks[getattr(operation, "organization_id")]()  # noqa: B009 - all that is sent here has one
+
+        client.before_write = before_write
+
+    for organization in organizations:
+        before_write_of(organization.client)
+
+
+def _run_side_by_side(organizations: list[OrganizationEnds], *, dry_run: bool) -> None:
+    """
+    Run each organization in a thread, and wait until all are done, or :data:`MAX_SECONDS` are over.
+
+    The connections of one organization take turns: each reads what the one before has left, such as the last owner.
+    A thread that hangs is not waited for: it ends with its request, and changes nothing after that.
+    """
+    stopped = Event()
+    until = time.monotonic() + MAX_SECONDS
+    turns: dict[str, list[OrganizationEnds]] = {}
+    for organization in organizations:
+        turns.setdefault(organization.place, []).append(organization)
+    threads: list[Thread] = []
+    try:
+        for turn in turns.values():
+            thread = Thread(target=copy_context().run, args=(_run_in_turn, turn, stopped, dry_run), daemon=True)
+            thread.start()
+            threads.append(thread)
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
+    finally:
+        stopped.set()
+    for organization in organizations:
+        if organization.interruption:
+            raise organization.interruption
+        for person in organization.unsettled():
+            person.error = WorkspaceError(
+                f"The time of {MAX_SECONDS:g} s for one organization is over. Check that the service of connection "
+                f"'{person.last.workspace_conn_id}' responds, then run this again: it continues",
+                permanent=False,
+            )
+
+
+def _run_in_turn(connections: list[OrganizationEnds], stopped: Event, dry_run: bool) -> None:  # noqa: FBT001 - of a thread
+    """Run the connections of one organization one after the other, until one is interrupted or the time is over."""
+    for connection in connections:
+        connection.run(stopped, dry_run)
+        if connection.interruption or stopped.is_set():
+            return
+
+
+def _error_of(left: list[GrantEnd], *, permanent: bool) -> WorkspaceError:
+    grants = "1 grant" if len(left) == 1 else f"{len(left)} grants"
+    first = left[0]
+    msg = (
+        f"{grants} could not be ended. {first.user_email}: {first.why.rstrip('.')}. Then clear this task or run "
+        f"'{COMMAND} sweep'."
+    )
+    if len(left) > 1:
+        others = [f"{end.user_email}: {end.why}" for end in left[1:]]
+        msg += f" The others: {name_first(others, 'the log')}"
+    return WorkspaceError(msg, permanent=permanent, problem="access-not-ended")

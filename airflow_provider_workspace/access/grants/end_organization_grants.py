@@ -1,0 +1,502 @@
+"""End the grants of one organization that are over: one reading of its lists for all people, and one to check."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.access.grants.end_person_grants import PersonEnd, SeenPerson, ended_grant, is_refused
+from airflow_provider_workspace.access.grants.notes import person_of, rows_of, temporary_access_of
+from airflow_provider_workspace.access.grants.plan import Giving, OrganizationPeople, give, plan_end
+from airflow_provider_workspace.access.rules.entitlements import NotedAccess
+from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.notes.note import utc_now
+from airflow_provider_workspace.procedures.apply_plan import check_applied, send_changes
+from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look_until
+from airflow_provider_workspace.procedures.invites import invite_all
+from airflow_provider_workspace.procedures.plan import Plan
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from airflow_provider_workspace.access.grants.evidence import GrantEvidence
+    from airflow_provider_workspace.access.grants.notes import Grant, GrantRegistry
+    from airflow_provider_workspace.access.rules.entitlements import ReviewDecision
+    from airflow_provider_workspace.access.rules.guards import Guards
+    from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.invites_report import InvitesReport
+    from airflow_provider_workspace.procedures.people import Person
+    from airflow_provider_workspace.procedures.plan import Change
+
+log = logging.getLogger(__name__)
+
+# How many seconds old the lists may be from which an end was planned: levels may have been changed since.
+MAX_LIST_AGE = 30.0
+# How often somebody is followed from an invite that was withdrawn to the member who accepted it.
+MAX_ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """
+    One run that ends grants.
+
+    :param guards: whom it leaves alone
+    :param now: decides which ends are over
+    :param writer: what no other run is known by
+    :param noted: all grants that it has found
+    :param evidence: keeps a file for each grant that ended; ``None`` for none
+    """
+
+    registry: GrantRegistry
+    guards: Guards
+    now: datetime
+    writer: str
+    noted: list[Grant]
+    evidence: GrantEvidence | None = None
+
+
+@dataclass
+class OrganizationEnds:
+    """
+    The ends in one organization, over one connection.
+
+    :param decisions: what reviews decided about its people
+    :param people: the people whose grants are over
+    :param unknown: the grants that are not over, and whose user is not known
+    :param interruption: what stopped it, such as the end of its process; raised again by the caller
+    :param people_now: the lists as they were read last
+    :param read_at: when that began, in seconds since 1970
+    :param check_notes: reads the notes again for which the next write is sent
+    """
+
+    run_of_sweep: SweepRun
+    client: WorkspaceClient
+    organization_id: str
+    decisions: list[ReviewDecision] = field(default_factory=list["ReviewDecision"])
+    people: list[PersonEnd] = field(default_factory=list[PersonEnd])
+    unknown: list[Grant] = field(default_factory=list["Grant"])
+    interruption: BaseException | None = None
+    stopped: Event | None = None
+    people_now: OrganizationPeople | None = None
+    read_at: float = 0.0
+    check_notes: Callable[[], None] = lambda: None
+
+    @property
+    def registry(self) -> GrantRegistry:
+        """The notes."""
+        return self.run_of_sweep.registry
+
+    @property
+    def place(self) -> str:
+        """The service and the organization, whatever the connection."""
+        return self.client.settings.organization_at_service(self.organization_id)
+
+    def run(self, stopped: Event, dry_run: bool) -> None:  # noqa: FBT001 - the target of a thread
+        """
+        End the grants, and keep every error.
+
+        :param stopped: set when nothing more may be sent or deleted
+        """
+        try:
+            self._run(stopped, dry_run=dry_run)
+        except Exception as error:  # noqa: BLE001 - of all people of the organization
+            for person in self.unsettled():
+                person.error = error
+        except BaseException as error:  # noqa: BLE001 - raised again by the caller
+            self.interruption = error
+
+    def unsettled(self) -> list[PersonEnd]:
+        """Return the people about whom something is left to do."""
+        return [person for person in self.people if not person.is_settled]
+
+    def raise_if_stopped(self) -> None:
+        """Refuse to go on after the time for the organization."""
+        if self.stopped is not None and self.stopped.is_set():
+            raise WorkspaceError("The time for this organization is over. Nothing more was sent", permanent=False)
+
+    def before_write(self) -> None:
+        """
+        Check that what is about to be sent is still wanted.
+
+        :raises WorkspaceError: which says what happened to a note
+        """
+        self.raise_if_stopped()
+        self.check_notes()
+
+    def _run(self, stopped: Event, *, dry_run: bool) -> None:
+        self.stopped = stopped
+        people = self._read()
+        self._learn(people)
+        self._identify(people)
+        for person in self.people:
+            with person.guarded():
+                if self.lists_are_old:
+                    people = self._read()
+                self._plan(person, people, dry_run=dry_run)
+                if not dry_run and not person.is_settled:
+                    self._send(person)
+        if not dry_run:
+            self._follow_invites()
+            self._check()
+        for person in self.unsettled():
+            with person.guarded():
+                person.raise_if_kept()
+        if not dry_run:
+            self._give_back()
+        for person in self.unsettled():
+            with person.guarded():
+                self.raise_if_stopped()
+                if not dry_run:
+                    self._keep_evidence(person)
+                    self._delete_notes(person)
+                person.done = person.description
+
+    def _read(self) -> OrganizationPeople:
+        people = OrganizationPeople.read(self.client, self.organization_id)
+        self.read_at = time.time()
+        self.people_now = people
+        return people
+
+    @property
+    def lists_are_old(self) -> bool:
+        """Whether the lists may show people as they were."""
+        return abs(time.time() - self.read_at) > MAX_LIST_AGE
+
+    def _learn(self, people: OrganizationPeople) -> None:
+        """Note the users of grants that are not over; those who were invited may have joined."""
+        for grant in self.unknown:
+            user_uuid = people.user_uuid_at(grant.user_email)
+            if user_uuid is None:
+                continue
+            try:
+                self.registry.change(grant, user_uuid=user_uuid)
+            except WorkspaceError as error:
+                log.warning("%s: the user is noted by the next run: %s", grant.user_email, error)
+
+    def _identify(self, people: OrganizationPeople) -> None:
+        """Find the users of people whose notes do not know them; grants of one user end together."""
+        by_user: dict[str, PersonEnd] = {}
+        for person in self.people:
+            with person.guarded():
+                person.user_uuid = self._user_of(person, people)
+            key = person.user_uuid or person.last.person
+            first = by_user.setdefault(key, person)
+            if first is not person:
+                first.take_over(person)
+        self.people = list(by_user.values())
+
+    def _user_of(self, person: PersonEnd, people: OrganizationPeople) -> str | None:
+        """Return the user of a person: from the notes, who has the address, or the user of their other notes."""
+        noted = person.person
+        user_uuid = noted.user_uuid or people.user_uuid_at(noted.email)
+        if user_uuid is not None:
+            return user_uuid
+        others = self.registry.of_person(*person.over)
+        if noted.invite_ids:  # another user may have had the address before
+            others = [other for other in others if other.invite_id in noted.invite_ids]
+        users = {other.user_uuid for other in others if other.user_uuid}
+        return users.pop() if len(users) == 1 else None
+
+    def _invite(self, rows: list[dict[str, Any]]) -> InvitesReport:
+        clocks: dict[str, Any] = {"clock": time.time, "monotonic": time.monotonic}
+        return invite_all(self.client, rows, organization_id=self.organization_id, **clocks)
+
+    def _plan(self, person: PersonEnd, people: OrganizationPeople, *, dry_run: bool) -> None:
+        """Plan the end of a person from the notes as they are now, and note that this run ends them."""
+        over = self._still_over(person)
+        if not over:
+            person.done = "it was ended or changed meanwhile"
+            return
+        if not dry_run:
+            over = [self._take(grant, person) for grant in over]
+        person.over = over
+        person.noted = self._notes_of(person, people)
+        person.plan = self._plan_from(person, people)
+        person.users_before = people.user_uuids
+        person.seen = self._see(person, people)
+        person.is_absent = not people.holds(person.person)
+        if person.is_absent:
+            people.raise_unless_gone(person.person, self._known_users())
+            person.plan.changes += people.withdrawals_of(person.person)
+
+    def _still_over(self, person: PersonEnd) -> list[Grant]:
+        """Return the grants of a person that are over, as their notes are now; what changed waits for the next run."""
+        noted = {grant.key: grant for grant in self.registry.of_person(*person.over)}
+        still_over: list[Grant] = []
+        for grant in person.over:
+            as_noted = noted.get(grant.key)
+            if as_noted is not None and as_noted.terms == grant.terms:
+                still_over.append(as_noted)
+        return still_over
+
+    def _take(self, grant: Grant, person: PersonEnd) -> Grant:
+        """Note that this run ends a grant, and who its user is."""
+        return self.registry.change(grant, writer=self.run_of_sweep.writer, user_uuid=person.user_uuid)
+
+    def _notes_of(self, person: PersonEnd, people: OrganizationPeople) -> list[Grant]:
+        """Return all grants of a person as they are now."""
+        noted = self.registry.of_person(*person.over)
+        return [grant for grant in noted if _is_of(grant, person.person, people)]
+
+    def _active_of(self, person: PersonEnd, people: OrganizationPeople) -> list[Grant]:
+        """Return the grants of a person that are not over now, without those that this run ends, whatever the clock."""
+        now = utc_now()
+        ending = {grant.key: grant.terms for grant in person.over}
+        active: list[Grant] = []
+        for grant in self._notes_of(person, people):
+            is_ending = ending.get(grant.key) == grant.terms
+            if not is_ending and not grant.is_over(now) and not self._is_ended_by_review(grant, person):
+                active.append(grant)
+        return active
+
+    def _plan_from(self, person: PersonEnd, people: OrganizationPeople) -> Plan:
+        plan = self._plan_end(person, people, person.noted)
+        # The lists still show the people before as they were.
+        changes: list[Change] = []
+        for other in self.people:
+            changes += other.made
+        changes += plan.changes
+        raise_if_no_owner_left(people.members, changes)
+        return plan
+
+    def _plan_end(self, person: PersonEnd, people: OrganizationPeople, grants: list[Grant]) -> Plan:
+        """Plan what the end of a person takes, from their grants and from what reviews decided."""
+        run = self.run_of_sweep
+        who = person.person
+        active = [grant for grant in grants if not grant.is_over(run.now)]
+        temporary = [replace(temporary_access_of(grant), person=who) for grant in active]
+        decision = self._decision_about(who)
+        decisions = [replace(decision, person=who)] if decision else []
+        noted = NotedAccess(temporary, decisions)
+        return plan_end(people, who, rows_of(grants, who), run.guards, run.now, noted)
+
+    @cached_property
+    def _decided(self) -> NotedAccess:
+        """What reviews decided, by identity."""
+        return NotedAccess(decisions=self.decisions)
+
+    def _decision_about(self, person: Person) -> ReviewDecision | None:
+        """Return what a review decided about a person; ``None`` if nothing is noted."""
+        key = address_key(person.email)
+        if person.user_uuid is not None:
+            return self._decided.of_member(key, person.user_uuid).decision
+        homes = self.people_now.homes if self.people_now else {}
+        return self._decided.of_invite(key, min(person.invite_ids, default=None), homes).decision
+
+    def _is_ended_by_review(self, grant: Grant, person: PersonEnd) -> bool:
+        """Return whether a review removed a person after a grant was noted."""
+        decision = self._decision_about(person.person)
+        if decision is None or decision.level is not None:
+            return False
+        return grant.since <= decision.decided_at and self.run_of_sweep.now.timestamp() <= decision.until
+
+    def _known_users(self) -> set[str]:
+        """Return the users of notes who came by an invite of their own."""
+        noted = self.run_of_sweep.noted
+        return {grant.user_uuid for grant in noted if grant.user_uuid and grant.then is None}
+
+    def _send(self, person: PersonEnd) -> None:
+        """Send what the end takes, while the notes say the same."""
+
+        def check_notes() -> None:
+            if self.lists_are_old:
+                msg = f"The lists were read more than {MAX_LIST_AGE:g} s ago, so nothing more was sent. Run this again"
+                raise WorkspaceError(msg, permanent=False)
+            for grant in person.over:
+                self.registry.check(grant, is_over=True)
+
+        self.check_notes = check_notes
+        send_changes(self.client, person.plan, self._invite)
+
+    def _follow_invites(self) -> None:
+        """Read the lists until nobody can have accepted an invite that is gone; who has is lowered or removed."""
+        for _ in range(MAX_ROUNDS):
+            waiting = [person for person in self.unsettled() if person.may_appear]
+            joined = self._wait_for(waiting)
+            if not joined:
+                return
+            for person in joined:
+                with person.guarded():
+                    self._send(person)
+
+    def _wait_for(self, waiting: list[PersonEnd]) -> list[PersonEnd]:
+        """Return those of the people who appear in the lists before these must be true."""
+        if not waiting:
+            return []
+        readings: list[OrganizationPeople] = []
+
+        def look() -> bool:
+            people = self._read()
+            readings.append(people)
+            return all(people.holds(person.person) for person in waiting)
+
+        look_until(self.client, look, min(self.client.settings.consistency_time, MAX_CHECK_SECONDS))
+        people = readings[-1]
+        joined: list[PersonEnd] = []
+        for person in waiting:
+            with person.guarded():
+                if not people.holds(person.person):
+                    people.raise_unless_gone(person.person, self._known_users() | person.no_candidates)
+                    person.seen = self._see(person, people)
+                    continue
+                taken = person.taken
+                person.plan = Plan()
+                person.sent += taken
+                person.plan = self._plan_from(person, people)
+                joined.append(person)
+        return joined
+
+    def _check(self) -> None:
+        """Read the lists until they show what was sent."""
+        sent = [person for person in self.unsettled() if person.taken]
+        together = Plan()
+        for person in sent:
+            together.changes += person.taken
+            together.outcomes |= person.plan.outcomes
+
+        def plan_again() -> Plan:
+            people = self._read()
+            again = Plan()
+            for person in sent:
+                person.seen = self._see(person, people)
+                # A grant that began meanwhile may have raised them again.
+                noted = [*person.over, *self._active_of(person, people)]
+                again.changes += self._plan_end(person, people, noted).changes
+            return again
+
+        try:
+            check_applied(self.client, together, plan_again)
+        except WorkspaceError as error:
+            for person in sent:
+                person.error = _error_of(person, together, error)
+
+    def _give_back(self) -> None:
+        """Give again what was noted meanwhile, which may have been taken with the rest."""
+        people = self.people_now
+        if people is None:
+            return
+        returning: list[PersonEnd] = []
+        for person in self.unsettled():
+            with person.guarded():
+                active = self._active_of(person, people)
+                is_new = any(grant not in person.noted for grant in active)
+                if active and (person.sent or person.taken or is_new):
+                    returning.append(person)
+        for batch in _batches(returning):
+            self._give_back_to(batch, people)
+
+    def _give_back_to(self, returning: list[PersonEnd], people: OrganizationPeople) -> None:
+        """Give again what is noted of people who have different addresses in their notes."""
+        noted: list[Grant] = []
+
+        def read_giving() -> Giving:
+            noted.clear()
+            rows: list[dict[str, Any]] = []
+            returning_now: list[Person] = []
+            for person in returning:
+                active = self._active_of(person, people)
+                if not active:
+                    continue
+                noted.extend(active)
+                who = person_of(active, person.user_uuid)
+                rows += rows_of(active, who)
+                returning_now.append(who)
+            return Giving(rows, returning_now)
+
+        def check_notes() -> None:
+            for grant in noted:
+                self.registry.check(grant, is_over=False, is_own=False)
+
+        self.check_notes = check_notes
+        try:
+            given = give(self.client, self.organization_id, read_giving, utc_now, self._invite)
+        except WorkspaceError as error:
+            for person in returning:
+                person.error = error
+            return
+        if given.people is None:
+            msg = "What other grants give was not given again, or is not shown. Run this again"
+            for person in returning:
+                person.error = WorkspaceError(msg, permanent=False)
+
+    def _see(self, person: PersonEnd, people: OrganizationPeople) -> SeenPerson:
+        """Return what the lists that were read last show of a person."""
+        who = person.person
+        seen = people.as_noted([who])
+        members = seen.having(who.email)
+        level = members[0].level if members else None
+        has_invite = seen.invite_id_at(who.email) is not None
+        return SeenPerson(self.read_at, len(people.members), level, has_invite)
+
+    def _keep_evidence(self, person: PersonEnd) -> None:
+        """
+        Keep the files about the grants of a person that ended; those of an earlier try stay.
+
+        :raises WorkspaceError: if one cannot be written; the notes stay then
+        """
+        evidence = self.run_of_sweep.evidence
+        if evidence is None or person.seen is None:
+            return
+        for grant in person.over:
+            ended = ended_grant(grant, person.seen, person.sent_lines, evidence.ended_by)
+            try:
+                person.evidence[grant.key] = evidence.keep(ended)
+            except WorkspaceError as error:
+                msg = f"The access is ended, but its file is not there, so its note stays: {error}"
+                raise WorkspaceError(msg, problem=error.problem, permanent=error.permanent) from None
+
+    def _delete_notes(self, person: PersonEnd) -> None:
+        for grant in person.over:
+            if not self.registry.end(grant):
+                msg = f"The Variable '{grant.key}' was changed while its access was ended. The next run reads it again"
+                raise WorkspaceError(msg, permanent=False)
+
+
+def _is_of(grant: Grant, person: Person, people: OrganizationPeople) -> bool:
+    """Return whether a note at an address of a person is theirs, as far as notes and lists know."""
+    if person.user_uuid is None or grant.user_uuid is not None:
+        return grant.user_uuid == person.user_uuid
+    was_invited = grant.invite_id is not None
+    if not was_invited or grant.invite_id in person.invite_ids:
+        return True
+    # Somebody else was invited to an address that the user has left.
+    return not people.has_left(person, grant.user_email)
+
+
+def _batches(people: list[PersonEnd]) -> list[list[PersonEnd]]:
+    """Return people in batches, in each of which all addresses are different: one may have had that of another."""
+    batches: list[list[PersonEnd]] = []
+    later = people
+    while later:
+        batch: list[PersonEnd] = []
+        remaining: list[PersonEnd] = []
+        addresses: set[str] = set()
+        for person in later:
+            if person.addresses & addresses:
+                remaining.append(person)
+                continue
+            batch.append(person)
+            addresses |= person.addresses
+        batches.append(batch)
+        later = remaining
+    return batches
+
+
+def _error_of(person: PersonEnd, together: Plan, error: WorkspaceError) -> Exception | None:
+    """Return the error of a person after a check; ``None`` if the lists show what was sent for them."""
+    is_told = any(is_refused(together, change) for change in together.changes)
+    if not is_told:
+        return error
+    left = [change for change in person.taken if is_refused(together, change)]
+    if not left:
+        return None
+    reasons = [f"{change.action} {change.name}: {together.outcomes[change][1]}" for change in left]
+    return WorkspaceError(f"Not done: {'; '.join(reasons)}. Check it in the workspace", permanent=error.permanent)

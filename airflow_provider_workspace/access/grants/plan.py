@@ -1,0 +1,478 @@
+"""Plan temporary access and its end, and give it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.access.members.plan import plan_members
+from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
+from airflow_provider_workspace.access.rules.guards import Guards
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.levels import describe_level
+from airflow_provider_workspace.api.operations.invites import DeleteInvite
+from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
+from airflow_provider_workspace.api.timestamps import parse_timestamp
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
+from airflow_provider_workspace.procedures.apply_plan import apply
+from airflow_provider_workspace.procedures.holders import homes_of, users_by_address
+from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.procedures.people import People, Person, read_people
+from airflow_provider_workspace.procedures.plan import OVERRULES, Change, Plan, counted
+from airflow_provider_workspace.procedures.until import REMOVED
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.access.rules.entitlements import ReviewDecision
+    from airflow_provider_workspace.api.models import Invite, Member
+    from airflow_provider_workspace.client.client import WorkspaceClient
+
+Rows = Collection[Mapping[str, Any]]
+NO_GUARDS = Guards(frozenset(), None)
+# Outcomes of changes that were made.
+MADE = ("done", "invited", "already_invited")
+# How far the clocks of Airflow and of the service may be apart, in seconds: who joined so long before a grant was noted
+# may have joined after it.
+CLOCK_SLACK = 300.0
+# How often what is given is planned again, because other grants of the person begin or end meanwhile.
+MAX_ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Giving:
+    """
+    What active grants give, as their notes are now.
+
+    :param rows: the grants as rows
+    :param people: their people
+    """
+
+    rows: Rows
+    people: Sequence[Person] = ()
+
+
+@dataclass
+class Given:
+    """
+    What was sent to give access.
+
+    :param plan: the changes, with their outcomes
+    :param people: the lists that showed that nothing is left to give; ``None`` if something is
+    """
+
+    plan: Plan = field(default_factory=Plan)
+    people: OrganizationPeople | None = None
+
+    @property
+    def is_made(self) -> bool:
+        """Whether each change was made."""
+        for change in self.plan.changes:
+            outcome = self.plan.outcomes.get(change)
+            if outcome is None or outcome.status not in MADE:
+                return False
+        return True
+
+
+@dataclass(frozen=True)
+class GrantPlan:
+    """
+    What a grant changes.
+
+    :param plan: the plan; empty if the person has the level already without an end
+    :param before: the level before; ``None`` if the person is no member
+    :param then: the level after the end; ``None`` if the person is removed
+    :param people: the lists it was planned from
+    :param decision: that of a review, which allows less than this level; ``None`` if there is none
+    """
+
+    plan: Plan
+    before: int | None
+    then: int | None
+    people: OrganizationPeople
+    decision: ReviewDecision | None = None
+
+
+@dataclass(frozen=True)
+class OrganizationPeople:
+    """The people of an organization, from one reading of its lists."""
+
+    client: WorkspaceClient
+    organization_id: str
+    people: People
+
+    @classmethod
+    def read(cls, client: WorkspaceClient, organization_id: str) -> OrganizationPeople:
+        """Read the lists."""
+        return cls(client, organization_id, read_people(client, organization_id))
+
+    @property
+    def members(self) -> list[Member]:
+        """The members."""
+        return self.people.members
+
+    @property
+    def user_uuids(self) -> frozenset[str]:
+        """The users of the members."""
+        users = [_user_uuid(member) for member in self.members]
+        return frozenset(user for user in users if user)
+
+    def having(self, email: str) -> list[Member]:
+        """Return the members who have an address."""
+        key = address_key(email)
+        return [member for member in self.members if _key(member) == key]
+
+    def user_of(self, person: Person) -> Member | None:
+        """Return the member who is the user of a person; ``None`` if that user is no member, or not known."""
+        if person.user_uuid is None:
+            return None
+        users = [member for member in self.members if _user_uuid(member) == person.user_uuid]
+        return users[0] if users else None
+
+    def user_uuid_at(self, email: str) -> str | None:
+        """Return the user who has an address; ``None`` if it is none, more than one, or not shown."""
+        members = self.having(email)
+        return _user_uuid(members[0]) if len(members) == 1 else None
+
+    def invite_id_at(self, email: str) -> str | None:
+        """Return the open invite of an address; ``None`` if there is none, or more than one."""
+        key = address_key(email)
+        invites = [invite for invite in self.people.invites if _key_of_invite(invite) == key]
+        return invites[0].id if len(invites) == 1 else None
+
+    def holds(self, person: Person) -> bool:
+        """Return whether a person is a member, or has an open invite."""
+        seen = self.as_noted([person])
+        return bool(seen.having(person.email) or seen.invite_id_at(person.email))
+
+    def has_left(self, person: Person, email: str) -> bool:
+        """Return whether the user of a person is a member who has another address than this one."""
+        user = self.user_of(person)
+        return user is not None and _key(user) != address_key(email)
+
+    def as_noted(self, people: Iterable[Person]) -> OrganizationPeople:
+        """Return the lists with the addresses of the notes: each person is their user or invite, and nobody else is."""
+        members = self.people.members
+        invites = self.people.invites
+        for person in people:
+            if self.has_left(person, person.email):
+                invites = [invite for invite in invites if not _is_of_somebody_else(invite, person)]
+            members = [_member_as_noted(member, person) for member in members]
+            invites = [_invite_as_noted(invite, person) for invite in invites]
+        return replace(self, people=replace(self.people, members=members, invites=invites))
+
+    def raise_if_ambiguous(self, email: str) -> None:
+        """
+        Refuse an address that several accounts have: nobody can tell who is meant.
+
+        :raises WorkspaceInputError: naming their users
+        """
+        members = self.having(email)
+        if len(members) < 2:
+            return
+        users = [f"user {_user_uuid(member)}" for member in members]
+        why = f"{len(members)} members have the address {email}, so nobody can tell who is meant"
+        msg = f"{why}. Give each account its own address first: {', '.join(users)}"
+        raise WorkspaceInputError(msg, problem="access-not-proven")
+
+    def raise_unless_gone(self, person: Person, known: Collection[str]) -> None:
+        """
+        Require proof that somebody whom no list shows is no member.
+
+        :param known: the users of other notes
+        :raises WorkspaceError: if they may be one: a list hides who is in it, or somebody joined since
+        """
+        hidden = [member for member in self.members if not _user_uuid(member)]
+        if person.user_uuid is None:
+            hidden += [member for member in self.members if not _email(member)]
+        doubt = f"{person.email} may still have access"
+        cure = "Find out who they are now, and take the access away by hand"
+        if not self.members:
+            raise WorkspaceError(f"{doubt}: the list of members is empty. {cure}", problem="access-not-proven")
+        if hidden:
+            members = counted(len(hidden), "member", "members")
+            why = f"the service does not show the address or user of {members}"
+            raise WorkspaceError(f"{doubt}: {why}. {cure}", problem="access-not-proven")
+        if person.user_uuid is not None:
+            return
+        others = [member for member in self.members if _user_uuid(member) not in known]
+        candidates = [member for member in others if _may_be(member, person)]
+        if not candidates:
+            return
+        members = counted(len(candidates), "member", "members")
+        why = f"their invite is gone, and {members} may have accepted it"
+        if person.level is not None:
+            why = f"nobody has their address any more, and {members} may be them"
+        users = [f"{_email(member)} (user {_user_uuid(member)})" for member in candidates]
+        named = name_first(users, "the list of members", separator=", ")
+        raise WorkspaceError(f"{doubt}: {why}. {cure}: {named}", problem="access-not-proven")
+
+    def withdrawals_of(self, person: Person) -> list[Change]:
+        """Return the withdrawals of invites that no list shows, because one may hide them."""
+        if person.user_uuid is not None:
+            return []
+        changes: list[Change] = []
+        for invite_id in sorted(person.invite_ids):
+            withdrawal = Change(
+                "remove",
+                "members",
+                f"invite {person.email}",
+                why="no list shows it",
+                operation=DeleteInvite(organization_id=self.organization_id, invite_id=invite_id),
+                person=address_key(person.email),
+            )
+            changes.append(withdrawal)
+        return changes
+
+    @property
+    def homes(self) -> dict[str, str]:
+        """The key of the address of each user who is a member and shows it."""
+        return homes_of(users_by_address(self.members))
+
+    def decision_about(self, email: str, noted: NotedAccess, now: datetime) -> ReviewDecision | None:
+        """Return what a review decided about whoever has an address; ``None`` if nothing counts now."""
+        key = address_key(email)
+        user_uuid = self.user_uuid_at(email)
+        claims = noted.of_invite(key, self.invite_id_at(email), self.homes)
+        if user_uuid is not None:
+            claims = noted.of_member(key, user_uuid)
+        decision = claims.decision
+        if decision is None or now.timestamp() > decision.until:
+            return None
+        return decision
+
+    def plan(self, rows: Rows, guards: Guards, now: datetime, noted: NotedAccess = NOTHING_NOTED) -> Plan:
+        """Plan what rows say about their people, and about nobody else; notes have a say too."""
+        return plan_members(
+            self.client,
+            self.organization_id,
+            rows,
+            guards,
+            complete=False,
+            now=now,
+            people=self.people,
+            noted=noted,
+        )
+
+
+def plan_grant(
+    client: WorkspaceClient,
+    organization_id: str,
+    row: Mapping[str, Any],
+    now: datetime,
+    given: Callable[[str | None], Mapping[int | None, int | None]],
+    terms: Mapping[str, Any],
+    person: Person,
+    noted: NotedAccess,
+) -> GrantPlan:
+    """
+    Plan temporary access.
+
+    :param row: the person and the level
+    :param given: returns levels that other grants gave a user, and what they have after those
+    :param terms: what an approval covers besides the levels: how long, and why
+    :param person: who it is, as far as it is known
+    :param noted: what reviews decided
+    :raises WorkspaceInputError: if their level cannot be known, several accounts have the address, or they hold an
+        open invite with a lower level
+    """
+    email = row["target_email"]
+    level = row["level"]
+    people = OrganizationPeople.read(client, organization_id)
+    if people.user_of(person):
+        people = people.as_noted([person])
+    people.raise_if_ambiguous(email)
+    # Who has a higher level is held like an owner.
+    guards = Guards(frozenset(), level)
+    plan = people.plan([row], guards, now)
+    change = plan.changes[0] if plan.changes else None
+    plan.changes = []
+    before = change.before.get("level") if change else level
+    is_lower = before is None or before < level
+    if change and not change.sends and is_lower:
+        why = f"{change.name} cannot get this level: {change.notes}"
+        raise WorkspaceInputError(f"{why}. Correct that by hand first, such as the open invite")
+    # What another grant gave ends as that grant says.
+    then_by_level = given(people.user_uuid_at(email))
+    then = then_by_level.get(before, before)
+    if then is not None and then >= level:
+        return GrantPlan(plan, before, then, people)
+    if change is None or not change.sends:  # another grant gave it: it is noted, and nothing is sent
+        read = ListMembers(organization_id=organization_id)
+        change = Change("change", "members", f"member {email}", operation=read)
+    decision = people.decision_about(email, noted, now)
+    if decision and (decision.level is None or decision.level < level):
+        then = _capped(then, decision)
+        terms = {**terms, OVERRULES: str(decision)}
+    else:
+        decision = None
+    level_before = {} if before is None else {"level": before}
+    end = {**terms, "then": REMOVED if then is None else then}
+    reasons = [f"then {REMOVED if then is None else describe_level(then)}"]
+    if "until" in terms:
+        reasons.insert(0, f"until {terms['until']}")
+    after = {"level": level, **end}
+    plan.changes = [replace(change, before=level_before, after=after, why=", ".join(reasons))]
+    return GrantPlan(plan, before, then, people, decision)
+
+
+def _capped(level: int | None, decision: ReviewDecision) -> int | None:
+    """Return a level, at most what a review decided; ``None`` for no access."""
+    if level is None or decision.level is None:
+        return None
+    return min(level, decision.level)
+
+
+def plan_give(people: OrganizationPeople, giving: Giving, now: datetime) -> Plan:
+    """Plan what active grants give: invites and higher levels; nothing is taken."""
+    if not giving.rows:
+        return Plan()
+    plan = people.as_noted(giving.people).plan(giving.rows, NO_GUARDS, now)
+    plan.changes = [change for change in plan.changes if _gives(change)]
+    return plan
+
+
+def plan_end(
+    people: OrganizationPeople, person: Person, rows: Rows, guards: Guards, now: datetime, noted: NotedAccess
+) -> Plan:
+    """
+    Plan what the end of grants of a person takes; nothing is given.
+
+    :param guards: whom it leaves alone
+    :param noted: what still counts: other grants of the person, and what reviews decided
+    :raises WorkspaceError: if it is not known who the person is, or whether they are protected
+    """
+    user = people.user_of(person)
+    if user and not _email(user) and guards.protected:
+        why = f"The service hides the address of user {person.user_uuid}, who may be protected"
+        raise WorkspaceError(f"{why}. Take the access away by hand", problem="access-not-proven")
+    addresses = {address_key(email) for email in person.emails}
+    if user:
+        addresses.add(_key(user))
+    if addresses & guards.protected:
+        guards = replace(guards, protected=guards.protected | {address_key(person.email)})
+    seen = people.as_noted([person])
+    seen.raise_if_ambiguous(person.email)
+    plan = seen.plan(rows, guards, now, noted)
+    plan.changes = [change for change in plan.changes if not _gives(change)]
+    return plan
+
+
+def _gives(change: Change) -> bool:
+    """Return whether a change gives access, or would give it if it was sent."""
+    if change.raises or change.action == "create":
+        return True
+    before: int | None = change.before.get("level")
+    after: int | None = change.after.get("level")
+    is_higher = after is not None and (before is None or before < after)
+    return change.action == "differs" and is_higher
+
+
+def give(
+    client: WorkspaceClient,
+    organization_id: str,
+    read_giving: Callable[[], Giving],
+    clock: Callable[[], datetime],
+    invite: Callable[[list[dict[str, Any]]], InvitesReport],
+) -> Given:
+    """
+    Give what active grants say, until the lists show the highest of their levels; nothing is taken.
+
+    :param read_giving: reads the notes, each time: other grants of the person may begin or end meanwhile
+    :param invite: invites the people of these rows
+    """
+    given = Given()
+    for _ in range(MAX_ROUNDS):
+        # The notes are read before the lists: who ends a grant changes the person first, and then the note.
+        giving = read_giving()
+        people = OrganizationPeople.read(client, organization_id)
+        plan = plan_give(people, giving, clock())
+        if given.plan.changes:  # who was invited may not be listed yet
+            plan.changes = [change for change in plan.changes if not change.invites]
+        if not plan.changes:
+            given.people = people
+            break
+
+        def plan_again(giving: Giving = giving) -> Plan:
+            people = OrganizationPeople.read(client, organization_id)
+            return plan_give(people, giving, clock())
+
+        apply(client, plan, invite, plan_again)
+        given.plan.changes += plan.changes
+        given.plan.outcomes |= plan.outcomes
+        if not given.is_made:
+            break
+    return given
+
+
+def user_of_change(plan: Plan) -> str | None:
+    """Return the user whom a plan for one person changes; ``None`` if it invites, or changes nobody."""
+    for change in plan.changes:
+        if isinstance(change.operation, UpdateMember):
+            return change.operation.user_uuid
+    return None
+
+
+def is_refused(error: WorkspaceError) -> bool:
+    """Return whether an error of :func:`give` says for certain that no access was given."""
+    if isinstance(error, WorkspaceInvitesIncompleteError):
+        return all(entry.status in ("failed", "not_sent") for entry in error.report.entries)
+    for cause in getattr(error, "causes", [error]):
+        operation = getattr(cause, "operation", "")
+        outcome = getattr(cause, "outcome", "")
+        if operation != "UpdateMember" or outcome not in ("rejected", "not_sent"):
+            return False
+    return True
+
+
+def _email(member: Member) -> str:
+    return (member.user.email or "") if member.user else ""
+
+
+def _key(member: Member) -> str:
+    """Return the key of the address of a member; empty if it is not shown."""
+    return address_key(_email(member))
+
+
+def _key_of_invite(invite: Invite) -> str:
+    return address_key(invite.target_email or "")
+
+
+def _user_uuid(member: Member) -> str | None:
+    return member.user.uuid if member.user else None
+
+
+def _may_be(member: Member, person: Person) -> bool:
+    """Return whether a member may be a person of whom nothing but an old address is known."""
+    had_level = person.level is not None and (member.level is None or member.level >= person.level)
+    if had_level:  # they were a member when it was noted, and may have changed their address
+        return True
+    joined_at = parse_timestamp(member.joined_at)
+    return joined_at is None or joined_at >= person.since - CLOCK_SLACK
+
+
+def _member_as_noted(member: Member, person: Person) -> Member:
+    """Return a member with the address in the notes of a person; without it if somebody else has it now."""
+    user_uuid = _user_uuid(member)
+    if member.user is None or person.user_uuid is None or user_uuid is None:
+        return member
+    has_address = _key(member) == address_key(person.email)
+    is_person = user_uuid == person.user_uuid
+    if is_person == has_address:
+        return member
+    email = person.email if is_person else None
+    user = member.user.model_copy(update={"email": email})
+    return member.model_copy(update={"user": user})
+
+
+def _is_of_somebody_else(invite: Invite, person: Person) -> bool:
+    """Return whether an invite to the address that a person had is not theirs."""
+    has_address = _key_of_invite(invite) == address_key(person.email)
+    return has_address and invite.id not in person.invite_ids
+
+
+def _invite_as_noted(invite: Invite, person: Person) -> Invite:
+    """Return an invite with the address in the notes of a person."""
+    if invite.id not in person.invite_ids:
+        return invite
+    return invite.model_copy(update={"target_email": person.email})

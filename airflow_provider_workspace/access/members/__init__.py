@@ -1,0 +1,1 @@
+"""Member sync and leavers."""

@@ -1,0 +1,256 @@
+"""The lines of a plan about people: what is sent for a member or an invite, and what is only said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.access.rules.guards import HIDDEN
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
+from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
+from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change, Mark
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.access.members.case import Case
+    from airflow_provider_workspace.access.rules.entitlements import Entitlement, ReviewDecision, TemporaryAccess
+    from airflow_provider_workspace.api.models import Invite
+    from airflow_provider_workspace.procedures.roster import Roster, Row
+
+# In the order in which they are applied: removals first, because a plan may limit the number of members.
+ORDER = ("remove", "change", "create")
+OTHER_LEVEL = "another level on the roster"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemberChange(Change):
+    """
+    A change of a member or an invite that is sent.
+
+    :param overrules: the decision of a review that an approval of it overrules; ``None`` if there is none
+    :param ends: temporary access that ends with it
+    """
+
+    overrules: ReviewDecision | None = None
+    ends: tuple[TemporaryAccess, ...] = ()
+
+
+def order_of(change: Change) -> tuple[int, int]:
+    """
+    Return where a change is sent: removals first, because a plan may limit the number of members.
+
+    Administrators lose access after the other changes: one of them may own the API key, which then stops working.
+    """
+    if not change.sends:
+        return len(ORDER), 0
+    level: int = change.before.get("level") or 0
+    is_member = isinstance(change.operation, DeleteMember | UpdateMember)
+    if is_member and change.takes_from_person and level >= LEVELS["admin"]:
+        return ORDER.index("change"), level
+    return ORDER.index(change.action), 0
+
+
+def level_fields(level: int | None) -> dict[str, Any]:
+    """Return a level as the fields of a change have it; none if there is no level, or it is not shown."""
+    return {} if level is None else {"level": level}
+
+
+def highest_of(levels: Iterable[int | None]) -> int | None:
+    """Return the highest of the levels that are shown; ``None`` if there is none."""
+    shown = [level for level in levels if level is not None]
+    return max(shown, default=None)
+
+
+def remark_on(
+    action: Action, who: str, why: str, before: int | None = None, after: int | None = None, mark: Mark = ""
+) -> Change:
+    """
+    Return a line about a person of which nothing is sent.
+
+    :param who: their address, perhaps with their user behind it
+    """
+    return Change(
+        action,
+        "members",
+        f"person {who or '-'}",
+        after=level_fields(after),
+        before=level_fields(before),
+        why=why,
+        mark=mark,
+        person=_person_of(who),
+    )
+
+
+def held_back(who: str, why: str, hold: str, before: int | None, after: int | None, entitled: Entitlement) -> Change:
+    """
+    Leave a person alone, because of ``hold``; what a source says about them is left to people.
+
+    :param after: the level that they should have; ``None`` if they should be removed
+    """
+    takes = after is None
+    if before is not None and after is not None:
+        takes = after < before
+    may_take = takes or before is None
+    may_be_over = may_take and entitled.is_over
+    is_hidden = hold.startswith(HIDDEN)
+    action: Action = "differs"
+    if is_hidden:
+        action = "unknown"
+    elif takes and not entitled.is_named:
+        action = "skip"
+    reason = f"{why or OTHER_LEVEL}, but {hold}"
+    mark: Mark = "kept" if action == "skip" else ""
+    change = remark_on(action, who, reason, before, after, mark)
+    return replace(change, should_lose=may_be_over or (takes and is_hidden))
+
+
+def refused_by_review(row: Row, decision: ReviewDecision, who: str, held: int | None) -> Change:
+    """Leave a row undone that gives more than a review decided."""
+    why = f"{decision}, and row {row.number} gives more: correct the row, or have this plan approved"
+    change = remark_on("differs", who, why, held, row.level)
+    return replace(change, should_gain=True)
+
+
+def later_end(row: Row, what: str = "") -> Change | None:
+    """Say when access ends; ``None`` if it does not, or has."""
+    if row.is_over or not row.end.until:
+        return None
+    return remark_on("wait", row.invite.target_email, f"{what}{row.end}")
+
+
+def invitation(organization_id: str, row: Row, entitled: Entitlement, overruled: ReviewDecision | None) -> Change:
+    """Invite the person of a row."""
+    email = row.invite.target_email
+    fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"}) | row.end.fields
+    if overruled:
+        fields[OVERRULES] = str(overruled)
+    create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
+    reasons = [str(row.end)]
+    if entitled.expired:
+        reasons.append(entitled.expired.expiry)
+    why = ", ".join(filter(None, reasons))
+    return MemberChange(
+        "create",
+        "members",
+        f"invite {email}",
+        fields,
+        why=why,
+        operation=create,
+        person=row.key,
+        overrules=overruled,
+    )
+
+
+def compared_with_invites(row: Row, invites: list[Invite], owner_level: int | None) -> Change | None:
+    """Compare a row with the open invites of its person, which the interface cannot change."""
+    email = row.invite.target_email
+    level = row.level
+    others = {invite.level for invite in invites} - {level}
+    if not others or (level is None and len(others) == 1):
+        return later_end(row)
+    why = "holds an open invite"
+    highest = highest_of(others) or 0
+    if None in others:
+        return remark_on("unknown", email, f"{why}, but {HIDDEN}its level", after=level)
+    if len(invites) > 1:
+        why = f"holds {len(invites)} open invites: withdraw all but one by hand"
+    elif owner_level is not None and (level or 0) < owner_level <= highest:
+        why += f" as an owner (owner_level={owner_level}), whom a sync never changes: withdraw it by hand"
+    return remark_on("differs", email, why, highest, level)
+
+
+def removal(
+    delete: DeleteMember, who: str, level: int | None, why: str, ends: tuple[TemporaryAccess, ...] = ()
+) -> Change:
+    """
+    Remove a member.
+
+    :param who: their address, perhaps with their user behind it; their user if the address is not known
+    :param ends: the temporary access that ends with it
+    """
+    return MemberChange(
+        "remove",
+        "members",
+        f"member {who}",
+        before=level_fields(level),
+        why=why,
+        operation=delete,
+        person=_person_of(who),
+        ends=ends,
+    )
+
+
+def withdrawal(organization_id: str, invite: Invite, why: str, ends: tuple[TemporaryAccess, ...]) -> Change:
+    """
+    Withdraw an open invite.
+
+    :param ends: the temporary access that ends with it
+    """
+    email = invite.target_email or ""
+    return MemberChange(
+        "remove",
+        "members",
+        f"invite {email}",
+        before=level_fields(invite.level),
+        why=why,
+        operation=DeleteInvite(organization_id=organization_id, invite_id=str(invite.id)),
+        person=address_key(email),
+        ends=ends,
+    )
+
+
+def level_change(organization_id: str, case: Case, who: str, level: int) -> Change:
+    """Raise or lower a member to a level."""
+    after = level_fields(level)
+    if case.row and not case.row.is_over:
+        after |= case.row.end.fields
+    if case.overruled:
+        after[OVERRULES] = str(case.overruled)
+    return MemberChange(
+        "change",
+        "members",
+        f"member {who}",
+        after,
+        level_fields(case.held),
+        case.why,
+        UpdateMember(organization_id=organization_id, user_uuid=str(case.user_uuid), level=level),
+        person=case.key,
+        overrules=case.overruled,
+        ends=case.entitled.ended,
+    )
+
+
+def unchanged(case: Case) -> Change | None:
+    """Say what else there is to say about a member whose level stays; ``None`` if there is nothing."""
+    row = case.row
+    decision = case.entitled.decision
+    gives = case.saying.level
+    has_less = gives is not None and (case.held is None or case.held < gives)
+    if row and decision and has_less:
+        return refused_by_review(row, decision, case.email, case.held)
+    if case.entitled.temporary:
+        return remark_on("wait", case.email, case.entitled.why, case.held)
+    return later_end(row) if row else None
+
+
+def rows_left_out(roster: Roster, *, is_leaving: bool) -> list[Change]:
+    """Return the rows that say what another one says, and the invalid ones, whose people should perhaps lose access."""
+    changes: list[Change] = []
+    for entry in roster.duplicates:
+        why = f"row {entry.row}: {entry.reason}"
+        changes.append(remark_on("skip", entry.email, why, mark="duplicate"))
+    for entry in roster.invalid:
+        name = f"row {entry.row} {entry.email}".rstrip()
+        is_doubtful = entry.row in roster.with_end or address_key(entry.email) in roster.doubtful
+        should_lose = is_leaving or is_doubtful
+        why = f"left out: {entry.reason}"
+        changes.append(Change("differs", "members", name, why=why, should_lose=should_lose))
+    return changes
+
+
+def _person_of(who: str) -> str:
+    """Return the key of the address in what a line calls somebody."""
+    email, _, _ = who.partition(" ")
+    return address_key(email)

@@ -1,0 +1,456 @@
+"""
+Plan the changes that make the members of an organization match a roster, or that remove leavers.
+
+Everybody on the roster must be a member with its level, or have an open invite; nobody else may be one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.access.members.case import (
+    Case,
+    email_of,
+    holder_of,
+    identity_of,
+    is_withdrawn,
+    key_of,
+    saying_of,
+)
+from airflow_provider_workspace.access.members.lines import (
+    compared_with_invites,
+    held_back,
+    highest_of,
+    invitation,
+    later_end,
+    level_change,
+    order_of,
+    refused_by_review,
+    remark_on,
+    removal,
+    rows_left_out,
+    unchanged,
+    withdrawal,
+)
+from airflow_provider_workspace.access.rules.entitlements import (
+    NOTHING_NOTED,
+    Claims,
+    Entitlement,
+    NotedAccess,
+    ReviewDecision,
+    Saying,
+    entitlement_of,
+)
+from airflow_provider_workspace.access.rules.guards import HIDDEN, PROTECTED, Guards, raise_if_no_owner_left
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.operations.members import DeleteMember
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.procedures.holders import Holders, homes_of, users_by_address
+from airflow_provider_workspace.procedures.invites_report import name_entries
+from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
+from airflow_provider_workspace.procedures.plan import Change, Plan, counted
+from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import Invite, Member
+    from airflow_provider_workspace.client.client import WorkspaceClient
+
+LEAVING, NOT_ON_ROSTER = "is leaving", "not on the roster"
+# What begins a plan that could not read notes.
+NOT_KNOWN = "Temporary access and decisions of reviews are not known here."
+
+
+def plan_members(
+    client: WorkspaceClient,
+    organization_id: str,
+    rows: Iterable[Mapping[str, Any]],
+    guards: Guards,
+    *,
+    now: datetime,
+    leaving: bool = False,
+    complete: bool = True,
+    read_members: Callable[[], list[Member]] | None = None,
+    people: People | None = None,
+    noted: NotedAccess = NOTHING_NOTED,
+    overrules: bool = False,
+) -> Plan:
+    """
+    Compare a roster with an organization, or plan the removal of its people and of their open invites.
+
+    :param rows: rows of the roster, see :func:`~airflow_provider_workspace.procedures.roster.check_roster`
+    :param now: decides which ends are over: those people are removed, or get their level of then
+    :param leaving: whether the people of the roster are removed, and nobody else is changed; with an end, after it
+    :param complete: whether people who are not on the roster are removed
+    :param read_members: returns the members
+    :param people: who is there, if somebody has read it
+    :param noted: temporary access and decisions of reviews, which have a say too
+    :param overrules: whether somebody approves the plan, and may overrule the decisions of reviews
+    :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
+    :raises WorkspaceError: if the list of members is empty
+    """
+    roster = check_roster(rows, now, only_addresses=leaving)
+    _raise_if_not_usable(roster, guards.on_invalid, is_leaving=leaving)
+    _leave_out_doubtful(roster, is_leaving=leaving)
+    if people is None:
+        people = read_people(client, organization_id, read_members)
+        check_not_empty(people.members)
+    planner = _Planner(
+        organization_id=organization_id,
+        guards=guards,
+        roster=roster,
+        people=people,
+        noted=noted,
+        now=now,
+        is_leaving=leaving,
+        is_complete=complete,
+        overrules=overrules,
+    )
+    changes = planner.changes()
+    changes.sort(key=order_of)
+    raise_if_no_owner_left(people.members, changes)
+    return Plan(
+        client.settings.organization_at_service(organization_id),
+        changes,
+        members=len(people.members),
+        remark="\n".join(_remarks(roster, noted)),
+        holders=planner.holders,
+    )
+
+
+def plan_removal(
+    client: WorkspaceClient, delete: DeleteMember, members: list[Member], guards: Guards, *, allow_last_owner: bool
+) -> Plan:
+    """
+    Plan the removal of one member, whom :func:`plan_members` would remove too.
+
+    :param delete: the removal, also of somebody whom the list does not show
+    :param allow_last_owner: whether nobody of the highest level need be left
+    :raises WorkspaceInputError: if they are kept, with the argument that permits it
+    """
+    change = removal(delete, delete.user_uuid, None, LEAVING)
+    for member in members:
+        if member.user and member.user.uuid == delete.user_uuid:
+            who = member.user.email or delete.user_uuid
+            guards.raise_if_kept(member, who)
+            change = removal(delete, who, member.level, LEAVING)
+    if not allow_last_owner:
+        raise_if_no_owner_left(members, [change], ", or set allow_last_owner=True")
+    return Plan(client.settings.organization_at_service(delete.organization_id), [change], members=len(members))
+
+
+def _remarks(roster: Roster, noted: NotedAccess) -> list[str]:
+    """Return what people must know before they read the plan."""
+    remarks = list(roster.remarks)
+    if not noted.are_known:
+        remarks.insert(0, NOT_KNOWN)
+    if roster.blank:
+        remarks.append(f"Blank rows, which were skipped: {roster.blank}.")
+    return remarks
+
+
+@dataclass(frozen=True)
+class _Planner:
+    """
+    Compares the rows of a roster with the people of an organization; see :func:`plan_members`.
+
+    :param is_leaving: whether the people of the rows are removed, and nobody else is changed
+    :param is_complete: whether people whom no row names are removed
+    """
+
+    organization_id: str
+    guards: Guards
+    roster: Roster
+    people: People
+    noted: NotedAccess
+    now: datetime
+    is_leaving: bool
+    is_complete: bool
+    overrules: bool
+    holders: Holders = field(default_factory=Holders)
+
+    @cached_property
+    def _rows(self) -> dict[str, Row]:
+        """The row of each person that counts, by the key of their address."""
+        return {row.key: row for row in (*self.roster.rows, *self.roster.ended)}
+
+    @cached_property
+    def _invites(self) -> dict[str, list[Invite]]:
+        """The open invites, by the key of their address."""
+        invites: dict[str, list[Invite]] = {}
+        for invite in self.people.invites:
+            invites.setdefault(address_key(invite.target_email or ""), []).append(invite)
+        return invites
+
+    @cached_property
+    def _joined(self) -> set[str]:
+        """The keys of the addresses of members."""
+        return {key_of(member) for member in self.people.members}
+
+    @cached_property
+    def _users(self) -> dict[str, list[str]]:
+        """The users of each address."""
+        return users_by_address(self.people.members)
+
+    @cached_property
+    def _hidden(self) -> int:
+        """How many members and open invites do not show their address."""
+        members = [member for member in self.people.members if not email_of(member)]
+        invites = [invite for invite in self.people.invites if not invite.target_email]
+        return len(members) + len(invites)
+
+    @cached_property
+    def _homes(self) -> dict[str, str]:
+        """The key of the address of each user who is a member and shows it."""
+        return homes_of(self._users)
+
+    def _has_access(self, key: str) -> bool:
+        """Return whether somebody is a member or invited."""
+        return key in self._joined or key in self._invites
+
+    def changes(self) -> list[Change]:
+        """Return the changes, and what is not sent."""
+        self.holders.invited = frozenset(self._invites)
+        changes: list[Change | None] = []
+        staying: dict[str, list[Invite]] = {}
+        for key, invites in self._invites.items():
+            for invite in invites:
+                change = self._of_invite(key, invite)
+                changes.append(change)
+                if change is None or change.action == "wait":
+                    staying.setdefault(key, []).append(invite)
+        for member in self.people.members:
+            if identity_of(member) in self.holders.shown:  # a list that changes may show a user twice
+                continue
+            changes.append(self._of_member(member))
+        changes += self._of_leavers() if self.is_leaving else self._of_newcomers(staying)
+        changes += self._of_protected()
+        changes += rows_left_out(self.roster, is_leaving=self.is_leaving)
+        return [change for change in changes if change is not None]
+
+    def _saying(self, key: str, held: int | None) -> Saying | None:
+        """
+        Return what the rows say about somebody who has access; ``None`` if they say nothing.
+
+        :param held: their level; ``None`` if it is not shown
+        """
+        row = self._rows.get(key)
+        if self.is_leaving:
+            return Saying(has_access=False, why=LEAVING, leaves=True) if row and row.leaves_now else None
+        if row:
+            return saying_of(row, held)
+        if self.is_complete:
+            return Saying(has_access=False, why=NOT_ON_ROSTER, is_named=False)
+        return None
+
+    def _entitlement(
+        self, saying: Saying, claims: Claims, held: int | None, *, is_new: bool = False
+    ) -> tuple[Entitlement, ReviewDecision | None]:
+        """
+        Return what somebody should have, and the decision of a review that it overrules.
+
+        Only what the plan shows is approved: what somebody has in spite of a decision overrules nothing.
+
+        :param held: the level that a change would raise; ``None`` if there is none
+        :param is_new: whether they have no access, so that the plan shows what they get
+        """
+        now = self.now.timestamp()
+        entitled = entitlement_of(saying, claims, now)
+        decision = entitled.decision
+        if decision is None:
+            return entitled, None
+        overruling = entitlement_of(saying, claims, now, overrules=True)
+        is_shown = is_new or overruling.gives(held)
+        if decision.is_overruled or (self.overrules and is_shown):
+            return overruling, decision
+        return entitled, None
+
+    # Open invites
+
+    def _of_invite(self, key: str, invite: Invite) -> Change | None:
+        """Withdraw an open invite; ``None`` if it stays."""
+        saying = self._saying(key, invite.level)
+        if saying is None:
+            return None
+        claims = self.noted.of_invite(key, invite.id, self._homes)
+        entitled, _ = self._entitlement(saying, claims, None)
+        email = invite.target_email or ""
+        if not is_withdrawn(saying, entitled, invite.level):
+            # What else is to be done, the row of the person says.
+            is_held = entitled.temporary is not None and not saying.has_access
+            return remark_on("wait", email, entitled.why, invite.level) if is_held else None
+        why = f"invited and {entitled.why}"
+        hold = ""
+        if key in self.guards.protected:
+            hold = PROTECTED
+        elif not (email and invite.id):
+            hold = HIDDEN + "its address or id"
+        if hold:
+            return held_back(email, why, hold, invite.level, None, entitled)
+        return withdrawal(self.organization_id, invite, why, entitled.ended)
+
+    # Members
+
+    def _of_member(self, member: Member) -> Change | None:
+        """Plan the change to a member; ``None`` if there is none."""
+        key = key_of(member)
+        saying = self._saying(key, member.level)
+        holder = holder_of(member, is_judged=saying is not None)
+        self.holders.add(identity_of(member), holder)
+        if saying is None:
+            return None
+        user_uuid = member.user.uuid if member.user else None
+        claims = self.noted.of_member(key, user_uuid)
+        entitled, overruled = self._entitlement(saying, claims, member.level)
+        case = Case(member, key, self._rows.get(key), saying, entitled, overruled)
+        if not case.differs:
+            return unchanged(case)
+        who = case.email
+        users = self._users.get(key, ())
+        if len(users) > 1:
+            who = f"{case.email} (user {case.user_uuid})"
+        hold = self._why_held(case)
+        if hold:
+            return held_back(who, case.why, hold, case.held, case.wanted, entitled)
+        if case.wanted is not None:
+            return level_change(self.organization_id, case, who, case.wanted)
+        delete = DeleteMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid))
+        return removal(delete, who, case.held, case.why, ends=entitled.ended)
+
+    def _why_held(self, case: Case) -> str:
+        """Return why a member is left as they are; an empty string if they may be changed."""
+        hold = self.guards.why_kept(case.member)
+        if hold:
+            return hold
+        if not (case.email and case.user_uuid):
+            return HIDDEN + "their address or user"
+        row = case.row
+        if row is None or case.saying.leaves:
+            return ""
+        if case.held is None and not (row.is_over and row.level is None):
+            return HIDDEN + "their level"
+        given = [grant.level for grant in case.entitled.ended]
+        is_given = row.level is None or row.had(case.held) or case.held in given
+        if row.is_over and not is_given:
+            return f"it was changed since: it was {row.level}"
+        if case.is_left_open:
+            return "another row keeps them, and names no level"
+        users = self._users.get(row.key, [])
+        if len(users) > 1 and case.entitled.gives(case.held):
+            named = ", ".join(uuid or "-" for uuid in users)
+            return f"{len(users)} users have this address ({named}): raise the right one by hand"
+        return ""
+
+    # People without access
+
+    def _of_leavers(self) -> list[Change | None]:
+        """Say who leaves later, whom another row keeps, and who has no access any more."""
+        changes: list[Change | None] = []
+        for row in self._rows.values():
+            email = row.invite.target_email
+            if row.leaves_now:
+                if not self._has_access(row.key):
+                    changes.append(self._of_absent(row, LEAVING))
+            elif row.end.until:
+                changes.append(later_end(row, "leaves later: "))
+            else:
+                changes.append(remark_on("skip", email, f"row {row.number} has no end, and keeps them", mark="kept"))
+        return changes
+
+    def _of_absent(self, row: Row, why: str) -> Change | None:
+        """
+        Say that somebody who should go is in no list, which proves nothing while a list hides addresses.
+
+        :param why: why they should go; of somebody who is gone, only leavers have a line
+        """
+        email = row.invite.target_email
+        for user_uuid in self.noted.users_of_former(row.key, self._homes):
+            home = self._homes[user_uuid]
+            if self._saying(home, None) is None:
+                reason = f"{why}, but has another address now, {home} (user {user_uuid}): remove them by hand"
+                return replace(remark_on("differs", email, reason), should_lose=True)
+        if self._hidden:
+            reason = f"{why}, but {HIDDEN}the address of {self._hidden} members or invites"
+            return replace(remark_on("unknown", email, reason), should_lose=True)
+        ended_at = row.end.moment.timestamp()
+        saying = Saying(has_access=False, why=why, leaves=self.is_leaving, ended_at=ended_at)
+        claims = self.noted.of_address(row.key, self._homes)
+        entitled, _ = self._entitlement(saying, claims, None)
+        if entitled.ended:
+            return remark_on("skip", email, f"is neither a member nor invited; the sweep ends {entitled.ended[0]}")
+        if self.is_leaving:
+            return remark_on("skip", email, "is neither a member nor invited")
+        return None
+
+    def _of_newcomers(self, staying: Mapping[str, list[Invite]]) -> list[Change | None]:
+        """
+        Invite the people of rows who are no members.
+
+        :param staying: the invites that are not withdrawn, by the key of their address
+        """
+        changes: list[Change | None] = []
+        unseen = [row for row in self.roster.ended if not self._has_access(row.key)]
+        changes += [self._of_absent(row, row.end.over) for row in unseen]
+        for row in self.roster.rows:
+            if row.key not in self._joined:
+                invites = staying.get(row.key, [])
+                changes.append(self._of_newcomer(row, invites))
+        return changes
+
+    def _of_newcomer(self, row: Row, invites: list[Invite]) -> Change | None:
+        """Invite somebody who is no member; nothing is sent if their open invites have the same level."""
+        email = row.invite.target_email
+        saying = saying_of(row, None)
+        if invites:
+            claims = self.noted.of_invite(row.key, invites[0].id, self._homes)
+        else:
+            claims = self.noted.of_address(row.key, self._homes)
+        entitled, overruled = self._entitlement(saying, claims, None, is_new=True)
+        levels = {invite.level for invite in invites}
+        highest = highest_of(levels)
+        gets_more = highest is None or saying.level is None or highest < saying.level
+        if entitled.decision and gets_more:
+            return refused_by_review(row, entitled.decision, email, highest)
+        if not invites:
+            return invitation(self.organization_id, row, entitled, overruled)
+        are_shown = None not in levels
+        if entitled.temporary and are_shown and highest == entitled.temporary.level:
+            return remark_on("wait", email, entitled.why, highest)
+        return compared_with_invites(row, invites, self.guards.owner_level)
+
+    def _of_protected(self) -> list[Change]:
+        """Say which protected people there are none of: a misspelt address protects nobody."""
+        changes: list[Change] = []
+        for key in sorted(self.guards.protected):
+            if not self._has_access(key) and key not in self._rows:
+                why = "protected, but neither a member nor invited: check the address"
+                changes.append(remark_on("skip", key, why))
+        return changes
+
+
+def _raise_if_not_usable(roster: Roster, on_invalid: str, *, is_leaving: bool) -> None:
+    """Refuse an empty list, and an invalid row unless it may be skipped: its person would be removed."""
+    if roster.invalid and on_invalid == "fail":
+        rows = counted(len(roster.invalid), "row", "rows")
+        name = "leavers" if is_leaving else "the roster"
+        msg = f"Cannot use {rows} of {name}. Correct the invalid rows: {name_entries(roster.invalid)}"
+        raise WorkspaceInputError(msg, problem="rows-invalid")
+    if roster.rows or roster.ended or roster.invalid:
+        return
+    left_out = f" (where leaves out {counted(roster.left_out, 'row', 'rows')})" if roster.left_out else ""
+    if is_leaving:
+        raise WorkspaceInputError(f"leavers is empty{left_out}")
+    raise WorkspaceInputError(f"The roster is empty{left_out}: this would remove everybody")
+
+
+def _leave_out_doubtful(roster: Roster, *, is_leaving: bool) -> None:
+    """Let nothing be taken because of a row whose person has an invalid one, too: that may be what keeps them."""
+    broken = {address_key(entry.email) for entry in roster.invalid}
+    doubtful = [row.key for row in roster.ended if row.key in broken]
+    roster.doubtful = frozenset(doubtful)
+    roster.ended = [row for row in roster.ended if row.key not in broken]
+    if is_leaving:
+        roster.rows = [row for row in roster.rows if row.key not in broken]

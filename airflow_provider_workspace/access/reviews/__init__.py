@@ -1,0 +1,1 @@
+"""Access reviews: population, question, decisions, outcome, evidence."""

@@ -1,0 +1,332 @@
+"""
+Decisions of access reviews about people who were lowered or removed: what other features must not undo.
+
+Each review has one Airflow Variable, written before its decisions are sent. It counts until its end, until a later
+review decides the same people, or until a person approves a plan that overrules it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from airflow_provider_workspace.access.rules.entitlements import ReviewDecision
+from airflow_provider_workspace.access.rules.review_records import (
+    COLLABORATOR,
+    INVITE,
+    KEEP,
+    Decision,
+    Decisions,
+    Population,
+    ReviewedPerson,
+)
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.errors import WorkspaceError, with_problem
+from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest
+from airflow_provider_workspace.notes.registry import NoteRegistry
+from airflow_provider_workspace.notes.store import NoteStore, VariableStore
+from airflow_provider_workspace.procedures.people import Person
+from airflow_provider_workspace.version_compat import COMMAND, lists_variables
+
+log = logging.getLogger(__name__)
+
+DECISIONS_PREFIX = "workspace_decisions."
+NOT_NOTED = (
+    "The decisions of this review are not noted, because tasks cannot list Variables before Airflow 3.3. A sync may "
+    "give again what is taken now"
+)
+
+
+class DecidedPerson(BaseModel):
+    """
+    A person whom a review lowered or removed.
+
+    :param email: the address; empty if the service does not show it
+    :param user_uuid: the user; ``None`` if it is not known
+    :param invite_id: the invite; ``None`` if there was none
+    :param level: at most this level; ``None`` for no access. A note without it is unreadable, and removes nobody
+    :param is_overruled: whether a person approved a plan that overrules the decision
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    email: str = ""
+    user_uuid: Text | None = None
+    invite_id: Text | None = None
+    level: int | None
+    is_overruled: bool = False
+
+    @classmethod
+    def of(cls, reviewed: ReviewedPerson, decision: Decision) -> DecidedPerson:
+        """
+        Return somebody in the population of a review.
+
+        :param decision: what was decided: ``keep``, ``remove`` or a level
+        """
+        level = decision if isinstance(decision, int) else None
+        email = reviewed.email or ""
+        if reviewed.kind == INVITE:
+            return cls(email=email, invite_id=reviewed.id, level=level)
+        return cls(email=email, user_uuid=reviewed.id, level=level)
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON, without what is not set; the level is, also ``null``."""
+        fields: dict[str, object] = self.model_dump(exclude_none=True, exclude_defaults=True)
+        fields["level"] = self.level
+        return fields
+
+    @property
+    def is_known(self) -> bool:
+        """Whether anything tells who it is."""
+        return bool(self.email or self.user_uuid or self.invite_id)
+
+    def is_same_as(self, other: DecidedPerson) -> bool:
+        """Return whether both are one person: one user, one invite, or one address."""
+        if self.user_uuid and other.user_uuid:
+            return self.user_uuid == other.user_uuid
+        if self.invite_id and self.invite_id == other.invite_id:
+            return True
+        return bool(self.email) and address_key(self.email) == address_key(other.email)
+
+
+class ReviewNote(EndingNote):
+    """
+    What a review decided about the people whom it lowered or removed.
+
+    :param review: what people find the review by
+    :param reviewer: who decided
+    :param decided_at: when
+    """
+
+    review: Text
+    reviewer: str
+    decided_at: Time
+    people: tuple[DecidedPerson, ...] = ()
+
+    @field_validator("people")
+    @classmethod
+    def _are_known(cls, people: tuple[DecidedPerson, ...]) -> tuple[DecidedPerson, ...]:
+        if all(person.is_known for person in people):
+            return people
+        raise ValueError("a person without email, user_uuid and invite_id is nobody")
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain JSON; the level of each person is in it, also ``null``."""
+        people = [person.to_dict() for person in self.people]
+        return super().to_dict() | {"people": people}
+
+    @property
+    def organization_prefix(self) -> str:
+        """The prefix of the Variable keys of all reviews of the organization."""
+        return prefix_of(self.service, self.organization_id)
+
+    @property
+    def key(self) -> str:
+        """The key of its Variable."""
+        return self.organization_prefix + digest(self.dag_id, self.run_id, self.review)
+
+    @property
+    def decisions(self) -> list[ReviewDecision]:
+        """The decisions, as entitlements know them."""
+        return [self._decision(person) for person in self.people]
+
+    def _decision(self, decided: DecidedPerson) -> ReviewDecision:
+        invite_ids = [decided.invite_id] if decided.invite_id else []
+        return ReviewDecision(
+            person=Person(decided.email, self.decided_at, decided.user_uuid, frozenset(invite_ids)),
+            level=decided.level,
+            decided_at=self.decided_at,
+            until=self.until,
+            review=self.review,
+            reviewer=self.reviewer,
+            key=self.key,
+            is_overruled=decided.is_overruled,
+        )
+
+
+def note_of_review(
+    place: Mapping[str, Any], population: Population, decided: Decisions, counts_for: float
+) -> ReviewNote:
+    """
+    Return the note of a review: whom it lowered or removed.
+
+    :param place: the other fields: Dag, run, map index, service, connection, organization, and ``review``
+    :param population: everybody with access
+    :param decided: what was decided, by whom and when
+    :param counts_for: how long it counts, in seconds
+    """
+    decided_at = decided.moment(population)
+    people: list[DecidedPerson] = []
+    for reviewed in population.people:
+        decision = decided.decisions[reviewed.who]
+        if decision == KEEP or reviewed.kind == COLLABORATOR:
+            continue
+        person = DecidedPerson.of(reviewed, decision)
+        if person.is_known:
+            people.append(person)
+    return ReviewNote(
+        **place,
+        reviewer=decided.by.name or decided.by.id,
+        since=decided_at,
+        until=decided_at + counts_for,
+        decided_at=decided_at,
+        people=tuple(people),
+    )
+
+
+def _person_of(decision: ReviewDecision) -> DecidedPerson:
+    person = decision.person
+    invite_id = next(iter(person.invite_ids), None)
+    return DecidedPerson(email=person.email, user_uuid=person.user_uuid, invite_id=invite_id, level=decision.level)
+
+
+def _overruled_if(one: DecidedPerson, decided: DecidedPerson) -> DecidedPerson:
+    return one.model_copy(update={"is_overruled": True}) if one.is_same_as(decided) else one
+
+
+def _over_before(notes: Iterable[ReviewNote], moment: float) -> list[ReviewNote]:
+    """
+    Return the notes that are certainly not needed any more.
+
+    They ended before a moment that no clock of a worker tells: when a person decided a later review. A note that
+    follows one that still counts is not among them: the last decision about somebody is what counts, or has ended, so
+    without it an earlier one would count again.
+
+    :param moment: in seconds since 1970
+    """
+    over: list[ReviewNote] = []
+    for note in sorted(notes, key=lambda note: note.decided_at):
+        if note.until >= moment:
+            break
+        over.append(note)
+    return over
+
+
+def everybody_in(population: Population) -> list[DecidedPerson]:
+    """Return all members and invites of a population, whatever was decided about them."""
+    people = [person for person in population.people if person.kind != COLLABORATOR]
+    return [DecidedPerson.of(person, KEEP) for person in people]
+
+
+def prefix_of(service: str, organization_id: str) -> str:
+    """Return the prefix of the Variable keys of all reviews of an organization."""
+    return f"{DECISIONS_PREFIX}{digest(service, organization_id)}."
+
+
+class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
+    """Reads and writes the decisions of reviews."""
+
+    model = ReviewNote
+
+    @staticmethod
+    def describe_unreadable(key: str, why: str) -> str:
+        reason = why.rstrip(".")
+        msg = (
+            f"The decisions of an access review cannot be read: {reason}. Correct the Variable '{key}', or delete it: "
+            "then a sync may give again what the review took."
+        )
+        return with_problem(msg, "decisions-unreadable")
+
+    def of_organization(self, service: str, organization_id: str) -> list[ReviewNote]:
+        """
+        Return the reviews of an organization.
+
+        :raises WorkspaceError: if one of them is unreadable: what it decided may not be undone
+        """
+        prefix = prefix_of(service, organization_id)
+        notes = self.find(prefix)
+        for key, why in self.unreadable.items():
+            if key.startswith(prefix):
+                raise WorkspaceError(self.describe_unreadable(key, why), problem="decisions-unreadable")
+        return notes
+
+    def decisions_of(self, service: str, organization_id: str) -> list[ReviewDecision]:
+        """
+        Return what reviews decided about the people of an organization.
+
+        :raises WorkspaceError: if a note is unreadable
+        """
+        decisions: list[ReviewDecision] = []
+        for note in self.of_organization(service, organization_id):
+            decisions += note.decisions
+        return decisions
+
+    def all(self) -> list[ReviewNote]:
+        """Return all reviews, the latest last; see :attr:`unreadable` for the others."""
+        notes = self.find(DECISIONS_PREFIX, skip_failed=True)
+        return sorted(notes, key=lambda note: (note.decided_at, note.key))
+
+    def note(self, note: ReviewNote) -> None:
+        """Write the note of a review before its decisions are sent; a retry writes it again."""
+        if not note.people:
+            return
+        if not lists_variables():
+            log.warning("%s", NOT_NOTED)
+            return
+        self.add(note)
+
+    def settle(self, note: ReviewNote, decided: Collection[DecidedPerson]) -> None:
+        """
+        Take people whom a complete review has decided out of the notes of earlier ones, and delete those that are over.
+
+        :param decided: everybody whom the review decided, also those who stay
+        """
+        notes = self.of_organization(note.service, note.organization_id)
+        earlier = [one for one in notes if one.key != note.key and one.decided_at <= note.decided_at]
+        over = _over_before(earlier, note.decided_at)
+        for one in earlier:
+            if one in over:
+                self.end(one)
+            else:
+                self._take_out(one, decided)
+
+    def lift(self, decision: ReviewDecision) -> None:
+        """Take a person out of the notes of a review, whose decision was overruled, and of earlier ones."""
+        decided = _person_of(decision)
+        for note in self._up_to(decision):
+            self._take_out(note, [decided])
+
+    def overrule(self, decision: ReviewDecision) -> None:
+        """Note that a person approved a plan that overrules the decision of a review, and earlier ones."""
+        decided = _person_of(decision)
+        for note in self._up_to(decision):
+            people = tuple(_overruled_if(one, decided) for one in note.people)
+            if people != note.people:
+                self.change(note, people=people)
+
+    def _up_to(self, decision: ReviewDecision) -> list[ReviewNote]:
+        """Return the reviews of an organization up to one, whose decision is the last about somebody."""
+        last = self.read(decision.key)
+        if last is None:
+            return []
+        notes = self.of_organization(last.service, last.organization_id)
+        return [note for note in notes if note.decided_at <= last.decided_at]
+
+    def _take_out(self, note: ReviewNote, decided: Iterable[DecidedPerson]) -> None:
+        gone = list(decided)
+        left = tuple(one for one in note.people if not any(one.is_same_as(other) for other in gone))
+        if not left:
+            self.end(note)
+        elif len(left) < len(note.people):
+            self.change(note, people=left)
+
+
+@dataclass(frozen=True)
+class ReviewVariables(VariableStore):
+    """Stores the decisions of reviews as Variables, for tasks. Since Airflow 3.3."""
+
+    prefix: str = DECISIONS_PREFIX
+    index: str = "workspace_decisions"
+    description: str = f"Decisions of an access review: {COMMAND} decisions shows them."
+
+    def list_keys(self) -> list[str]:
+        """Return the keys of all reviews; before Airflow 3.3 there are none."""
+        return super().list_keys() if lists_variables() else []
+
+
+# The store of decisions for tasks.
+VARIABLES = ReviewVariables()

@@ -1,0 +1,369 @@
+"""Who has access, for an access review: everybody, what is new since the last one, and whom to look at first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
+from airflow_provider_workspace.access.rules.review_records import (
+    COLLABORATOR,
+    INVITE,
+    MEMBER,
+    NEW,
+    RAISED,
+    Kind,
+    LastReview,
+    Population,
+    ReadList,
+    ReviewedPerson,
+    Temporary,
+)
+from airflow_provider_workspace.api import operations as ops
+from airflow_provider_workspace.api.comparison import address_key, domain_key
+from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.api.models import Member, User
+from airflow_provider_workspace.api.timestamps import parse_timestamp, to_second
+from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.procedures.find import read_counted, read_rows
+from airflow_provider_workspace.procedures.people import read_people
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.access.rules.entitlements import TemporaryAccess
+    from airflow_provider_workspace.access.rules.guards import Guards
+    from airflow_provider_workspace.api.models import DashboardCollaborator, Invite
+    from airflow_provider_workspace.client.client import WorkspaceClient
+
+# Columns for people, who fill in the last one.
+COLUMNS = (
+    *("who", "kind", "level", "joined_at", "last_login", "is_2fa_enabled"),
+    *("outside_verified_domains", "change", "look", "decision"),
+)
+UNSEEN_DAYS = 90
+
+
+@dataclass(frozen=True)
+class Board:
+    """A dashboard whose collaborators are reviewed."""
+
+    project_id: str
+    dashboard_id: str
+
+
+def read_population(
+    client: WorkspaceClient,
+    organization_id: str,
+    guards: Guards,
+    now: datetime,
+    boards: Iterable[Board] = (),
+    last: LastReview | None = None,
+    noted: NotedAccess = NOTHING_NOTED,
+) -> Population:
+    """
+    Read everybody who has access: members, open invites, and the collaborators of some dashboards.
+
+    :param guards: who can only be kept
+    :param boards: the dashboards; one that is named twice is read once
+    :param last: what the last review left; ``None`` if there was none
+    :param noted: temporary access, which is told apart
+    :raises WorkspaceIncompleteListError: if a list is known to be short
+    :raises WorkspaceError: if the list of members is empty, which cannot be
+    """
+    domains = read_rows(client, ops.domains.ListDomains(organization_id=organization_id))
+    verified_domains = [domain_key(domain.domain or "") for domain in domains if domain.is_verified]
+    verified = sorted(set(verified_domains))
+    lists = _Lists(client, organization_id)
+    found = lists.read(dict.fromkeys(boards))
+    logins = [access.record.last_login for access in found if access.kind == MEMBER]
+    shows_logins = any(logins)
+    reader = _Reader(guards, now if shows_logins else None, verified, noted, _homes(found))
+    people = [reader.person(who, access) for who, access in _named(found).items()]
+    population = Population(
+        read_at=to_second(now),
+        service=client.settings.base_url,
+        organization_id=organization_id,
+        verified_domains=tuple(verified),
+        lists=tuple(lists.counts),
+        people=tuple(people),
+    )
+    if last is not None:
+        population = _compared(population, last)
+    return _with_reasons(population, reader.now)
+
+
+@dataclass(frozen=True)
+class _Access:
+    """
+    Access of somebody.
+
+    :param user: who it is; of an invite its id and its address
+    :param record: what the service shows of it
+    :param board: the dashboard; ``None`` if it is access to the organization
+    """
+
+    kind: Kind
+    user: User
+    record: Any
+    board: Board | None = None
+
+    def names(self) -> Iterable[str]:
+        """Return what people may call it; each says more than the one before."""
+        who = address_key(self.user.email or "") or f"{self.kind} {self.user.uuid}"
+        if self.board is not None:
+            who = f"{who} on dashboard {self.board.dashboard_id}"
+        yield who
+        if self.board is not None:
+            who = f"{who} of project {self.board.project_id}"
+            yield who
+        yield f"{who} ({self.kind} {self.user.uuid})"
+
+
+def _named(found: Iterable[_Access]) -> dict[str, _Access]:
+    """Return all access, each by a name that no other has."""
+    named: dict[str, _Access] = {}
+    for access in found:
+        name = ""
+        for name in access.names():
+            if name not in named:
+                break
+        if name in named:
+            name = f"{name} {len(named)}"
+        named[name] = access
+    return named
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """
+    Reads the lists of a population.
+
+    :param counts: what was read so far
+    """
+
+    client: WorkspaceClient
+    organization_id: str
+    counts: list[ReadList] = field(default_factory=list)
+
+    def read(self, boards: Iterable[Board]) -> list[_Access]:
+        """Return all access: of members and open invites, and of the collaborators of some dashboards."""
+        present = read_people(self.client, self.organization_id, self._members, self._invites)
+        if not present.members:
+            raise WorkspaceError(
+                "The service lists no member, not even the owner of the API key, so its lists prove nothing. Clear the "
+                f"task later. Organization: {self.organization_id}",
+                problem="list-too-short",
+            )
+        found = [_Access(MEMBER, member.user or User(), member) for member in present.members]
+        for invite in present.invites:
+            invited = User(uuid=invite.id, email=invite.target_email)
+            found.append(_Access(INVITE, invited, invite))
+        users = {member.user.uuid: member.user for member in present.members if member.user}
+        for board in boards:
+            for collaborator in self._collaborators(board):
+                known = users.get(collaborator.user_uuid or collaborator.label)
+                user = known or collaborator.user or User(uuid=collaborator.user_uuid)
+                found.append(_Access(COLLABORATOR, user, collaborator, board))
+        return found
+
+    def _invites(self) -> list[Invite]:
+        listing = ops.invites.ListInvites(organization_id=self.organization_id)
+        invites, counted = read_counted(self.client, listing)
+        self.counts.append(ReadList(name="invites", rows=len(invites), counted=counted))
+        return invites
+
+    def _members(self) -> list[Member]:
+        listing = ops.members.ListMembers(organization_id=self.organization_id)
+        members, counted = read_counted(self.client, listing)
+        self.counts.append(ReadList(name="members", rows=len(members), counted=counted))
+        return members
+
+    def _collaborators(self, board: Board) -> list[DashboardCollaborator]:
+        listing = ops.dashboards.ListDashboardCollaborators(
+            project_id=board.project_id, dashboard_id=board.dashboard_id
+        )
+        collaborators, counted = read_counted(self.client, listing)
+        count = ReadList(
+            name="collaborators",
+            rows=len(collaborators),
+            counted=counted,
+            project_id=board.project_id,
+            dashboard_id=board.dashboard_id,
+        )
+        self.counts.append(count)
+        return collaborators
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """
+    Makes the rows of a population.
+
+    :param guards: who can only be kept
+    :param now: the time; ``None`` if the service does not show when people logged in
+    :param verified: the verified domains
+    :param noted: temporary access
+    :param homes: the key of the address of each user who is a member
+    """
+
+    guards: Guards
+    now: datetime | None
+    verified: list[str]
+    noted: NotedAccess
+    homes: Mapping[str, str]
+
+    def person(self, who: str, access: _Access) -> ReviewedPerson:
+        """Return the row of somebody."""
+        user = access.user
+        record = access.record
+        temporary = self._temporary(access)
+        return ReviewedPerson(
+            who=who,
+            kind=access.kind,
+            email=user.email,
+            id=user.uuid,
+            project_id=access.board.project_id if access.board else None,
+            dashboard_id=access.board.dashboard_id if access.board else None,
+            level=record.level,
+            joined_at=to_second(getattr(record, "joined_at", None)),
+            last_login=to_second(getattr(record, "last_login", None)),
+            is_2fa_enabled=getattr(record, "is_2fa_enabled", None),
+            temporary=temporary,
+            outside=self._is_outside(user.email),
+            kept=self._why_kept(access, temporary),
+        )
+
+    def _is_outside(self, email: str | None) -> bool | None:
+        domain = domain_key((email or "").rpartition("@")[2])
+        if not domain or not self.verified:
+            return None
+        return domain not in self.verified
+
+    def _why_kept(self, access: _Access, temporary: Temporary | None) -> str:
+        # The rule for members reads addresses and levels; of others only the address counts.
+        level = access.record.level if access.kind == MEMBER else 0
+        if temporary:
+            level = temporary.then if access.kind == MEMBER else 0
+            level = level or 0
+        return self.guards.why_kept(Member(user=access.user, level=level))
+
+    def _temporary(self, access: _Access) -> Temporary | None:
+        """Return what a reviewer must know of the grants that gave somebody their level; ``None`` if none did."""
+        if access.kind == COLLABORATOR:
+            return None
+        grants = grants_of(self.noted, access.kind, access.user.email, access.user.uuid, self.homes)
+        giving = [grant for grant in grants if grant.level == access.record.level]
+        if not giving:
+            return None
+        last = max(giving, key=attrgetter("until"))
+        since = max(grant.since for grant in grants)
+        return Temporary(says=str(last), then=last.then, since=since)
+
+
+def grants_of(
+    noted: NotedAccess, kind: Kind, email: str | None, identity: str | None, homes: Mapping[str, str]
+) -> tuple[TemporaryAccess, ...]:
+    """
+    Return the grants of a member or of an invite.
+
+    :param homes: the key of the address of each user who is a member
+    """
+    key = address_key(email or "")
+    if kind == MEMBER:
+        return noted.of_member(key, identity).grants
+    return noted.of_invite(key, identity, homes).grants
+
+
+def _homes(found: Iterable[_Access]) -> dict[str, str]:
+    """Return the key of the address of each user who is a member."""
+    users = [access.user for access in found if access.kind == MEMBER]
+    return {user.uuid: address_key(user.email) for user in users if user.uuid and user.email}
+
+
+def _compared(population: Population, last: LastReview) -> Population:
+    """Return a population with what changed since the last review."""
+    before = {}
+    left = []
+    for earlier, person in last.population.pairs_in(population):
+        if person is None:
+            left.append(earlier.who)
+        else:
+            before[person.who] = earlier
+    people = [person.model_copy(update={"change": _change(before, person)}) for person in population.people]
+    previous = last.review.model_copy(update={"people": len(last.population.people)})
+    news = {"previous": previous, "left": tuple(sorted(left)), "people": tuple(people)}
+    return population.model_copy(update=news)
+
+
+def _change(before: Mapping[str, ReviewedPerson], person: ReviewedPerson) -> str:
+    earlier = before.get(person.who)
+    if earlier is None:
+        return NEW
+    return RAISED if earlier.is_raised_in(person) else ""
+
+
+def _with_reasons(population: Population, now: datetime | None) -> Population:
+    """Return a population that says why to look at somebody first, and has those people first."""
+    people = [person.model_copy(update={"look": tuple(_reasons(person, now))}) for person in population.people]
+    first = [person for person in people if person.look]
+    others = [person for person in people if not person.look]
+    return population.model_copy(update={"people": (*first, *others)})
+
+
+def _reasons(person: ReviewedPerson, now: datetime | None) -> list[str]:
+    """Return why a reviewer must look at somebody first; ``now`` if the service shows when people logged in."""
+    reasons: list[str] = []
+    if person.temporary:
+        reasons.append(person.temporary.says)
+    level = 0 if person.kind == COLLABORATOR else person.level_under or 0
+    if level >= LEVELS["owner"]:
+        reasons.append("owner")
+    elif level >= LEVELS["admin"]:
+        reasons.append("admin")
+    if person.is_2fa_enabled is False:
+        reasons.append("no second factor")
+    seen = parse_timestamp(person.last_login)
+    if now and seen is None and person.kind == MEMBER:
+        reasons.append("never logged in")
+    if now and seen and now.timestamp() - seen > UNSEEN_DAYS * 86_400:
+        reasons.append(f"not seen for {UNSEEN_DAYS} days")
+    if person.outside:
+        reasons.append("outside the verified domains")
+    if person.change:
+        reasons.append(person.change)
+    if person.kept:
+        reasons.append(f"stays: {person.kept}")
+    return reasons
+
+
+def reviewed(population: Population, last_look: Population) -> Population:
+    """Return the population of a review as it left it: without those who are gone, and with the levels decided on."""
+    people: list[ReviewedPerson] = []
+    for person, now in population.pairs_in(last_look):
+        if now is None:
+            continue
+        # Whom somebody raised meanwhile, nobody reviewed at that level.
+        people.append(person if person.is_raised_in(now) else now)
+    return population.model_copy(update={"people": tuple(people)})
+
+
+def csv_rows(population: Population) -> list[dict[str, Any]]:
+    """Return the rows of the file that people fill in, with :data:`COLUMNS`."""
+    rows: list[dict[str, Any]] = []
+    for person in population.people:
+        row = {
+            "who": person.who,
+            "kind": person.kind,
+            "level": person.level_name,
+            "joined_at": person.joined_at,
+            "last_login": person.last_login,
+            "is_2fa_enabled": person.is_2fa_enabled,
+            "outside_verified_domains": person.outside,
+            "change": person.change,
+            "look": ", ".join(person.look),
+            "decision": "",
+        }
+        rows.append(row)
+    return rows

@@ -1,0 +1,1 @@
+"""A whole organization from a file: the file, its plan, its import."""

@@ -1,0 +1,324 @@
+"""Plans of the member sync: a table of rosters, members and invites; and rosters that are refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import date, datetime, timezone
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from uuid import NAMESPACE_URL, uuid5
+
+import pytest
+
+from airflow_provider_workspace.access.members.plan import plan_members
+from airflow_provider_workspace.access.rules.guards import Guards
+from airflow_provider_workspace.api.models import Invite, Member, User
+from airflow_provider_workspace.api.operations.invites import ListInvites
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
+from airflow_provider_workspace.procedures.apply_plan import raise_if_access_is_left
+from airflow_provider_workspace.procedures.plan import Change, Plan
+from airflow_provider_workspace.procedures.roster_files import read_roster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow_provider_workspace.api.operation import Operation
+
+ORGANIZATION = "0190c0de-0000-4000-8000-000000000001"
+
+
+def id_of(kind: str, email: str | None) -> str:
+    return str(uuid5(NAMESPACE_URL, f"{kind}-{email}"))
+
+
+def member(email: str | None = "ada@example.com", level: int | None = 1, **fields: Any) -> Member:
+    return Member(**{"id": f"m-{email}", "user": User(uuid=id_of("u", email), email=email), "level": level, **fields})
+
+
+def invite(email: str | None = "ada@example.com", **fields: Any) -> Invite:
+    return Invite(**{"id": id_of("i", email), "target_email": email, "level": 1, "is_expired": False, **fields})
+
+
+class Lists:
+    """A client of an organization that nobody changes."""
+
+    settings = SimpleNamespace(organization_at_service=lambda _: "service / organization")
+
+    def __init__(self, records: tuple[Member | Invite, ...]) -> None:
+        self.records = records
+
+    def pages(self, op: Operation[Any], *_: Any) -> Iterator[list[Any]]:
+        yield [record for record in self.records if isinstance(record, Invite) == isinstance(op, ListInvites)]
+
+
+def plan(
+    rows: list[Any],
+    *records: Member | Invite,
+    protected: tuple[str, ...] = (),
+    owner_level: int | None = 15,
+    leavers: list[Any] | None = None,
+) -> Plan:
+    client: Any = Lists((*records, OWNER, invite("olga@example.com")))
+    rows = read_roster(leavers or [*rows, "olga@example.com"])
+    guards = Guards.read(protected, owner_level)
+    return plan_members(client, ORGANIZATION, rows, guards, now=NOW, leaving=bool(leavers))
+
+
+NOW = datetime(2026, 11, 24, 12, tzinfo=timezone.utc)
+OWNER = member("olga@example.com", 15)
+OTHER = ["lin@example.com"]
+ADA = {"email": "Ada@Example.com", "level": 8}
+# Roster, present members and invites, action, levels before and after, part of the reason.
+CASES: list[tuple[list[Any], Member | Invite | None, str, dict[str, int], dict[str, int], str]] = [
+    ([ADA], None, "create", {}, {"level": 8}, ""),
+    ([ADA], invite(is_expired=True), "create", {}, {"level": 8}, ""),
+    ([ADA], invite(), "differs", {"level": 1}, {"level": 8}, "open invite"),
+    ([ADA], invite(level=8), "", {}, {}, ""),
+    ([ADA], invite(level=15), "differs", {"level": 15}, {"level": 8},
+     "as an owner (owner_level=15), whom a sync never changes: withdraw it by hand"),
+    ([ADA], member(), "change", {"level": 1}, {"level": 8}, ""),
+    ([ADA], member(level=15), "differs", {"level": 15}, {"level": 8}, "owner"),
+    ([ADA], member(level=None), "unknown", {}, {"level": 8}, "level"),
+    ([ADA], member(level=8), "", {}, {}, ""),
+    ([ADA], member("ADA@example.com", 8), "", {}, {}, ""),
+    (["ada@example.com"], member(), "", {}, {}, ""),
+    (["ada@example.com"], member(level=15), "", {}, {}, ""),
+    (["ada@example.com"], member(level=None), "", {}, {}, ""),
+    (OTHER, member(), "remove", {"level": 1}, {}, "not on the roster"),
+    (OTHER, member(level=8), "remove", {"level": 8}, {}, "not on the roster"),
+    (OTHER, member(level=15), "skip", {"level": 15}, {}, "owner"),
+    ([ADA], invite(level=None), "unknown", {}, {"level": 8}, "does not show its level"),
+    (OTHER, member(level=None), "unknown", {}, {}, "level"),
+    (OTHER, invite(), "remove", {"level": 1}, {}, "not on the roster"),
+    (OTHER, invite(id=None), "unknown", {"level": 1}, {}, "its address or id"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rows", "there", "action", "before", "after", "why"), CASES)
+def test_plan_for_one_address(
+    rows: list[Any], there: Member | Invite | None, action: str, before: dict[str, int], after: dict[str, int], why: str
+) -> None:
+    present = [there] if there else []
+    planned = plan(rows, *present, member("lin@example.com", 1))
+    about = [change for change in planned.changes if change.name.casefold().endswith(" ada@example.com")]
+    expected = [(action, before, after)] if action else []
+    assert [(change.action, change.before, change.after) for change in about] == expected
+    assert all(why in change.why for change in about)
+    sent_for_ada = int(action in ("create", "change", "remove"))
+    sent_for_lin = int(rows != OTHER)
+    assert planned.pending == sent_for_ada + sent_for_lin
+
+
+def until(end: Any, level: int | None = 8, **fields: Any) -> dict[str, Any]:
+    return {"email": "ada@example.com", "until": end, **({} if level is None else {"level": level}), **fields}
+
+
+OVER, LATER, MONDAY = until("2026-11-23"), until("2026-11-24"), {"level": 8, "until": "2026-11-30", "then": "removed"}
+BACK, STANDING = until("2026-10-31", then="member"), {"email": "ada@example.com", "level": 1}
+ENDS: list[tuple[list[Any], Member | Invite | None, list[tuple[str, dict[str, Any], str]]]] = [
+    # Before the end
+    ([until("2026-11-30")], None, [("create", MONDAY, "until 2026-11-30, then removed")]),
+    ([until(date(2026, 11, 30))], member(), [("change", MONDAY, "level: 1 -> 8, until 2026-11-30, then removed")]),
+    ([LATER], member(level=8), [("wait", {}, "until 2026-11-24, then removed")]),
+    ([LATER], invite(level=8), [("wait", {}, "until 2026-11-24, then removed")]),
+    (
+        [until("2026-11-24T12:00:00+00:00", then=1)],
+        member(level=8),
+        [("wait", {}, "until 2026-11-24T12:00:00Z, then 1")],
+    ),
+    # After it
+    ([OVER], None, []),
+    ([OVER], invite(level=8), [("remove", {}, "access ended 2026-11-23 (UTC)")]),
+    ([OVER], member(level=8), [("remove", {}, "access ended 2026-11-23 (UTC)")]),
+    ([until("2026-11-24T13:59:59+02:00")], member(level=8), [("remove", {}, "access ended 2026-11-24T11:59:59Z")]),
+    ([until("2026-11-23", None)], member(level=5), [("remove", {}, "access ended")]),
+    ([OVER], member(), [("differs", {}, "access ended 2026-11-23 (UTC), but it was changed since: it was 8")]),
+    ([OVER], member(level=None), [("unknown", {}, "does not show")]),
+    ([until("2026-11-23", 15)], member(level=15), [("differs", {}, "owner")]),
+    ([BACK], member(level=8), [("change", {"level": 1}, "level: 8 -> 1, access ended 2026-10-31 (UTC), back to 1")]),
+    ([BACK], member(), []),
+    ([BACK], member(level=12), [("differs", {"level": 1}, "changed since")]),
+    ([BACK], invite(level=8), [("remove", {}, "access ended 2026-10-31 (UTC)")]),
+    ([BACK], invite(level=1), []),
+    # Another row of the same person
+    ([OVER, STANDING], member(level=8), [("change", {"level": 1}, "access ended 2026-11-23 (UTC), back to 1")]),
+    ([until("2026-11-30"), STANDING], member(), [("change", MONDAY, "until 2026-11-30")]),
+    ([OVER, until("2026-11-30")], member(level=8), [("wait", {}, "until 2026-11-30, then removed")]),
+    ([OVER, "ada@example.com"], member(level=8), [("differs", {}, "another row keeps them, and names no level")]),
+    ([BACK, "ada@example.com"], member(level=8), [("change", {"level": 1}, "back to 1")]),
+    ([BACK, "ada@example.com"], member(level=5), []),
+    ([OVER, BACK], member(level=8), [("remove", {}, "access ended 2026-11-23 (UTC)")]),
+    ([OVER, STANDING], invite(level=8), [("remove", {}, "access ended"), ("create", {"level": 1}, "")]),
+    ([OVER, OVER], member(level=8), [("remove", {}, "access ended"), ("skip", {}, "same address as row 1")]),
+]
+
+
+@pytest.mark.parametrize(("rows", "there", "found"), ENDS)
+def test_rows_with_an_end(
+    rows: list[Any], there: Member | Invite | None, found: list[tuple[str, dict[str, Any], str]]
+) -> None:
+    planned = plan(rows, *([there] if there else []))
+    about = [change for change in planned.changes if "ada@" in change.name]
+    assert [(change.action, change.after) for change in about] == [(action, after) for action, after, _ in found]
+    assert all(note in change.notes for change, (_, _, note) in zip(about, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        *((until(end), "row 1 (ada@example.com): field 'until': expected a date such as 2026-12-31")
+          for end in (20270331, "20270331", "2027-W13-3", "2027-02-30", "18:00", datetime(2026, 12, 1), True,  # noqa: DTZ001
+                      "9999-12-31T23:00:00-12:00", "2026-12-31T18:00:00", "31.12.2026")),
+        (until("9999-12-31", then="gone"), "field 'then': expected a whole number, or member (1) or admin (8) or"),
+        (until("9999-12-31", then=15), "then: 15 must not be above the level, which the row must name"),
+        (until("9999-12-31", None, then=1), "then: 1 must not be above the level, which the row must name"),
+        ({**ADA, "then": "removed"}, "then: give until as well, or leave it out"),
+    ],
+)  # fmt: skip
+def test_invalid_ends_are_refused(row: dict[str, Any], why: str) -> None:
+    with pytest.raises(WorkspaceInputError) as error:
+        plan([row])
+    assert why in str(error.value)
+
+
+def test_an_approval_covers_the_end() -> None:
+    first, second = (plan([until(end)], member()).changes[0] for end in ("2026-11-30", "2027-11-30"))
+    assert first.approval_digest("x") != second.approval_digest("x")
+
+
+@pytest.mark.parametrize(
+    ("rows", "records", "options", "found"),
+    [
+        # People without an address
+        *((OTHER, [record], {"protected": protected}, ["create", "unknown"])
+         for record in (member(None), member(user=None), invite(None)) for protected in ((), ("olga@example.com",))),
+        # Protected people
+        *(
+            (rows, [there, member("lin@example.com")], {"protected": (" ADA@example.com",)}, found)
+            for rows, there, found in (
+                (OTHER, member(), ["skip"]),
+                (OTHER, invite(), ["skip"]),
+                ([ADA, *OTHER], member(), ["differs"]),
+                ([ADA, *OTHER], invite(), ["differs"]),
+            )
+        ),
+        ([ADA], [], {"protected": ("ada@example.com",)}, ["create"]),
+        (OTHER, [], {"protected": ("ada@example.com",)}, ["create", "skip"]),
+        # Several open invites of one person
+        ([ADA], [invite(level=1), invite(level=8)], {}, ["differs"]),
+        (["ada@example.com"], [invite(level=8), invite(level=1)], {}, ["differs"]),
+        (["ada@example.com"], [invite(), invite()], {}, []),
+        # Owners, if they are like others
+        (OTHER, [member(level=15)], {"owner_level": None}, ["remove", "create"]),
+        (OTHER, [member(level=None)], {"owner_level": None}, ["remove", "create"]),
+        ([ADA], [member(level=15)], {"owner_level": None}, ["change"]),
+        ([ADA], [member(level=None)], {"owner_level": None}, ["unknown"]),
+        # Two people, whom casefold would make one
+        (["weiß@example.com", "ﬁona@example.com"], [member("weiss@example.com")], {}, ["remove", "create", "create"]),
+        (["STRAẞE@example.com"], [member("straße@example.com")], {}, []),
+        # Removals first; equal rows are one person
+        ([ADA, {**ADA, "email": "ada@example.com"}, *OTHER, "new@example.com"],
+         [member(), member("old@example.com"), invite("x@x.org")], {},
+         ["remove", "remove", "change", "create", "create", "skip"]),
+    ],
+)  # fmt: skip
+def test_actions_of_a_plan(
+    rows: list[Any], records: list[Member | Invite], options: dict[str, Any], found: list[str]
+) -> None:
+    planned = plan(rows, *records, **options)
+    assert [change.action for change in planned.changes] == found
+    assert {action: count for action, count in planned.counts.items() if count} == Counter(found)
+
+
+def test_the_plan_table_shows_each_change_and_reason_and_is_cut_with_a_note() -> None:
+    remark, *lines = plan([ADA, ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
+    assert remark.startswith("Levels come from column 'level' (8)")
+    assert lines[0] == "1 to create, 1 to change, 1 to remove, 1 skipped"
+    assert " ".join(lines[1].split()) == "~ member ada@example.com level: 1 -> 8"
+    assert " ".join(lines[2].split()) == "- member old@example.com level: 8, not on the roster"
+    assert lines[4].endswith("row 2: same address as row 1")
+    lines = plan([f"p{number}@example.com" for number in range(203)]).table(limit=200).splitlines()
+    assert len(lines) == 202
+    assert lines[-1].split() == ["…", "and", "3", "more", "members"]
+
+
+def test_the_digests_of_a_plan_are_those_of_earlier_releases() -> None:
+    """If they differ, count ``DIGEST_VERSION`` up: waiting approvals then say why they are void."""
+    planned = plan([ADA, "new@example.com"], member(), member("old@example.com"))
+    early = Change("change", "verification", "domain b.example", {"sso_enforcement": "x"}, intended={"domain": "b"})
+    assert [change.approval_digest(planned.planned_for) for change in (*planned.changes, early)] == [
+        "1:f71d0af73b220a002b776669b9647893",
+        "1:570604b2201de2d54f35be5ad47513da",
+        "1:5677e9e4f7da3a434be9060bb7d40435",
+        "1:f406ee6e7764bf99788b2833e6d3462e",
+    ]
+
+
+def test_a_change_says_what_it_takes_from_a_person() -> None:
+    rows = [ADA, {"email": "kim@example.com", "level": 1}, "new@example.com"]
+    people = [member(), member("kim@example.com", 8), member("old@example.com"), invite("lin@example.com")]
+    planned = plan(rows, *people)
+    domain = Change("remove", "domains", "domain b.example")
+    answers: dict[str, tuple[bool, bool, bool, bool]] = {}
+    for change in [*planned.changes, domain]:
+        answers[change.name] = (change.removes, change.lowers, change.raises, change.takes_from_person)
+    assert answers == {
+        "invite lin@example.com": (True, False, False, True),
+        "member old@example.com": (True, False, False, True),
+        "member ada@example.com": (False, False, True, False),
+        "member kim@example.com": (False, True, False, True),
+        "invite new@example.com": (False, False, False, False),
+        "domain b.example": (True, False, False, False),
+    }
+
+
+def test_a_change_without_values_and_reason_is_a_line() -> None:
+    assert Change("skip", "domains", "domain b.example").line().split() == ["domain", "b.example", "skipped"]
+
+
+@pytest.mark.parametrize(
+    ("members", "says"), [(0, "This plan removes 2; max_removals=1"), (9, "removes 2 in an organization of 9 members;")]
+)
+def test_a_plan_that_takes_too_much_says_how_much(members: int, says: str) -> None:
+    domains = [Change("remove", "domains", f"domain {name}.example") for name in "ab"]
+    with pytest.raises(WorkspaceInputError, match=says):
+        Plan("service / organization", domains, members=members).check_losses(1)
+
+
+def test_only_leavers_are_removed() -> None:
+    members = [member(), member("lin@example.com"), member("olive@example.com", 15), member("pat@example.com")]
+    invites = [
+        invite("kim@example.com"),
+        invite("lin@example.com"),
+        invite("nobody@example.com", is_expired=True),
+    ]
+    leavers = [
+        "Ada@Example.com",
+        "kim@example.com",
+        "olive@example.com",
+        "nobody@example.com",
+        "pat@example.com",
+        {"email": "lin@example.com", "until": "2026-11-24"},
+        {"email": "nobody@example.com", "until": "2026-11-01"},
+    ]
+    planned = plan([], *members, *invites, protected=("pat@example.com",), leavers=leavers)
+    assert [(change.action, change.name, change.before) for change in planned.changes] == [
+        ("remove", "invite kim@example.com", {"level": 1}),
+        ("remove", "member ada@example.com", {"level": 1}),
+        ("differs", "person olive@example.com", {"level": 15}),
+        ("differs", "person pat@example.com", {"level": 1}),
+        ("skip", "person nobody@example.com", {}),
+        ("wait", "person lin@example.com", {}),
+    ]
+    assert "leaves later: until 2026-11-24, then removed" in planned.table()
+
+
+@pytest.mark.parametrize("problem", ["people-hidden", "access-left"])
+def test_an_error_about_200_people_names_the_first_20(problem: str) -> None:
+    people = [f"member person-{number}@example.com" for number in range(200)]
+    with pytest.raises(
+        WorkspaceError, match=r"\] 200 people .*person-19@example\.com; … and 180 more: see the plan$"
+    ) as red:
+        raise_if_access_is_left(people if problem == "people-hidden" else [], people)
+    assert red.value.problem == problem
+    assert str(red.value).count("@example.com") == 20

@@ -1,0 +1,312 @@
+"""Validation of organization files: each mistake is reported with its line."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pendulum
+import pytest
+import yaml
+
+import airflow_provider_workspace
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.files.storage import file_at
+from airflow_provider_workspace.organization.file import (
+    MAX_CHARACTERS,
+    MAX_FINDINGS,
+    SECTIONS,
+    Organization,
+    choose_organization,
+    load_organizations,
+    read_organizations,
+)
+
+ID = "0190c0de-0000-4000-8000-0000000000a1"
+SCHEMA = json.loads(Path(airflow_provider_workspace.__file__).with_name("organization.schema.json").read_text())
+WHOLE = """\
+organization_id: 0190c0de-0000-4000-8000-000000000001
+projects:
+  - name: Northwind
+    timezone: Europe/Berlin
+    dashboards:
+      - name: Sign-ups
+        restriction_level: 37
+        collaborators: [grace.analyst@example.com, {email: mina.member@example.com, level: 37}]
+domains:
+  - domain: northwind.example.com
+    jit_provisioning_enabled: true
+members:
+  people:
+    - ada@example.com
+    - {email: lin@example.com, level: admin, first_name: Lin}
+  defaults: {send_email: false}
+  protected: [olive.owner@example.com]
+exports:
+  - {batch_export_id: 0190c0de-0000-4000-8000-0000000000e1, paused: false}
+complete: [members]
+"""
+
+
+def mistakes(text: str | dict[str, Any]) -> str:
+    with pytest.raises(WorkspaceInputError) as caught:
+        read_organizations(text, "northwind.yaml")
+    return str(caught.value)
+
+
+def test_a_complete_file_is_read() -> None:
+    (found,) = read_organizations(WHOLE, "northwind.yaml").values()
+    assert found.members is not None
+    (project,) = found.projects
+    assert project.timezone == "Europe/Berlin"
+    collaborators = project.dashboards[0].collaborators or ()
+    members = found.members.people or ()
+    assert [(one.email, one.level) for one in collaborators] == [
+        ("grace.analyst@example.com", None),
+        ("mina.member@example.com", 37),
+    ]
+    assert [(one.email, one.level) for one in members] == [("ada@example.com", None), ("lin@example.com", 8)]
+    as_mapping = read_organizations(yaml.safe_load(WHOLE), "a mapping")[""]
+    assert found.model_dump() == as_mapping.model_dump()
+
+
+def test_the_json_schema_matches_the_model() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    for text in (WHOLE, "organizations:\n  north: {projects: [{name: Northwind}]}"):
+        jsonschema.validate(yaml.safe_load(text), SCHEMA)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"projects": [{"name": "x", "timezon": "UTC"}]}, SCHEMA)
+    for model in {Organization, *SECTIONS.values()}:
+        entry = SCHEMA["$defs"][model.__name__]
+        properties = (entry["anyOf"][1] if "anyOf" in entry else entry)["properties"]
+        assert set(properties) == set(model.model_fields) - {"slack_incoming_webhook", "saml_x509_cert"}
+
+
+def test_the_example_files_are_valid() -> None:
+    root = Path(__file__).resolve().parents[3]
+    files = [*(root / "example_dags" / "data").glob("north*.yaml")]
+    assert files
+    for file in files:
+        assert load_organizations(str(file), file_at)
+        jsonschema.validate(yaml.safe_load(file.read_text()), SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("projects:\n  - name: x\n    timezon: UTC", "line 3: projects.0.timezon: unknown field (did you mean 'timez"),
+        ("domains:\n  - {}", "line 2: domains.0.domain: this field is required"),
+        ("members:\n  people:\n    - ada@example\n", "line 3: members.people.0.email: 'example' is not a domain"),
+        ('members:\n  people:\n  - {email: a@b.example,\n     first_name: "Ann \\ud83d"}',
+         "line 4: members.people.0.first_name: a value is not JSON serializable (NaN, infinity or half an emoji)"),
+        ("members:\n  protected: [{email: a}]", "line 2: members.protected.0.email: the address needs exactly one @"),
+        ("complete: [members]\nmembers:\n  roster: a.csv\n  on_invalid: skip",
+         "line 4: members.on_invalid: 'complete: [members]' would remove the people of the rows"),
+        ("members:\n  people: [{email: 3}]", "line 2: members.people.0.email: expected a string; put it in quotes"),
+        ("members:\n  defaults: {lvel: 1}\n  people: []", "line 2: members.defaults.lvel: unknown field (did you mean"),
+        ("projects:\n  - name: x\n    dashboards: 3", "line 3: projects.0.dashboards: Input should be a valid list"),
+        ("members: {roster: a.csv, people: []}", "line 1: members: give either roster or people"),
+        ("name: x", "line 1: name: unknown field (known: complete, domains"),
+        *((f"members:\n  roster: a.csv\n  {name}: 3",
+           f"line 3: members.{name}: unknown field (move it to the top, beside 'members', not below it)")
+          for name in ("max_removals", "complete", "organization_id", "domains")),
+        ("members:\n  people:\n  - {email: a@b.example, max_removals: 3}",
+         "line 3: members.people.0.max_removals: unknown field (move it to the top, beside 'members'"),
+        ("exports: [{batch_export_id: 7, paused: true}]", "exports.0.batch_export_id: expected a UUID"),
+        ("complete: [projects]", "complete.0: Input should be 'members'"),
+        ("complete: [members]", "complete names members, but the file has none: this would remove all"),
+        ("complete: [domains]\ndomains: []", "complete names domains, but the file has none"),
+        ("projects:\n  - name: a b\n  - {name: a  b}", "line 3: projects: a b is repeated"),
+        ("domains: [{domain: A.example.com}, {domain: a.example.com.}]", "domains: a.example.com is repeated"),
+        ("projects: [{name: a, dashboards: [{name: x},\n {name: x}]}]", "line 2: dashboards of a: x is repeated"),
+        ("projects: [{name: a, dashboards: [{name: x, collaborators: [a@b.example,\n A@b.example]}]}]",
+         "line 2: collaborators of x: a@b.example is repeated"),
+        ("members:\n  people:\n  - a@b.example\n  - A@b.example", "line 4: members: people: a@b.example is repeated"),
+        ("members:\n  defaults: {}\n  people:" + "\n  - {email: a@b.example, until: 2026-11-30}" * 2,
+         "line 5: members: people: a@b.example until 2026-11-30 is repeated"),
+        *(
+            (f"members:\n  people:\n  - level: 8\n    email: a@b.example\n    {end}", f"line {line}: {said}")
+            for end, line, said in (
+                ("until: 2027-02-30", 5, "2027-02-30 is no day or time that exists"),
+                ("until: 20270331", 5, "members.people.0.until: expected a date such as 2026-12-31, or a time with"),
+                ("until: 18:00", 5, "write 18:00 as a decimal number, or in quotes if it is a text; a time needs its"),
+                ("until: 2026-12-31 18:00:00", 5, "members.people.0.until: expected a date such as 2026-12-31, or a"),
+                ("then: 1", 5, "members: then: give until as well, or leave it out"),
+                ("until: 2026-12-31\n    then: owner", 6, "members: then: 15 must not be above the level, which the"),
+                ("until: 2026-12-31\n    utnil: 1", 6, "members.people.0.utnil: unknown field (did you mean 'until'?"),
+            )
+        ),
+        *(
+            (f"projects: [{{name: a, dashboards: [{{name: x, collaborators: [{{email: a@b.example,\n {end}}}]}}]}}]",
+             f"line 2: projects.0.dashboards.0.collaborators.0{said}")
+            for end, said in (
+                ("then: removed", ": then: give until as well, or leave it out"),
+                ("until: 2026-12-31, then: 21", ": then: expected 'removed': the interface cannot change the level of"),
+                ("until: 18", ".until: expected a date such as 2026-12-31, or a time with its zone such as"),
+            )
+        ),
+        ("projects: [{name: a, dashboards: [{name: x, variable_key: k}, {name: y, variable_key: k}]}]",
+         "variable_key, without regard to case: k is repeated"),
+        ("organization_id: ''", "organization_id: expected an id, a number or text"),
+        ("organizations: {a: {organization_id: x}, b: {organization_id: x}}", "organization_id: x is repeated"),
+        (f"organizations: {{a: {{organization_id: {ID}}}, b: {{organization_id: {ID.replace('-', '').upper()}}}}}",
+         f"organization_id: {ID} is repeated"),
+        ("organizations: {yes: {}, true: {}}", "organizations: put the name True in quotes"),
+        ("projects:\n\t- name: x", "line 2: found character '\\t'"),
+        ("projects: []\n---\nprojects: []", "line 2: but found another document"),
+        ("projects: [{name: 2026-11-22}]", "projects.0.name: expected a string; put it in quotes"),
+        *(
+            (f"{before}{number}{after}", f"line 2: write {number} as a decimal number, or in quotes")
+            for before, number, after in (
+                *(("members: {people: [{email: a@b.example,\n level: ", level, "}]}") for level in ("010", "1_5")),
+                ("projects: [{name: x,\n week_start_day: ", "1:30", "}]"),
+                ("projects: [{name: x,\n extra_settings: {a: [", "0x1F", "]}}]"),
+                ("projects: [{name: x,\n session_recording_sample_rate: ", ".inf", "}]"),
+                ("projects: [{\n name: ", "010", "}]"),
+            )
+        ),
+        *(
+            (text, f"line 2: {field}: expected a whole")
+            for text, field in (
+                ("members: {people: [{email: a@b.example,\n level: yes}]}", "members.people.0.level"),
+                ("members: {people: [],\n owner_level: yes}", "members.owner_level"),
+                ("\nmax_removals: yes", "max_removals"),
+                ("projects: [{name: x,\n primary_dashboard: yes}]", "projects.0.primary_dashboard"),
+            )
+        ),
+        ("max_removals: -1",
+         "line 1: max_removals: expected a whole number, a share such as '50%', both as in '10 or 30%'"),
+        ("projects: [{name: x,\n session_recording_sample_rate: yes}]", "line 2: projects.0.session_recording_sample"),
+        pytest.param("#" * (MAX_CHARACTERS + 1), "put the people into a roster", id="10 MB"),
+        ("projects:\n  - name: x\n    slack_incoming_webhook: abc", "line 3: 'slack_incoming_webhook' is a secret"),
+        ("domains:\n  - domain: x\n    saml_x509_cert: abc", "line 3: 'saml_x509_cert' is a secret"),
+        ("projects: []\nprojects: []", "line 2: the key 'projects' is repeated"),
+        ("? [a]\n: 3", "line 1: a key must be a string"),
+        ("- a", "line 1: expected a mapping such as"),
+        ("", "line 1: expected a mapping such as"),
+        ("a: [", "line 1: expected the node content"),
+        ("a: !x 3", "could not determine a constructor for the tag '!x'"),
+        ("a: 2026-99-99", "line 1: 2026-99-99 is no day or time that exists"),
+        ("a: !!timestamp today", "line 1: today is no day or time that exists"),
+        ("[" * 600, "nested too deeply"),
+        ("a: &a [*a]", "too many values"),
+        ("organizations: {}", "organizations must map names to organizations"),
+        ("organizations: {a: {}}\nprojects: []", "organizations must map names to organizations"),
+        ("organizations:\n  a: {}\n  b:\n    exports: {}", "line 4: organizations.b.exports: Input should be"),
+        ("organizations:\n  a: 3", "line 2: organizations.a: Input should be"),
+    ],
+)  # fmt: skip
+def test_each_mistake_is_named_with_its_line(text: str, said: str) -> None:
+    error = mistakes(text)
+    assert error.startswith("Correct northwind.yaml:\n  line ")
+    assert said in error
+    assert "abc" not in error
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("domains: [{}, {}]", 3),
+        ({"domains": [{} for _ in range(101)]}, MAX_FINDINGS + 2),
+        ("\n".join(f"key_{number}: 1" for number in range(2_000)), MAX_FINDINGS + 2),
+        ("organizations:\n" + "\n".join(f"  {number}: {{}}" for number in range(200)), MAX_FINDINGS + 2),
+    ],
+    ids=["two", "mapping", "keys", "names"],
+)
+def test_only_the_first_of_many_mistakes_are_named(text: Any, lines: int) -> None:
+    found = mistakes(text).splitlines()
+    assert len(found) == lines
+    assert found[-1].startswith("  … there may be more") is (lines > MAX_FINDINGS)
+
+
+DAY, TIME = "2026-12-31", "2026-12-31T18:00:00Z"
+
+
+def until_of(file: Any) -> object:
+    """Return the end of the only person of a file."""
+    (organization,) = read_organizations(file, "x").values()
+    assert organization.members is not None
+    (row,) = organization.members.rows
+    return row.get("until")
+
+
+@pytest.mark.parametrize(
+    ("until", "found"),
+    [(DAY, DAY), (f"'{DAY}'", DAY), (f"{DAY} 20:00:00 +02:00", TIME), (TIME, TIME), ("", None)],
+)
+def test_ends_in_yaml_are_dates_or_times(until: str, found: str | None) -> None:
+    assert until_of(f"members: {{people: [{{email: a@b.example, until: {until}}}]}}") == found
+
+
+@pytest.mark.parametrize(
+    ("until", "found"),
+    [
+        (date(2026, 12, 31), DAY),
+        (datetime(2026, 12, 31, 20, tzinfo=timezone(timedelta(hours=2))), TIME),
+        (pendulum.date(2026, 12, 31), DAY),
+        (pendulum.datetime(2026, 12, 31, 18), TIME),
+    ],
+)
+def test_ends_in_a_mapping_are_dates_or_times(until: object, found: str) -> None:
+    person = {"email": "a@b.example", "until": until}
+    assert until_of({"members": {"people": [person]}}) == found
+
+
+def test_an_end_may_be_a_default() -> None:
+    people = "people: [a@b.example, {email: c@b.example, then: 1}]"
+    assert read_organizations(f"members: {{defaults: {{until: {DAY}, level: 8}}, {people}}}", "x")
+
+
+def test_anchors_and_merged_keys_work() -> None:
+    text = "projects:\n  - &base {name: a, timezone: UTC}\n  - {<<: *base, name: b}"
+    assert [entry.timezone for entry in read_organizations(text, "x")[""].projects] == ["UTC", "UTC"]
+
+
+def test_an_organization_is_selected_by_name() -> None:
+    found = read_organizations("organizations: {north: {}, south: {}}", "all.yaml")
+    assert choose_organization(found, "south", "all.yaml") is found["south"]
+    unknown: list[tuple[Any, str]] = [
+        ("sout", r"did you mean 'south'\?.*no 'sout' in all.yaml"),
+        (None, r"one of north, south.*several in all.yaml"),
+        (["south"], r"^organization must be the name of an organization in all\.yaml"),
+    ]
+    for name, says in unknown:
+        with pytest.raises(WorkspaceInputError, match=says):
+            choose_organization(found, name, "all.yaml")
+
+
+def test_roster_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "organizations:\n" + "".join(
+        f"  {name}: {{members: {{roster: '{roster}'}}}}\n"
+        for name, roster in {"a": "team.csv", "b": "/shared/team.csv", "c": "s3://bucket/team.csv"}.items()
+    )
+    (tmp_path / "all.yaml").write_text(f"\ufeff{text}")
+    found = load_organizations(str(tmp_path / "all.yaml"), file_at)
+    assert [one.members and one.members.roster for one in found.values()] == [
+        f"{tmp_path}/team.csv",
+        "/shared/team.csv",
+        "s3://bucket/team.csv",
+    ]
+    (tmp_path / "x.yaml").write_text("members: {roster: team.csv}")
+    monkeypatch.chdir(tmp_path)
+    (beside,) = load_organizations("x.yaml", file_at).values()
+    assert beside.members is not None
+    assert beside.members.roster == "team.csv"
+    assert load_organizations({"projects": []}, file_at)[""].model_dump() == Organization().model_dump()
+
+
+def test_unreadable_files_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_bytes("projects: [{name: Größe}]".encode("latin-1"))
+    (tmp_path / "loop.yaml").symlink_to("loop.yaml")
+    for name, says in {
+        "none.yaml": r"There is no file '.*none\.yaml' on this worker",
+        "": "is a directory; expected a regular file",
+        "a.yaml": r"Byte 20 is not UTF-8\. Save the file with the encoding UTF-8 .*a\.yaml",
+        "loop.yaml": r"The file cannot be read: .*symbolic links.*loop\.yaml",
+        "north\0wind.yaml": r"is not a path: .*embedded null",
+    }.items():
+        with pytest.raises(WorkspaceInputError, match=says):
+            load_organizations(f"{tmp_path}/{name}", file_at)

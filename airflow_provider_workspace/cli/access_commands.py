@@ -1,0 +1,211 @@
+"""The commands about who has access: temporary access, decisions of reviews; and the sweep, which ends it, too."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.cli.console import errors_without_traceback, find_connections_in_database, print_lines
+from airflow_provider_workspace.errors import WorkspaceInputError, printable
+from airflow_provider_workspace.version_compat import COMMAND
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from airflow_provider_workspace.access.grants.notes import Grant, GrantRegistry
+    from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
+    from airflow_provider_workspace.access.rules.entitlements import ReviewDecision
+    from airflow_provider_workspace.notes.leases import LeaseRegistry
+
+
+def grants(args: Namespace) -> None:
+    """
+    List temporary access, or end that of a person early.
+
+    Exit with status 2 if some is overdue, and 1 if a Variable is unreadable, or access could not be ended.
+    """
+    from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.notes.database_store import DatabaseStore
+    from airflow_provider_workspace.notes.note import utc_now
+
+    find_connections_in_database()
+    registry = GrantRegistry(DatabaseStore(GRANT_PREFIX))
+    if args.end:
+        with errors_without_traceback():
+            _end_early(registry, args)
+        return
+    for option in ("organization_id", "dry_run", "protected", "evidence"):
+        if getattr(args, option):
+            raise SystemExit(f"--{option.replace('_', '-')} is for access that ends early. Add --end")
+    with errors_without_traceback():
+        noted = registry.all()
+    now = utc_now()
+    found = [{**grant.to_dict(), "then": grant.row["then"], "overdue": grant.is_over(now)} for grant in noted]
+    if args.output == "json":
+        print_lines(json.dumps({"grants": found, "unreadable": registry.unreadable}, indent=2))
+    else:
+        unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
+        lines = unreadable + [_grant_line(grant, is_overdue=grant.is_over(now)) for grant in noted]
+        print_lines(*map(printable, lines or ["No active grants."]))
+    if registry.unreadable:
+        raise SystemExit(1)
+    if any(one["overdue"] for one in found):
+        raise SystemExit(2)
+
+
+def _grant_line(grant: Grant, *, is_overdue: bool) -> str:
+    from airflow_provider_workspace.api.timestamps import iso
+
+    since = iso(grant.since, "seconds")
+    until = iso(grant.until, "seconds")
+    late = "OVERDUE  " if is_overdue else ""
+    times = f"since {since} until {until}, then {grant.row['then']}"
+    return f"{late}{grant.user_email}  level {grant.level} {times}  {grant.request}"
+
+
+def _end_early(registry: GrantRegistry, args: Namespace) -> None:
+    """End the temporary access of a person."""
+    from airflow_provider_workspace.access.grants.end_grant_early import EarlyEnd, end_early
+    from airflow_provider_workspace.access.grants.evidence import GrantEvidence
+    from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
+    from airflow_provider_workspace.notes.database_store import DatabaseStore
+
+    user = _user_of("grants")
+    wish = EarlyEnd(args.end, user, args.organization_id)
+    evidence = GrantEvidence(_absolute(args.evidence), user) if args.evidence else None
+    reviews = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
+    ended = end_early(registry, reviews, wish, args.protected, dry_run=args.dry_run, evidence=evidence)
+    verb = "Would end" if args.dry_run else "Ended"
+    if args.output == "json":
+        print_lines(json.dumps(ended.to_dict(), indent=2))
+    else:
+        print_lines(*(printable(f"{verb}: {end.line}") for end in ended.ended))
+    if ended.error:
+        raise ended.error
+
+
+def decisions(args: Namespace) -> None:
+    """List what access reviews decided about people whom they lowered or removed, or lift what they decided of one."""
+    from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
+    from airflow_provider_workspace.notes.database_store import DatabaseStore
+    from airflow_provider_workspace.notes.note import utc_now
+
+    find_connections_in_database()
+    registry = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
+    now = utc_now().timestamp()
+    with errors_without_traceback():
+        if args.lift:
+            _lift(registry, args)
+            return
+        reviews = registry.all()
+    if args.output == "json":
+        found = [{**review.to_dict(), "expired": review.until < now} for review in reviews]
+        print_lines(json.dumps({"reviews": found, "unreadable": registry.unreadable}, indent=2))
+    else:
+        lines = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
+        for review in reviews:
+            lines += [_decision_line(decision, now) for decision in review.decisions]
+        print_lines(*map(printable, lines or ["No access review has lowered or removed anybody."]))
+    if registry.unreadable:
+        raise SystemExit(1)
+
+
+def _decision_line(decision: ReviewDecision, now: float) -> str:
+    from airflow_provider_workspace.api.levels import describe_level
+    from airflow_provider_workspace.api.timestamps import iso
+
+    person = decision.person
+    who = person.email or f"user {person.user_uuid}"
+    most = "no access" if decision.level is None else f"at most {describe_level(decision.level)}"
+    late = "EXPIRED  " if now > decision.until else ""
+    return f"{late}{who}  {most} until {iso(decision.until, 'seconds')}  {decision}"
+
+
+def _lift(registry: ReviewRegistry, args: Namespace) -> None:
+    """Let what reviews decided about a person not count any more."""
+    from airflow_provider_workspace.api.comparison import address_key
+
+    key = address_key(args.lift)
+    lifted: list[ReviewDecision] = []
+    for review in registry.all():
+        if args.organization_id in (None, review.organization_id):
+            lifted += [decision for decision in review.decisions if address_key(decision.person.email) == key]
+    if not lifted:
+        raise WorkspaceInputError(f"No decision about {args.lift}. Give an address that '{COMMAND} decisions' shows")
+    for decision in lifted:
+        registry.lift(decision)
+        print_lines(printable(f"Lifted: {args.lift}: {decision}"))
+
+
+def sweep(args: Namespace) -> None:
+    """End what is due, as the Dag of the sweep does; exit with status 1 if something is left or has failed."""
+    from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.access.grants.overdue_grants import OverdueGrants
+    from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
+    from airflow_provider_workspace.notes.database_store import DatabaseStore, LeaseDatabase
+    from airflow_provider_workspace.notes.due_notes import Due, end_all, failure_of, reports_of
+    from airflow_provider_workspace.notes.leases import LeaseRegistry
+    from airflow_provider_workspace.windows.sweep import AbandonedWindows
+
+    find_connections_in_database()
+    leases = LeaseRegistry(LeaseDatabase())
+    with errors_without_traceback():
+        _import_as_tasks_do(leases)
+    due: list[Due] = []
+    if "windows" in args.kinds:
+        # The note of the sweep says that a Dag sweeps, so a command does not write it.
+        due.append(AbandonedWindows(leases, f"{COMMAND} sweep {time.time()}", at_once=True, is_recorded=False))
+    if "grants" in args.kinds:
+        reviews = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
+        overdue = OverdueGrants(
+            GrantRegistry(DatabaseStore(GRANT_PREFIX)),
+            reviews,
+            args.protected,
+            evidence=_absolute(args.evidence),
+            ended_by=_user_of("sweep") if args.evidence else "",
+        )
+        due.append(overdue)
+    ends = end_all(due, dry_run=args.dry_run)
+    failure = failure_of(ends)
+    if args.output == "json":
+        print_lines(json.dumps(reports_of(ends, dry_run=args.dry_run), indent=2))
+    else:
+        lines = [line for ended in ends for line in ended.lines]
+        if not lines and failure is None:
+            lines = ["Nothing is due."]
+        print_lines(*map(printable, lines))
+    if failure:
+        raise SystemExit(str(failure))
+    if any(ended.is_left for ended in ends):
+        raise SystemExit(1)
+
+
+def _import_as_tasks_do(registry: LeaseRegistry) -> None:
+    """Let the modules that the ``state_of`` of a lease names be found beside the Dags."""
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+
+    if any(lease.state_of for lease in registry.all(skip_failed=True)):
+        bundles: Any = DagBundlesManager()  # type: ignore[no-untyped-call]
+        for bundle in bundles.get_all_dag_bundles():
+            try:
+                bundle.initialize()
+                sys.path.append(str(bundle.path))
+            except Exception as error:  # noqa: BLE001, PERF203 - of somebody else's bundle: the exports must resume
+                print(f"The Dag bundle '{bundle.name}' cannot be read: {error}", file=sys.stderr)  # noqa: T201
+
+
+def _user_of(command: str) -> str:
+    """Return who runs a command."""
+    from getpass import getuser
+
+    return f"{getuser()} ({COMMAND} {command})"
+
+
+def _absolute(folder: str | None) -> str | None:
+    """Return a folder of this machine with its whole path, and a URL as it is."""
+    if folder is None or "://" in folder:
+        return folder
+    return str(Path(folder).absolute())

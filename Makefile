@@ -57,6 +57,10 @@ browser:
 test-slow: $(READY) ## Run the tests that take longer: every example Dag, every command, memory, a day in fast-forward
 	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder -m "slow and not e2e" -rPfE $(ARGS)
 
+.PHONY: postgres
+postgres: $(READY) postgresql ## Run the longest tasks of each kind in a whole Airflow with PostgreSQL, in four minutes
+	$(PYTHON) -m pytest -m e2e tests/e2e/test_postgres.py -rs $(ARGS)
+
 .PHONY: e2e
 e2e: $(READY) browser postgresql ## Run the tests that need a whole Airflow; without ARGS those of e2e-celery as well
 	@$(INDEX); $(PYTHON) -m pytest -m e2e -s $(or $(ARGS),tests/e2e)

@@ -49,13 +49,12 @@ class CeleryAirflow(LiveAirflow):
             "AIRFLOW__CORE__MAX_ACTIVE_TASKS_PER_DAG": str(SLOTS * len(workers)),
             "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "3",
             "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
-            "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"postgresql+psycopg2://airflow@{postgres}",
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": timeout,
             "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
             "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT": timeout,
             "AIRFLOW__SCHEDULER__TASK_QUEUED_TIMEOUT_CHECK_INTERVAL": "5",
         }
-        super().__init__(home, dags, server, **more, **settings)
+        super().__init__(home, dags, server, postgres=postgres, **more, **settings)
         self.workers = workers
 
     def start(self) -> None:

@@ -1,7 +1,8 @@
-"""Fixtures for tests with a complete Airflow: a sandbox, an Airflow with a connection to it, and a browser."""
+"""Fixtures for tests with a complete Airflow: a sandbox, an Airflow with a connection to it, PostgreSQL, a browser."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import httpx
 import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from tests.e2e import services
 from tests.e2e.live_airflow import LiveAirflow
 
 if TYPE_CHECKING:
@@ -31,6 +33,19 @@ def api(server: SandboxServer) -> Iterator[httpx.Client]:
     headers = {"Authorization": f"Bearer {server.seed.admin_key}"}
     with httpx.Client(base_url=organization, headers=headers, trust_env=False, timeout=60) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """Host and name of an empty database. Tests are skipped where PostgreSQL is not installed, but not in CI."""
+    try:
+        services.program("initdb")
+    except FileNotFoundError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+    with services.postgres() as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

@@ -39,15 +39,24 @@ class LiveAirflow:
     :param dags: folder with the Dags
     :param server: the service of the connection `workspace_default`
     :param users: names and roles of users, whose passwords are their names; by default everybody is an admin
+    :param postgres: host and name of the database; by default SQLite
     """
 
     def __init__(
-        self, home: Path, dags: Path, server: SandboxServer, *, users: dict[str, str] | None = None, **settings: str
+        self,
+        home: Path,
+        dags: Path,
+        server: SandboxServer,
+        *,
+        users: dict[str, str] | None = None,
+        postgres: str | None = None,
+        **settings: str,
     ) -> None:
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         seed = server.seed
         self.home = home
+        self.postgres = postgres
         self.env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW_")},
             "PATH": f"{AIRFLOW.parent}{os.pathsep}{os.environ.get('PATH', '')}",
@@ -72,6 +81,8 @@ class LiveAirflow:
             "NO_PROXY": "127.0.0.1,localhost",
             **settings,
         }
+        if postgres is not None:
+            self.env["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = f"postgresql+psycopg2://airflow@{postgres}"
         self.user = ""
         self._tokens: dict[str, str] = {}
         if users:
@@ -176,11 +187,12 @@ class LiveAirflow:
         return "".join(file.read_text(errors="replace") for file in sorted(folder.glob("attempt=*.log")))
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
-        """Query the database of Airflow: SQLite, or the PostgreSQL of the settings."""
-        if url := self.env.get("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"):
+        """Query the database of Airflow."""
+        if self.postgres is not None:
             import psycopg2
 
-            with closing(psycopg2.connect(url.replace("+psycopg2", ""))) as connection, connection.cursor() as cursor:
+            url = f"postgresql://airflow@{self.postgres}"
+            with closing(psycopg2.connect(url)) as connection, connection.cursor() as cursor:
                 cursor.execute(statement)
                 rows: list[tuple[Any, ...]] = cursor.fetchall()
                 return rows

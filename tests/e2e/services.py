@@ -52,7 +52,7 @@ def redis() -> Iterator[str]:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Run PostgreSQL with an empty database, and yield its URL. Root runs it as the user `postgres`."""
+    """Run PostgreSQL with an empty database, and yield its host and name. Root runs it as the user `postgres`."""
     port, user = free_port(), "postgres" if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
         data = Path(folder) / "data"

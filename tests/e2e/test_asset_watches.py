@@ -1,22 +1,15 @@
-"""
-Two assets with equal watchers in a triggerer: both get every event and have separate state.
-
-`make e2e` runs this with SQLite, `make e2e-celery` with PostgreSQL.
-"""
+"""Two assets with equal watchers in a triggerer: both get every event and have separate state, in PostgreSQL."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.e2e.live_airflow import LiveAirflow
-from tests.e2e.services import postgres
 
 if TYPE_CHECKING:
     import httpx
@@ -30,13 +23,9 @@ ASSETS = ("first_asset", "second_asset")
 
 
 @pytest.fixture(scope="module")
-def airflow(server: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
-    with ExitStack() as stack:
-        settings = {}
-        if find_spec("psycopg2"):
-            address = stack.enter_context(postgres())
-            settings["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = f"postgresql+psycopg2://airflow@{address}"
-        yield stack.enter_context(LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server, **settings))
+def airflow(server: SandboxServer, postgres: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveAirflow]:
+    with LiveAirflow(tmp_path_factory.mktemp("airflow"), DAGS, server, postgres=postgres) as running:
+        yield running
 
 
 def create(api: httpx.Client, name: str) -> None:

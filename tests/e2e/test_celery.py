@@ -18,9 +18,9 @@ import pytest
 
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.e2e.celery_airflow import CeleryAirflow
-from tests.e2e.services import postgres, redis
+from tests.e2e.services import redis
 
-pytest.importorskip("psycopg2", reason="`make e2e-celery` runs this, in an environment that has Celery")
+pytest.importorskip("celery", reason="`make e2e-celery` runs this, in an environment that has Celery")
 
 pytestmark = pytest.mark.e2e
 
@@ -50,6 +50,7 @@ def organizations(server: SandboxServer) -> list[dict[str, Any]]:
 def airflow(
     server: SandboxServer,
     organizations: list[dict[str, Any]],
+    postgres: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[CeleryAirflow]:
     connections = {
@@ -61,10 +62,9 @@ def airflow(
     home, dags = tmp_path_factory.mktemp("airflow"), tmp_path_factory.mktemp("dags")
     shutil.copy(EXAMPLE, dags)
     with (
-        postgres() as database,
         redis() as broker,
         CeleryAirflow(
-            home, dags, server, redis=broker, postgres=database, workers=("first", "second"), **connections
+            home, dags, server, redis=broker, postgres=postgres, workers=("first", "second"), **connections
         ) as running,
     ):
         yield running

@@ -390,8 +390,8 @@ def test_a_long_plan_is_cut_off_for_a_comment(
 @pytest.mark.slow
 def test_a_closed_pipe_ends_the_command_quietly() -> None:
     code = (
-        "from airflow_provider_workspace.cli import commands; "
-        "commands.COMMANDS = {'whoami': lambda args: (commands._print('a'), print('not reached'))}; "
+        "from airflow_provider_workspace.cli import commands, console; "
+        "commands.COMMANDS = {'whoami': lambda args: (console.print_lines('a'), print('not reached'))}; "
         "commands.run('whoami', None)"
     )
     reader, writer = os.pipe()

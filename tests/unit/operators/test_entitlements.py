@@ -12,7 +12,7 @@ import pytest
 from airflow.sdk.execution_time import task_runner
 
 from airflow_provider_workspace.access.reviews.notes import DecidedPerson, ReviewNote
-from airflow_provider_workspace.cli import commands
+from airflow_provider_workspace.cli import organization_commands
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
@@ -289,7 +289,7 @@ def test_the_command_says_that_it_knows_no_notes_where_it_can_read_none(
     sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
-    monkeypatch.setattr(commands, "_readable_store", lambda: None)
+    monkeypatch.setattr(organization_commands, "_readable_store", lambda: None)
     (tmp_path / "team.json").write_text(json.dumps(EVERYBODY))
     (definition,) = [one for one in get_workspace_commands()[0].subcommands if one.name == "plan"]  # type: ignore[union-attr]
     parser = ArgumentParser()

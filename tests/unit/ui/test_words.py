@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_workspace.api.timestamps import iso as iso_of
-from airflow_provider_workspace.cli import commands
+from airflow_provider_workspace.cli import core_commands
 from airflow_provider_workspace.notes import database_store
 from airflow_provider_workspace.notes.leases import LeaseRegistry, LeaseStore, Run, SweepRecord
 from airflow_provider_workspace.windows.requests import LeaseHooks
@@ -58,6 +58,6 @@ def test_the_sweep_the_page_and_the_command_line_have_the_same_words(
     assert row["verdict"] == re.sub(r"T(\d\d:\d\d):\d\dZ", r" \1 UTC", words), "times as people read them"
     printed: list[str] = []
     monkeypatch.setattr(database_store, "LeaseDatabase", lambda: store)
-    monkeypatch.setattr(commands, "_print", lambda *lines: printed.extend(lines))
-    commands.windows(Namespace(resume=False, output="table"))
+    monkeypatch.setattr(core_commands, "print_lines", lambda *lines: printed.extend(lines))
+    core_commands.windows(Namespace(resume=False, output="table"))
     assert printed[0].endswith(f"Z  {words}")

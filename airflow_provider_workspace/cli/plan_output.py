@@ -12,8 +12,6 @@ from airflow_provider_workspace.procedures.markdown import code
 from airflow_provider_workspace.procedures.plan_markdown import plan_lines
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from airflow_provider_workspace.organization.file import Organization
     from airflow_provider_workspace.procedures.plan import Plan
 
@@ -28,16 +26,12 @@ class Planned:
     The plan of one organization.
 
     :param organization: its name in the file, or its id
-    :param now: decides which ends are over
-    :param is_leavers: whether the people of the file leave
     """
 
     file: str
     organization: str
     wanted: Organization
     plan: Plan
-    now: datetime
-    is_leavers: bool = False
 
 
 def _table(plans: Sequence[Planned], _: Mapping[str, str]) -> Iterator[str]:

@@ -15,7 +15,7 @@ from airflow_provider_workspace.api.comparison import address_key, differences, 
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
-from airflow_provider_workspace.organization.collaborators import Board, plan_collaborators
+from airflow_provider_workspace.organization.collaborators import DashboardCollaborators, plan_collaborators
 from airflow_provider_workspace.procedures.conditions import ask_verification
 from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
 from airflow_provider_workspace.procedures.plan import Action, Change, Plan
@@ -335,7 +335,7 @@ def _plan_dashboard(
         ids = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else None
         changes += plan_collaborators(
             reader.client,
-            Board(project.name, entry.name, ids),
+            DashboardCollaborators(project.name, entry.name, ids),
             entry.collaborators,
             reader.members,
             reader.now,

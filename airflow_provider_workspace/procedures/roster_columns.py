@@ -20,7 +20,7 @@ from airflow_provider_workspace.procedures.matching import (
     is_equal,
     is_time,
     matches,
-    read_age,
+    read_where,
     text_of,
     truth_of,
 )
@@ -302,12 +302,7 @@ class RowFilter:
     """
 
     def __init__(self, where: Mapping[str, Any] | None, now: datetime) -> None:
-        self._wanted: dict[str, list[Any]] = {}
-        if where is None:
-            return
-        for name, wanted in where.items():
-            values = wanted if isinstance(wanted, list | tuple | set) else [wanted]
-            self._wanted[name] = [_read_wanted(name, value, now) for value in values]
+        self._wanted = read_where(where, now.timestamp(), _read_wanted) if where else {}
 
     @property
     def columns(self) -> list[str]:
@@ -373,11 +368,8 @@ def _shown(value: Any) -> str:
     return shown(value) if isinstance(value, str) else text_of(value)
 
 
-def _read_wanted(name: str, value: Any, now: datetime) -> Any:
+def _read_wanted(name: str, value: Any) -> Any:
     """Return a wanted value as cells are compared with it."""
-    age = read_age(name, value, now.timestamp())
-    if age is not None:
-        return age
     wanted = comparable(value)
     if wanted is not None and not isinstance(wanted, COMPARABLE):
         raise WorkspaceInputError(

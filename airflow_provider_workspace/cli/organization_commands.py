@@ -97,7 +97,7 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
             guards = wanted.members.guards
             planned = plan_members(hook.client, organization_id, rows, guards, now=now, leaving=True, noted=noted)
         else:
-            reader = AirflowOrganizationReader(hook.client, organization_id, store, access)
+            reader = AirflowOrganizationReader(hook.client, organization_id, store=store, access=access)
             reader.now = now
             planned = plan_organization(wanted, reader)
         yield Planned(file, name or organization_id, wanted, planned)

@@ -52,10 +52,10 @@ def plan_collaborators(
     client: WorkspaceClient,
     dashboard: DashboardCollaborators,
     wanted: Iterable[Collaborator],
+    *,
     members: Iterable[Member],
     now: datetime,
     holders: Holders,
-    *,
     is_complete: bool,
 ) -> list[Change]:
     """
@@ -73,10 +73,18 @@ def plan_collaborators(
             identity = collaborator_identity(dashboard.ids["dashboard_id"], row.user_uuid or row.label)
             holders.add(identity, Holder(dashboard.name_of(row.label or "-"), row.level))
     rows = {address_key(row.email): row for row in sorted(wanted, key=attrgetter("moment"))}
-    return _Planner(dashboard, rows, listed, users_by_address(members), now, is_complete).changes()
+    planner = _Planner(
+        dashboard=dashboard,
+        rows=rows,
+        listed=listed,
+        users=users_by_address(members),
+        now=now,
+        is_complete=is_complete,
+    )
+    return planner.changes()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Planner:
     """
     Compares the rows of a file with the collaborators of a dashboard; see :func:`plan_collaborators`.

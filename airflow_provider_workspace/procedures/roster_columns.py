@@ -327,14 +327,14 @@ class RowFilter:
                     "boolean or time"
                 )
             is_address = layout is not None and position is not None and layout.fields[position] == ADDRESS_FIELD
-            if _is_wanted("email" if is_address else "", name, value, wanted, number):
+            if _is_wanted(value, wanted, path="email" if is_address else "", name=name, number=number):
                 continue
             _refuse_doubts(name, value, wanted, number)
             return False
         return True
 
 
-def _is_wanted(path: str, name: str, value: Any, wanted: Sequence[Any], number: int) -> bool:
+def _is_wanted(value: Any, wanted: Sequence[Any], *, path: str, name: str, number: int) -> bool:
     """Return whether a cell is one of the wanted values; ``path`` ends with ``email`` for an address."""
     for one in wanted:
         if isinstance(one, Before) and value is not None and not is_time(value):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # A comment on GitHub may have 65,536 characters; each of a text may become nine.
 MAX_COMMENT = 60_000
-CUT = "\n\nThe rest is cut off: the log of the job has all with `-o table`."
+COMMENT_IS_CUT = "\n\nThe rest is cut off: the log of the job has all with `-o table`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def _markdown(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[s
     text = "\n".join(lines).rstrip()
     if len(text) > MAX_COMMENT:
         last_line_end = text.rindex("\n", 0, MAX_COMMENT)
-        text = text[:last_line_end] + CUT
+        text = text[:last_line_end] + COMMENT_IS_CUT
     yield text
 
 

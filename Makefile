@@ -111,7 +111,6 @@ coverage: $(READY) ## Check that the tests reach every branch of what decides: a
 		--cov=airflow_provider_workspace.access.reviews.page \
 		--cov=airflow_provider_workspace.access.reviews.population \
 		--cov=airflow_provider_workspace.organization.collaborators \
-		--cov=airflow_provider_workspace.organization.contradictions \
 		--cov=airflow_provider_workspace.organization.file \
 		--cov=airflow_provider_workspace.organization.importing \
 		--cov=airflow_provider_workspace.organization.plan \

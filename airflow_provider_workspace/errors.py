@@ -65,7 +65,6 @@ PROBLEMS = frozenset(
         "file-exists",
         "file-forbidden",
         "file-missing",
-        "files-contradict",
         "grant-changed",
         "grant-unreadable",
         "granted-meanwhile",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.cli.console import errors_without_traceback, open_hook, print_lines, write
-from airflow_provider_workspace.errors import WorkspaceInputError, printable, type_name, with_problem
+from airflow_provider_workspace.errors import WorkspaceInputError, printable, type_name
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -31,11 +30,7 @@ OPTIONS_OF_ROSTERS = {
 
 
 def plan(args: Namespace) -> None:
-    """
-    Compare organizations with files or rosters; exit with status 2 if one may differ, and 1 after an error.
-
-    Files that say different things about one organization are an error too.
-    """
+    """Compare organizations with files or rosters; exit with status 2 if one may differ, and 1 after an error."""
     from airflow_provider_workspace.cli.plan_output import FORMATS
 
     plans: list[Planned] = []
@@ -50,37 +45,12 @@ def plan(args: Namespace) -> None:
                         one.plan.check_losses(one.wanted.max_removals)
             except SystemExit as error:  # noqa: PERF203 - the other files are planned
                 errors[file] = str(error)
-    errors |= _contradictions(plans)
     for file, message in errors.items():
         # The name first: a CI may take a line that begins otherwise for a command.
         print(*(printable(f"{file}: {line}") for line in message.split("\n")), sep="\n", file=sys.stderr)  # noqa: T201
     print_lines(*FORMATS[args.output](plans, errors))
     if errors or any(one.plan.differences or one.plan.counts["set"] for one in plans):
         raise SystemExit(1 if errors else 2)
-
-
-def _contradictions(plans: Sequence[Planned]) -> dict[str, str]:
-    """Return what is said differently of one organization, by the names of the two files."""
-    from airflow_provider_workspace.files.storage import file_at
-    from airflow_provider_workspace.organization.contradictions import FileOfOrganization, describe_contradictions
-
-    errors: dict[str, str] = {}
-    for one, other in combinations(plans, 2):
-        if one.plan.planned_for != other.plan.planned_for:
-            continue
-        is_same_file = one.file == other.file
-        first, second = [
-            FileOfOrganization(
-                f"{planned.organization} in {planned.file}" if is_same_file else planned.file,
-                planned.wanted,
-                planned.is_leavers,
-            )
-            for planned in (one, other)
-        ]
-        message = describe_contradictions(first, second, file_at, one.now)
-        if message:
-            errors[f"{first.name} and {second.name}"] = with_problem(message, "files-contradict")
-    return errors
 
 
 def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Planned]:
@@ -120,18 +90,17 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
         store = _readable_store()
         access = _access_notes(hook, organization_id) if store else None
-        is_leavers = is_roster and args.leavers
-        if is_leavers and wanted.members:
+        if is_roster and args.leavers and wanted.members:
             columns, where = wanted.members.columns, wanted.members.where
             rows = read_roster(None, file_at(file), columns=columns, where=where, now=now)
             noted = access.read() if access else NotedAccess(are_known=False)
             guards = wanted.members.guards
             planned = plan_members(hook.client, organization_id, rows, guards, now=now, leaving=True, noted=noted)
         else:
-            reader = AirflowOrganizationReader(hook.client, organization_id, store, access)
+            reader = AirflowOrganizationReader(hook.client, organization_id, store=store, access=access)
             reader.now = now
             planned = plan_organization(wanted, reader)
-        yield Planned(file, name or organization_id, wanted, planned, now, is_leavers=is_leavers)
+        yield Planned(file, name or organization_id, wanted, planned)
 
 
 def _read_json_option(option: str, text: str | None, example: str) -> Any:

@@ -12,14 +12,12 @@ from airflow_provider_workspace.procedures.markdown import code
 from airflow_provider_workspace.procedures.plan_markdown import plan_lines
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from airflow_provider_workspace.organization.file import Organization
     from airflow_provider_workspace.procedures.plan import Plan
 
 # A comment on GitHub may have 65,536 characters; each of a text may become nine.
 MAX_COMMENT = 60_000
-CUT = "\n\nThe rest is cut off: the log of the job has all with `-o table`."
+COMMENT_IS_CUT = "\n\nThe rest is cut off: the log of the job has all with `-o table`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,16 +26,12 @@ class Planned:
     The plan of one organization.
 
     :param organization: its name in the file, or its id
-    :param now: decides which ends are over
-    :param is_leavers: whether the people of the file leave
     """
 
     file: str
     organization: str
     wanted: Organization
     plan: Plan
-    now: datetime
-    is_leavers: bool = False
 
 
 def _table(plans: Sequence[Planned], _: Mapping[str, str]) -> Iterator[str]:
@@ -67,7 +61,7 @@ def _markdown(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[s
     text = "\n".join(lines).rstrip()
     if len(text) > MAX_COMMENT:
         last_line_end = text.rindex("\n", 0, MAX_COMMENT)
-        text = text[:last_line_end] + CUT
+        text = text[:last_line_end] + COMMENT_IS_CUT
     yield text
 
 

@@ -82,7 +82,9 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         self.workspace_url = url_for(hook.client.settings, "projects", {"organization_id": organization_id})
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         owner = self.try_identity()
-        reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables(), access, owner)
+        reader = AirflowOrganizationReader(
+            hook.client, organization_id, store=LeaseVariables(), access=access, owner=owner
+        )
         if "members" in parts:
             wanted = wanted.with_rows(self.roster, self.columns, self.where)
         plan = plan_organization(wanted, reader, parts, overrules=overrules)
@@ -309,7 +311,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             plan.outcomes[change] = ChangeResult("done")
 
         def plan_again() -> Plan:
-            reader = AirflowOrganizationReader(hook.client, organization_id, LeaseVariables(), access)
+            reader = AirflowOrganizationReader(hook.client, organization_id, store=LeaseVariables(), access=access)
             return plan_organization(planned.wanted, reader, (part,))
 
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
@@ -318,7 +320,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         if plan.withdraws_invites:
             self.task_state.begin(WITHDRAWING)
         access.overrule(plan)
-        apply(hook.client, plan, invite, plan_again, self.memory_of)
+        apply(hook.client, plan, invite, plan_again, memory_of=self.memory_of)
         access.settle(plan)
         if part == "domains" and "ti" in self._context:
             self.push_xcom("unverified", self.unverified(hook, planned.wanted, organization_id))

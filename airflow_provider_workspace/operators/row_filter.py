@@ -14,7 +14,7 @@ from airflow_provider_workspace.api.levels import parse_level, parse_number
 from airflow_provider_workspace.api.models import Id
 from airflow_provider_workspace.api.secrets import is_secret
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
-from airflow_provider_workspace.procedures.matching import matches, read_age
+from airflow_provider_workspace.procedures.matching import matches, read_where
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 # Prefix of a field that the service sends although the interface does not name it.
@@ -23,7 +23,7 @@ EXTRA = "extra."
 SCALARS = {str: "str", Id: "str", int: "int", float: "float", bool: "bool", NoneType: "null"}
 
 
-def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secrets: bool) -> dict[str, Any]:
+def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secrets: bool) -> dict[str, list[Any]]:
     """
     Check the fields of ``where`` and parse its values, which templates may render to text.
 
@@ -31,12 +31,8 @@ def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secr
     :param return_secrets: whether the rows include secret fields
     :raises WorkspaceInputError: if a field is unknown, or a value does not have its type
     """
-    read: dict[str, Any] = {}
-    for path, wanted in where.items():
-        field = _field_at("where", path, model, return_secrets=return_secrets)
-        values = wanted if isinstance(wanted, list | tuple | set) else [wanted]
-        read[path] = [_read_value(path, value, field) for value in values]
-    return read
+    fields = {path: _field_at("where", path, model, return_secrets=return_secrets) for path in where}
+    return read_where(where, time.time(), lambda path, value: _read_value(path, value, fields[path]))
 
 
 def check_fields(fields: Sequence[str], model: type[BaseModel], *, return_secrets: bool) -> list[str]:
@@ -88,10 +84,7 @@ def _paths(model: type[BaseModel]) -> Iterator[str]:
 
 
 def _read_value(path: str, value: Any, field: Any) -> Any:
-    """Parse a wanted value to the type of its field, or an age: ``{"before": "90d"}``."""
-    age = read_age(path, value, time.time())
-    if age is not None:
-        return age
+    """Parse a wanted value to the type of its field."""
     if field is None or field.annotation is Any or not set(get_args(field.annotation)) <= SCALARS.keys():
         return value
     types, levels = get_args(field.annotation), [each for each in (parse_level, parse_number) if each in field.metadata]

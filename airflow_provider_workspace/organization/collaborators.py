@@ -31,7 +31,7 @@ NOT_IN_FILE = "not in the file"
 
 
 @dataclass(frozen=True, slots=True)
-class Board:
+class DashboardCollaborators:
     """
     A dashboard whose collaborators are planned.
 
@@ -50,12 +50,12 @@ class Board:
 
 def plan_collaborators(
     client: WorkspaceClient,
-    board: Board,
+    dashboard: DashboardCollaborators,
     wanted: Iterable[Collaborator],
+    *,
     members: Iterable[Member],
     now: datetime,
     holders: Holders,
-    *,
     is_complete: bool,
 ) -> list[Change]:
     """
@@ -67,16 +67,24 @@ def plan_collaborators(
     :param is_complete: whether people whom no row names are removed
     """
     listed: list[DashboardCollaborator] = []
-    if board.ids:
-        listed = read_rows(client, ops.dashboards.ListDashboardCollaborators(**board.ids))
+    if dashboard.ids:
+        listed = read_rows(client, ops.dashboards.ListDashboardCollaborators(**dashboard.ids))
         for row in listed:
-            identity = collaborator_identity(board.ids["dashboard_id"], row.user_uuid or row.label)
-            holders.add(identity, Holder(board.name_of(row.label or "-"), row.level))
+            identity = collaborator_identity(dashboard.ids["dashboard_id"], row.user_uuid or row.label)
+            holders.add(identity, Holder(dashboard.name_of(row.label or "-"), row.level))
     rows = {address_key(row.email): row for row in sorted(wanted, key=attrgetter("moment"))}
-    return _Planner(board, rows, listed, users_by_address(members), now, is_complete).changes()
+    planner = _Planner(
+        dashboard=dashboard,
+        rows=rows,
+        listed=listed,
+        users=users_by_address(members),
+        now=now,
+        is_complete=is_complete,
+    )
+    return planner.changes()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Planner:
     """
     Compares the rows of a file with the collaborators of a dashboard; see :func:`plan_collaborators`.
@@ -85,7 +93,7 @@ class _Planner:
     :param users: the users of each address
     """
 
-    board: Board
+    dashboard: DashboardCollaborators
     rows: Mapping[str, Collaborator]
     listed: Sequence[DashboardCollaborator]
     users: Mapping[str, Sequence[str]]
@@ -159,12 +167,12 @@ class _Planner:
     def _removal(self, key: str, collaborator: DashboardCollaborator, why: str) -> Change:
         """Return the removal of a collaborator; the key is empty if they have no address."""
         before = {"level": collaborator.level}
-        if not (key and collaborator.label and self.board.ids):
+        if not (key and collaborator.label and self.dashboard.ids):
             who = self._who(key, collaborator) or collaborator.label or "-"
             why = "no member, and the service does not show who it is: remove them by hand if they should go"
             return self._change("unknown", who, before=before, why=why, should_lose=True)
         user_uuid = collaborator.user_uuid or collaborator.label
-        operation = ops.dashboards.RemoveDashboardCollaborator(**self.board.ids, user_uuid=user_uuid)
+        operation = ops.dashboards.RemoveDashboardCollaborator(**self.dashboard.ids, user_uuid=user_uuid)
         return self._change("remove", self._who(key, collaborator), before=before, why=why, operation=operation)
 
     def _of_newcomer(self, key: str, row: Collaborator) -> Change | None:
@@ -192,8 +200,8 @@ class _Planner:
             why = f"{len(users)} users have this address ({', '.join(users)}): add the right one by hand"
             return self._change("differs", row.email, after=after, why=why)
         operation: Operation[Any] | None = None
-        if self.board.ids:
-            operation = ops.dashboards.AddDashboardCollaborator(**self.board.ids, user_uuid=users[0], **level)
+        if self.dashboard.ids:
+            operation = ops.dashboards.AddDashboardCollaborator(**self.dashboard.ids, user_uuid=users[0], **level)
         return self._change("create", row.email, after=after, why=str(row), operation=operation, intended=intended)
 
     @property
@@ -201,7 +209,7 @@ class _Planner:
         return f"one of {len(self._nameless)} collaborators without an e-mail address is this person"
 
     def _intended(self, key: str, after: Mapping[str, Any]) -> dict[str, Any]:
-        return {"project": self.board.project, "dashboard": self.board.name, "email": key, **after}
+        return {"project": self.dashboard.project, "dashboard": self.dashboard.name, "email": key, **after}
 
     def _who(self, key: str, collaborator: DashboardCollaborator) -> str:
         """Return an address, with the user if several collaborators have it; empty without one."""
@@ -210,4 +218,4 @@ class _Planner:
 
     def _change(self, action: Action, who: str, **fields: Any) -> Change:
         """Return a change of a collaborator."""
-        return Change(action, "collaborators", self.board.name_of(who), **fields)
+        return Change(action, "collaborators", self.dashboard.name_of(who), **fields)

@@ -24,7 +24,7 @@ from airflow_provider_workspace.procedures.people import read_people
 if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
 
-NAMES = {number: name for name, number in LEVELS.items()}
+LEVEL_NAMES = {number: name for name, number in LEVELS.items()}
 HEAD = """\
 # The organization as it was. Whatever this file does not name is left alone; to remove it instead, add
 # complete: [members, domains, collaborators]
@@ -169,4 +169,4 @@ def _fields(record: BaseModel, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _person(email: str, level: int | None) -> Any:
-    return email if level is None else {"email": email, "level": NAMES.get(level, level)}
+    return email if level is None else {"email": email, "level": LEVEL_NAMES.get(level, level)}

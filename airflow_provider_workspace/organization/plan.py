@@ -15,7 +15,7 @@ from airflow_provider_workspace.api.comparison import address_key, differences, 
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceOutcomeUnknownError
-from airflow_provider_workspace.organization.collaborators import Board, plan_collaborators
+from airflow_provider_workspace.organization.collaborators import DashboardCollaborators, plan_collaborators
 from airflow_provider_workspace.procedures.conditions import ask_verification
 from airflow_provider_workspace.procedures.find import domain_name, find_project, read_rows
 from airflow_provider_workspace.procedures.plan import Action, Change, Plan
@@ -123,7 +123,7 @@ def plan_organization(
             if not reader.knows_dashboards and _project_id(reader, project):
                 hidden += 1
             elif "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
-                changes += _plan_dashboard(wanted, project, dashboard, reader, people.holders)
+                changes += _plan_dashboard(wanted, project, dashboard, reader, holders=people.holders)
     if "exports" in parts:
         changes += _plan_exports(wanted, reader)
     planned = [change for change in changes if change.part in parts]
@@ -165,7 +165,7 @@ def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Cha
             changes.append(Change("create", "projects", name, fields, operation=create))
             continue
         get = ops.projects.GetProject(organization_id=reader.organization_id, project_id=project_id)
-        changes += _compare("differs", "projects", name, create, reader.client.send(get))
+        changes += _compare("differs", "projects", name, operation=create, record=reader.client.send(get))
     return changes
 
 
@@ -204,7 +204,7 @@ def _domain_changes(entry: DomainEntry, row: Domain | None, ids: dict[str, Any])
         changes.append(Change("change", "verification", name, settings, intended=intended))
     else:
         update = ops.domains.UpdateDomain(**ids, domain_id=str(row.id), **settings)
-        changes += _compare("change", "verification", name, update, row, intended)
+        changes += _compare("change", "verification", name, operation=update, record=row, intended=intended)
     return changes
 
 
@@ -306,7 +306,7 @@ def _refuse_collaborators_who_go(wanted: Organization, going: Collection[str], n
 
 
 def _plan_dashboard(
-    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reader: OrganizationReader, holders: Holders
+    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reader: OrganizationReader, *, holders: Holders
 ) -> list[Change]:
     """Compare a dashboard that Airflow remembers, and its collaborators."""
     name = f"dashboard {project.name} / {entry.name}"
@@ -326,20 +326,20 @@ def _plan_dashboard(
     changes: list[Change] = []
     if dashboard is None:
         create = ops.dashboards.CreateDashboard(project_id=project_id, **fields) if project_id else None
-        changes.append(_creation(name, create, fields, project, entry, reader))
+        changes.append(_creation(name, create, fields, project=project, entry=entry, reader=reader))
     else:
         compared = {key: value for key, value in fields.items() if key not in CREATE_ONLY_FIELDS}
         update = ops.dashboards.UpdateDashboard(project_id=str(project_id), dashboard_id=dashboard.id or 0, **compared)
-        changes += _compare("change", "dashboards", name, update, dashboard)
+        changes += _compare("change", "dashboards", name, operation=update, record=dashboard)
     if entry.collaborators is not None:
         ids = {"project_id": project_id, "dashboard_id": dashboard.id} if dashboard else None
         changes += plan_collaborators(
             reader.client,
-            Board(project.name, entry.name, ids),
+            DashboardCollaborators(project.name, entry.name, ids),
             entry.collaborators,
-            reader.members,
-            reader.now,
-            holders,
+            members=reader.members,
+            now=reader.now,
+            holders=holders,
             is_complete="collaborators" in wanted.complete,
         )
     return changes
@@ -349,6 +349,7 @@ def _creation(
     name: str,
     create: ops.dashboards.CreateDashboard | None,
     fields: Mapping[str, Any],
+    *,
     project: ProjectEntry,
     entry: DashboardEntry,
     reader: OrganizationReader,
@@ -397,6 +398,7 @@ def _compare(
     action: Action,
     part: str,
     name: str,
+    *,
     operation: Operation[Any],
     record: Any,
     intended: Mapping[str, Any] | None = None,

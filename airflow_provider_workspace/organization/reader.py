@@ -33,6 +33,7 @@ class AirflowOrganizationReader:
         self,
         client: WorkspaceClient,
         organization_id: str,
+        *,
         store: LeaseStore | None,
         access: AccessNotes | None,
         owner: tuple[str, int] = ("", 1),
@@ -80,7 +81,7 @@ class AirflowOrganizationReader:
         from airflow_provider_workspace.notes.task_state import TaskState
 
         no_memory = TaskState({}, dry_run=True)
-        registry = self._registry(project, project_id, entry, no_memory, self._store)
+        registry = self._registry(project, project_id, entry, no_memory, variables=self._store)
         return registry.find(self.client)
 
     def create_dashboard(
@@ -97,6 +98,7 @@ class AirflowOrganizationReader:
         project_id: object,
         entry: DashboardEntry,
         memory: TaskState,
+        *,
         variables: LeaseStore | None = None,
     ) -> DashboardRegistry:
         from airflow_provider_workspace.notes.dashboards import DashboardNote, DashboardRegistry, variable_key

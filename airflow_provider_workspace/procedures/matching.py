@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from typing import Any
@@ -29,14 +29,26 @@ class Before(float):
     """Seconds since 1970 until which a time is wanted."""
 
 
-def read_age(path: str, value: Any, now: float) -> Before | None:
+def read_where(where: Mapping[str, Any], now: float, read: Callable[[str, Any], Any]) -> dict[str, list[Any]]:
     """
-    Read an age such as ``{"before": "90d"}``; ``None`` if the wanted value is none.
+    Return the wanted values by what is compared; one of them is enough.
 
-    :param path: what is compared, for messages
+    :param where: a wanted value, age or values by what is compared
     :param now: the time from which ages count, in seconds since 1970
-    :raises WorkspaceInputError: if it is an age that cannot be read
+    :param read: reads a value that is no age
+    :raises WorkspaceInputError: if an age cannot be read
     """
+    wanted: dict[str, list[Any]] = {}
+    for path, given in where.items():
+        wanted[path] = []
+        for value in given if isinstance(given, list | tuple | set) else [given]:
+            age = _read_age(path, value, now)
+            wanted[path].append(read(path, value) if age is None else age)
+    return wanted
+
+
+def _read_age(path: str, value: Any, now: float) -> Before | None:
+    """Read an age such as ``{"before": "90d"}``; ``None`` if the wanted value is none."""
     if not isinstance(value, Mapping) or "before" not in value:
         return None
     days = re.fullmatch(r"(\d{1,5})d", str(value["before"]), re.ASCII)

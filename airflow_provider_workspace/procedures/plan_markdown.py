@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.plan import Change, Plan
 
 # Three columns fit into Airflow 3.1's narrow panel beside an address, which does not wrap.
-COLUMNS = ("Change", "Who or what", "Values and reason")
+TABLE_COLUMNS = ("Change", "Who or what", "Values and reason")
 # No line begins with it.
 SPACED_ARROW = " \u2192 "
 ARROW = "\u00a0\u2192 "
@@ -33,7 +33,7 @@ def plan_lines(plan: Plan) -> list[str]:
     if not plan.changes:
         return lines
     rows = [_cells(change) for change in plan.changes]
-    return [*lines, *table(COLUMNS, rows, write=str)]
+    return [*lines, *table(TABLE_COLUMNS, rows, write=str)]
 
 
 def _cells(change: Change) -> list[str]:

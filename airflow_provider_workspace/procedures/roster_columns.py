@@ -20,7 +20,7 @@ from airflow_provider_workspace.procedures.matching import (
     is_equal,
     is_time,
     matches,
-    read_age,
+    read_where,
     text_of,
     truth_of,
 )
@@ -29,11 +29,11 @@ from airflow_provider_workspace.procedures.until import END_FIELDS
 # Names of columns: fields by name, or a list of fields by position; ``None`` leaves a column out.
 Columns = Sequence[str | None] | Mapping[str, str | None] | None
 # The name in ``columns`` of all columns that it does not name.
-ALL_OTHERS = "*"
+OTHER_COLUMNS = "*"
 # The name in ``columns`` of columns without a name.
 NO_NAME = ""
-ADDRESS = "target_email"
-COLUMNS = ("email", ADDRESS, *InviteDetails.model_fields, *END_FIELDS)
+ADDRESS_FIELD = "target_email"
+ROSTER_COLUMNS = ("email", ADDRESS_FIELD, *InviteDetails.model_fields, *END_FIELDS)
 # The name of cells without a column: not a field of an invite, so the row is refused with this name.
 EXTRA_CELLS = "cells beyond the last column"
 UNNAMED_CELLS = "cells in a column without a name"
@@ -73,7 +73,7 @@ IGNORED_CATEGORIES = ("Cf", "Pc", "Pd")
 # Maximum number of mistakes in an error, and of columns in one of them.
 MAX_WRONG = 10
 MAX_NAMES = 60
-MAX_SHOWN = 40
+MAX_COLUMN_SHOWN = 40
 
 
 @lru_cache(maxsize=4096)
@@ -87,7 +87,7 @@ def column_key(name: object) -> str:
 
 
 # The fields of an invite by the keys of their names.
-FIELDS = {**{column_key(name): name for name in COLUMNS}, "email": ADDRESS}
+ROSTER_FIELDS = {**{column_key(name): name for name in ROSTER_COLUMNS}, "email": ADDRESS_FIELD}
 
 
 def is_word_for_no_value(cell: Any) -> bool:
@@ -140,7 +140,7 @@ class RosterColumns:
                 self._named = {NO_NAME: None}
         self.is_list = listed is not None
         self._named_keys = frozenset(map(column_key, self._named))
-        self._meaning = {**FIELDS, **self._read_named()}
+        self._meaning = {**ROSTER_FIELDS, **self._read_named()}
         names = header if listed is None else listed
         self.by_position = None if names is None else self.layout(tuple(names), 0)
         if listed is not None and header is not None:
@@ -161,8 +161,8 @@ class RosterColumns:
         spellings: dict[str, str] = {}
         for name, given in self._named.items():
             key = column_key(name)
-            field = FIELDS.get(column_key(given)) if isinstance(given, str) else None
-            if given is not None and (field is None or name == ALL_OTHERS):
+            field = ROSTER_FIELDS.get(column_key(given)) if isinstance(given, str) else None
+            if given is not None and (field is None or name == OTHER_COLUMNS):
                 self.reject(f"unknown field {shown(given)} in columns", 0)
             elif key in spellings:
                 self.reject(f"columns names {shown(spellings[key])} and {shown(name)}, which are one column", 0)
@@ -213,7 +213,7 @@ class RosterColumns:
         """Return the field of a column; ``None`` if it is left out."""
         key = column_key(name)
         is_named = key in self._named_keys
-        if ALL_OTHERS in self._named and not is_named:
+        if OTHER_COLUMNS in self._named and not is_named:
             return None
         if not key and not is_named:
             return UNNAMED_CELLS
@@ -241,7 +241,7 @@ class RosterColumns:
         listed = "; ".join(mistakes[:MAX_WRONG])
         if len(mistakes) > MAX_WRONG:
             listed += "; …"
-        known = ", ".join(COLUMNS)
+        known = ", ".join(ROSTER_COLUMNS)
         cure = title or self._cure()
         raise WorkspaceInputError(f"Wrong columns: {listed}. Known columns: {known}. {cure.rstrip('.')}. In: {place}")
 
@@ -252,19 +252,19 @@ class RosterColumns:
                 "In columns=[…], name the columns of where too; None leaves out the column at its place, as in "
                 "['email', None, 'level']"
             )
-        if ALL_OTHERS in self._named:
+        if OTHER_COLUMNS in self._named:
             return "With {'*': None}, name each column that counts, as in {'Email': 'email', '*': None}"
         return "columns={'Department': None} leaves one out, and {'*': None} all that columns does not name"
 
     def _missing(self) -> list[str]:
         """Return the columns that somebody names and no row has."""
-        wanted = [name for name, field in self._named.items() if field is not None and name != ALL_OTHERS]
+        wanted = [name for name, field in self._named.items() if field is not None and name != OTHER_COLUMNS]
         wanted += self._filtered.values()
         missing = [name for name in dict.fromkeys(wanted) if column_key(name) not in self._keys]
-        if not self._layouts or ADDRESS in self.spellings:
+        if not self._layouts or ADDRESS_FIELD in self.spellings:
             return missing
         meanings = [self._meaning.get(column_key(name)) for name in missing]
-        return missing if ADDRESS in meanings else ["email", *missing]
+        return missing if ADDRESS_FIELD in meanings else ["email", *missing]
 
 
 def _in_row(number: int) -> str:
@@ -277,7 +277,7 @@ def _describe_unknown(unknown: Mapping[str, int]) -> list[str]:
     by_row: dict[int, list[str]] = {}
     for name, number in islice(unknown.items(), MAX_NAMES):
         text = shown(name)
-        hint = did_you_mean(name[:MAX_SHOWN].lower(), COLUMNS, "")
+        hint = did_you_mean(name[:MAX_COLUMN_SHOWN].lower(), ROSTER_COLUMNS, "")
         if hint.endswith("?"):
             text += f" ({hint})"
         by_row.setdefault(number, []).append(text)
@@ -302,12 +302,7 @@ class RowFilter:
     """
 
     def __init__(self, where: Mapping[str, Any] | None, now: datetime) -> None:
-        self._wanted: dict[str, list[Any]] = {}
-        if where is None:
-            return
-        for name, wanted in where.items():
-            values = wanted if isinstance(wanted, list | tuple | set) else [wanted]
-            self._wanted[name] = [_read_wanted(name, value, now) for value in values]
+        self._wanted = read_where(where, now.timestamp(), _read_wanted) if where else {}
 
     @property
     def columns(self) -> list[str]:
@@ -331,15 +326,15 @@ class RowFilter:
                     f"where compares {name}, and row {number} has {type_name(cell)} there: expected a text, number, "
                     "boolean or time"
                 )
-            is_address = layout is not None and position is not None and layout.fields[position] == ADDRESS
-            if _is_wanted("email" if is_address else "", name, value, wanted, number):
+            is_address = layout is not None and position is not None and layout.fields[position] == ADDRESS_FIELD
+            if _is_wanted(value, wanted, path="email" if is_address else "", name=name, number=number):
                 continue
             _refuse_doubts(name, value, wanted, number)
             return False
         return True
 
 
-def _is_wanted(path: str, name: str, value: Any, wanted: Sequence[Any], number: int) -> bool:
+def _is_wanted(value: Any, wanted: Sequence[Any], *, path: str, name: str, number: int) -> bool:
     """Return whether a cell is one of the wanted values; ``path`` ends with ``email`` for an address."""
     for one in wanted:
         if isinstance(one, Before) and value is not None and not is_time(value):
@@ -373,11 +368,8 @@ def _shown(value: Any) -> str:
     return shown(value) if isinstance(value, str) else text_of(value)
 
 
-def _read_wanted(name: str, value: Any, now: datetime) -> Any:
+def _read_wanted(name: str, value: Any) -> Any:
     """Return a wanted value as cells are compared with it."""
-    age = read_age(name, value, now.timestamp())
-    if age is not None:
-        return age
     wanted = comparable(value)
     if wanted is not None and not isinstance(wanted, COMPARABLE):
         raise WorkspaceInputError(

@@ -17,9 +17,9 @@ from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.matching import plain_scalar, text_of
 from airflow_provider_workspace.procedures.roster import GUEST, RosterRows, address_problem, check_roster
 from airflow_provider_workspace.procedures.roster_columns import (
-    ADDRESS,
+    ADDRESS_FIELD,
     EXTRA_CELLS,
-    FIELDS,
+    ROSTER_FIELDS,
     TEXT_FIELDS,
     UNNAMED_CELLS,
     Columns,
@@ -40,7 +40,7 @@ from airflow_provider_workspace.procedures.roster_tables import (
 # For callers without ``where``.
 NO_TIME = datetime.max.replace(tzinfo=timezone.utc)
 # The columns of an address alone.
-ADDRESS_ALONE = Layout(("email",), (ADDRESS,), {})
+ADDRESS_ALONE = Layout(("email",), (ADDRESS_FIELD,), {})
 # Maximum number of cells of a row without an address that an error shows, and of their characters.
 MAX_CELLS = 4
 MAX_CELL = 40
@@ -106,7 +106,7 @@ def read_roster(
     if not levels_are_named:
         roster.origin_of_levels = reader.origin_of_levels()
     for field, name in reader.columns.spellings.items():
-        if FIELDS.get(column_key(name)) != field:
+        if ROSTER_FIELDS.get(column_key(name)) != field:
             roster.columns[field] = name
     return roster
 
@@ -152,11 +152,11 @@ class _RowReader:
             return {}
         self.has_rows = True
         if layout is ADDRESS_ALONE:
-            self.columns.spellings.setdefault(ADDRESS, "email")
+            self.columns.spellings.setdefault(ADDRESS_FIELD, "email")
         if self._filter.columns and not self._filter.selects(cells, layout, number):
             self._roster.left_out.add(number)
             return {}
-        address = values.setdefault(ADDRESS, None)
+        address = values.setdefault(ADDRESS_FIELD, None)
         if UNNAMED_CELLS in values:
             self._roster.hints[number] = LEAVE_OUT_UNNAMED
         elif not _is_usual(address):
@@ -281,7 +281,7 @@ def _split_description(rows: Sequence[Any], columns: Columns) -> Table:
     """Return rows, and their columns if they come with the description of a cursor (PEP 249): names, types and more."""
     if len(rows) != 2 or not all(map(_is_list, rows)):
         return Table(rows)
-    known = {*FIELDS, *map(column_key, columns if isinstance(columns, Mapping) else ())}
+    known = {*ROSTER_FIELDS, *map(column_key, columns if isinstance(columns, Mapping) else ())}
     best = Table(rows)
     most = -1
     for records, description in ((rows[0], rows[1]), (rows[1], rows[0])):

@@ -251,92 +251,14 @@ def test_an_error_of_one_file_hides_neither_itself_nor_the_others(
     assert {entry["method"] for entry in sandbox.requests()} == {"GET"}
 
 
-NORTH = """\
-projects: [{name: Northwind, timezone: Europe/Rome}]
-domains: [{domain: North.example.com, verified: false}]
-members:
-  protected: [olive.owner@example.com]
-  people: [{email: Mina.Member@example.com, level: member}, {email: noah.newton@example.com, until: 2020-12-31}]
-exports: [{batch_export_id: 0190c0de-0000-4000-8000-0000000000e1, paused: true}]
-"""
-# Another file, and what differs; nothing if they agree.
-OTHER_FILES: list[tuple[str, str, list[str]]] = [
-    ("other.yaml", NORTH.replace("Mina.Member", "mina.member"), []),
-    ("other.yaml", "members: {people: [mina.member@example.com, adam.admin@example.com]}", []),
-    ("other.yaml", NORTH.replace("level: member", "level: admin"),
-     ["person mina.member@example.com, level: member (1) in north.yaml, admin (8) in other.yaml"]),
-    ("other.yaml", "members: {people: [noah.newton@example.com]}",
-     ["person noah.newton@example.com, wanted: access ended 2020-12-31 (UTC) in north.yaml, yes in other.yaml"]),
-    ("other.yaml", "members: {people: [olive.owner@example.com]}\ncomplete: [members]\nmax_removals: null",
-     ["person mina.member@example.com, wanted: yes in north.yaml, not on the complete list in other.yaml"]),
-    ("other.yaml", NORTH.replace("Rome", "Oslo").replace("paused: true", "paused: false"),
-     ["export 0190c0de-0000-4000-8000-0000000000e1, paused: true in north.yaml, false in other.yaml",
-      "project Northwind, timezone: 'Europe/Rome' in north.yaml, 'Europe/Oslo' in other.yaml"]),
-    ("other.yaml", NORTH.replace("verified: false", "verified: true"),
-     ["domain north.example.com, verified: False in north.yaml, True in other.yaml"]),
-    ("other.yaml", "domains: [{domain: south.example.com}]\ncomplete: [domains]",
-     ["domain north.example.com, wanted: yes in north.yaml, not on the complete list in other.yaml"]),
-    ("other.csv", "email,level\nmina.member@example.com,8\n",
-     ["person mina.member@example.com, level: member (1) in north.yaml, admin (8) in other.csv"]),
-    ("north.yaml", NORTH, []),
-    ("other.yaml", f"organization_id: {SEED.other_organization_id}\nprojects: [{{name: Northwind}}]", []),
-]  # fmt: skip
-
-
 @pytest.mark.usefixtures("files")
-@pytest.mark.parametrize(("name", "text", "differing"), OTHER_FILES)
-@pytest.mark.parametrize("form", ["table", "json", "markdown"])
-def test_two_files_that_want_different_things_of_one_organization_are_an_error(
-    sandbox: SandboxServer,
-    connect: Connect,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    name: str,
-    text: str,
-    differing: list[str],
-    form: str,
-) -> None:
-    connect()
-    monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
-    Path("north.yaml").write_text(NORTH)
-    Path(name).write_text(text)
-    code = plan("north.yaml", name, "-o", form)
-    said, errors = capfd.readouterr()
-    assert ("[files-contradict]" in errors) is bool(differing)
-    if not differing:
-        assert "files-contradict" not in said
-        return
-    assert code == 1
-    begin = f"north.yaml and {name}: [files-contradict] north.yaml and {name} describe one organization differently"
-    assert begin in errors
-    for line in differing:
-        assert line in errors
-    if form == "json":
-        found = json.loads(said)[f"north.yaml and {name}"]["error"]
-        assert all(line in found for line in differing)
-    if form == "markdown":
-        assert f"**Error** in <code>north.yaml and {name}</code>: <code>&#91;files-contradict&#93; " in said
-    assert {entry["method"] for entry in sandbox.requests()} == {"GET"}
-
-
-@pytest.mark.usefixtures("files")
-def test_one_file_is_planned_once_and_may_not_contradict_itself(
-    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_a_file_given_twice_is_planned_once(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     connect()
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
     assert plan("gone.csv", "gone.csv", "--leavers") == 2
     assert capfd.readouterr().out.count("(gone.csv)") == 1
-    person = "members: {{people: [{{email: mina.member@example.com, level: {}}}]}}"
-    place = f"organization_id: {sandbox.seed.organization_id}"
-    north, south = person.format(1), f"{place}, {person.format(8)}"  # the connection names the same one
-    Path("both.yaml").write_text(f"organizations:\n  north: {{{north}}}\n  south: {{{south}}}\n")
-    assert plan("both.yaml") == 1
-    assert "level: member (1) in north in both.yaml, admin (8) in south in both.yaml" in capfd.readouterr().err
-    Path("mina.csv").write_text("email\nmina.member@example.com\n")
-    Path("one.yaml").write_text(person.format(1))
-    assert plan("one.yaml", "mina.csv", "--leavers") == 1
-    assert "mina.member@example.com, wanted: yes in one.yaml, leaves in mina.csv" in capfd.readouterr().err
 
 
 @pytest.mark.usefixtures("files")

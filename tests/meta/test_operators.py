@@ -57,6 +57,14 @@ def test_arguments_are_documented_and_templated(cls: type[Any]) -> None:
     assert not silent, f"{cls.__name__}: describe {sorted(silent)} in its docstring, :param …:"
 
 
+def test_the_changelog_counts_operators_and_arguments() -> None:
+    """Whoever adds one has to open the changelog."""
+    arguments = sum(len(cls.declared) for cls in TASKS)
+    counts = f"{len(TASKS)} operators and sensors with {arguments} arguments"
+    said = counts in (ROOT / "CHANGELOG.md").read_text()
+    assert said, f"CHANGELOG.md: add a line for the new operator or argument, and write {counts!r}"
+
+
 # Strings such as "domains.CreateDomain", and the names of arguments that hold further fields, such as "body".
 OPERATION_NAME = re.compile(r'"(\w+\.[A-Z]\w+)"')
 MAPPINGS = re.compile(r'operation_from_arguments\(hook, [^(),]+((?:, "\w+")+)')

@@ -240,7 +240,14 @@ def test_dropped_fields_are_neither_stored_nor_shown(sandbox: SandboxServer, api
             sandbox.drop_fields(resource, names)
 
 
-def test_an_operation_that_is_served_twice_works_as_before(workspace_sandbox: SandboxServer) -> None:
-    workspace_sandbox.move("list_projects", "/api/v2/{organization_id}/projects/", "both")
-    with WorkspaceHook() as hook:
-        assert len(list(hook.list_projects())) == 1
+def test_an_operation_that_is_served_twice_is_found_under_both_paths(
+    workspace_sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = "/api/v2/{organization_id}/projects/"
+    workspace_sandbox.move("list_projects", moved, "both")
+    monkeypatch.setenv("AIRFLOW_CONN_MOVED", workspace_sandbox.connection(paths={"ListProjects": moved}))
+    for conn_id in ("workspace_default", "moved"):
+        with WorkspaceHook(conn_id) as hook:
+            assert len(list(hook.list_projects())) == 1
+    paths = [request["path"] for request in workspace_sandbox.requests()]
+    assert paths == [PROJECTS, moved.format(organization_id=SEED.organization_id)]

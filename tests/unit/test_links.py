@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.links import RESOURCE_PATHS, url_for
+from tests.classes import TASKS
 
 BASE = "https://host.example.com"
 WEB = "https://app.example.com"
@@ -61,3 +62,11 @@ def test_every_kind_has_a_web_url_and_none_an_api_url(
     assert url_for(settings(web_url=WEB), kind, ids).startswith(f"{WEB}/")
     monkeypatch.setattr("airflow_provider_workspace.ui.plugin.WorkspacePlugin.external_views", [])
     assert url_for(settings(), kind, ids) == ""
+
+
+@pytest.mark.parametrize("cls", [cls for cls in TASKS if hasattr(cls, "resource_kind")], ids=lambda cls: cls.__name__)
+def test_the_kind_of_each_task_has_a_path(cls: type[Any]) -> None:
+    """Without one its link is empty, and nothing says so."""
+    assert cls.resource_kind in RESOURCE_PATHS, (
+        f"{cls.__name__}: add {cls.resource_kind!r} to RESOURCE_PATHS in links.py"
+    )

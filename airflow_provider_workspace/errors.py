@@ -111,7 +111,7 @@ PROBLEMS = frozenset(
     ]
 )
 # Not after a quotation mark: that is a name that somebody else gave.
-NAME = re.compile(rf"(?<!['\"`])\[{re.escape(PROBLEM_AT)}({'|'.join(sorted(PROBLEMS))})\] ")
+PROBLEM_NAME = re.compile(rf"(?<!['\"`])\[{re.escape(PROBLEM_AT)}({'|'.join(sorted(PROBLEMS))})\] ")
 
 
 def with_problem(text: str, problem: str | None = None) -> str:
@@ -123,17 +123,17 @@ def with_problem(text: str, problem: str | None = None) -> str:
     """
     if problem == "":
         return text
-    quoted = NAME.search(text)
+    quoted = PROBLEM_NAME.search(text)
     name = problem or (quoted[1] if quoted else "")
     if not name:
         return text
-    return f"[{PROBLEM_AT}{name}] {NAME.sub('', text)}"
+    return f"[{PROBLEM_AT}{name}] {PROBLEM_NAME.sub('', text)}"
 
 
 def with_class(error: WorkspaceError) -> str:
     """Return an error and its class, for an exception of Airflow, in whose log the class would be missing."""
     text = str(error)
-    problem = NAME.match(text)
+    problem = PROBLEM_NAME.match(text)
     start = problem.end() if problem else 0
     return f"{text[:start]}{type(error).__name__}: {text[start:]}"
 

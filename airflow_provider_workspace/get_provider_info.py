@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "airflow_provider_workspace"
-OTHERS = ("access", "access_review", "organization", "windows", "window_closing", "sweep", "send", "contract")
+OTHER_MODULES = ("access", "access_review", "organization", "windows", "window_closing", "sweep", "send", "contract")
 RESOURCES = ("batch_exports", "dashboards", "domains", "invites", "members", "projects")
 
 
 def get_provider_info() -> dict[str, Any]:
     """Return the metadata according to Airflow's ``provider.yaml.schema.json``."""
-    operator_modules = [f"{PACKAGE}.operators.{name}" for name in (*RESOURCES, *OTHERS)]
+    operator_modules = [f"{PACKAGE}.operators.{name}" for name in (*RESOURCES, *OTHER_MODULES)]
     trigger_modules = [f"{PACKAGE}.triggers.{name}" for name in ("deadline", "workspace")]
     # The extra; dev/make_connection.py writes it from the fields of client/settings.py.
     form = Path(__file__).with_name("connection_form.json")

@@ -23,7 +23,7 @@ NOT_SHOWN = frozenset({"use_template", "use_dashboard", "delete_insights", "send
 ERROR_FIELDS = ("error", "errors")
 SUCCESS_FIELDS = ("success", "ok")
 FAILED_STATUSES = ("error", "failed", "failure")
-MAX_SHOWN = 60
+MAX_SHOWN_VALUE = 60
 MAX_DOMAIN_LENGTH = 253
 
 
@@ -168,7 +168,7 @@ def describe_differences(found: list[dict[str, Any]]) -> str:
 def show(value: object) -> str:
     """Return a value as messages show it: as JSON, not too long."""
     text = storable_text(json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+    return text if len(text) <= MAX_SHOWN_VALUE else f"{text[:MAX_SHOWN_VALUE]}…"
 
 
 def _same(name: str, asked: object, got: object) -> bool:

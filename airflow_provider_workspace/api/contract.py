@@ -23,9 +23,9 @@ from airflow_provider_workspace.errors import WorkspaceInputError, printable
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
 
-State = Literal["gone", "moved", "unreadable", "deprecated", "fields", "there"]
+EndpointState = Literal["gone", "moved", "unreadable", "deprecated", "fields", "there"]
 # The worst first.
-STATES: tuple[State, ...] = ("gone", "moved", "unreadable", "deprecated", "fields", "there")
+STATES: tuple[EndpointState, ...] = ("gone", "moved", "unreadable", "deprecated", "fields", "there")
 Shape = tuple[str, ...]
 PARAMETER = "{}"
 # The segments of a path that a move may replace, such as organizations/{id}.
@@ -38,7 +38,7 @@ COMBINATIONS = ("allOf", "anyOf", "oneOf")
 MAX_REFERENCES = 50
 # Levels of nesting in YAML: the loader in C crashes the process where others raise RecursionError.
 MAX_DEPTH = 200
-MAX_TEXT = 200
+MAX_DOCUMENT_TEXT = 200
 # Without the types of YAML: an example with an invalid date must not hide the paths.
 YAML_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 
@@ -59,7 +59,7 @@ class Finding:
     """
 
     operation: str
-    state: State
+    state: EndpointState
     request: str
     until: str | None = None
     successor: str | None = None
@@ -275,7 +275,7 @@ def _parsed(text: str) -> object:
         _raise_if_too_deep(text)
         content = yaml.load(text, YAML_LOADER)  # noqa: S506 - a base loader makes only texts, lists and mappings
     except (yaml.YAMLError, ValueError) as error:
-        reason = printable(str(error))[:MAX_TEXT]
+        reason = printable(str(error))[:MAX_DOCUMENT_TEXT]
         raise WorkspaceInputError(f"Pass an OpenAPI 3 document in JSON or YAML: {reason}") from None
     return content
 
@@ -308,7 +308,7 @@ def _end_of(content: object) -> str | None:
         return None
     for key, value in content.items():
         if key.lower() in SUNSET_KEYS and isinstance(value, str) and value:
-            return value[:MAX_TEXT]
+            return value[:MAX_DOCUMENT_TEXT]
     if not _is_true(content.get("deprecated")):
         return None
     description = content.get("description")

@@ -15,7 +15,7 @@ MAX_ID = 250
 MAX_TEXT_BYTES = 65_535
 MAX_MEDIUMTEXT_BYTES = 16_777_215
 # What stands at the end of a text that was cut, and what replaces a character that cannot be stored.
-CUT = "…"
+ELLIPSIS = "…"
 REPLACEMENT = "?"
 
 
@@ -40,7 +40,7 @@ def storable_text(text: str) -> str:
 def label(text: str) -> str:
     """Return the label of a mapped task, cut to the length of its column."""
     text = storable_text(text)
-    return text if len(text) <= MAX_ID else text[: MAX_ID - len(CUT)] + CUT
+    return text if len(text) <= MAX_ID else text[: MAX_ID - len(ELLIPSIS)] + ELLIPSIS
 
 
 def text_column(text: str) -> str:
@@ -49,8 +49,8 @@ def text_column(text: str) -> str:
     encoded = text.encode()
     if len(encoded) <= MAX_TEXT_BYTES:
         return text
-    kept = encoded[: MAX_TEXT_BYTES - len(CUT.encode())]
-    return kept.decode(errors="ignore") + CUT
+    kept = encoded[: MAX_TEXT_BYTES - len(ELLIPSIS.encode())]
+    return kept.decode(errors="ignore") + ELLIPSIS
 
 
 def compared_key(key: str) -> str:
@@ -69,7 +69,7 @@ def check_variable(key: str, value: str) -> None:
     if len(key) > MAX_ID:
         raise WorkspaceInputError(
             f"The key of a Variable has {len(key)} characters, and Airflow stores {MAX_ID}. Choose a shorter one: "
-            f"'{key[:40]}{CUT}'"
+            f"'{key[:40]}{ELLIPSIS}'"
         )
     size = encrypted_size(len(value.encode(errors="replace")))
     if size > MAX_MEDIUMTEXT_BYTES:

@@ -26,7 +26,7 @@ EXAMPLE = (
     "Write a row such as @endpoint('GET', '/organizations/{organization_id}/things/', scope='thing:read', "
     "repeatable=True); scope=None if the interface shows none"
 )
-PATH = re.compile(r"/api/(?!api/)(([^/{}?#\s]|{\w+})+/)*")
+PATH_PATTERN = re.compile(r"/api/(?!api/)(([^/{}?#\s]|{\w+})+/)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Endpoint:
             )
 
     def _problems_of_path(self, cls: type[Described]) -> Iterator[str]:
-        if not PATH.fullmatch(self.path):
+        if not PATH_PATTERN.fullmatch(self.path):
             expected = "one below /api that begins and ends with a slash, and names fields as {id}"
             yield f"the path is {self.path.removeprefix('/api')!r}; expected {expected}"
         names = interface_names(cls)

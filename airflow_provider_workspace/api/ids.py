@@ -16,7 +16,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError, shown
 CANONICAL_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 ANY_UUID = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
 # More than any id or count, and far below Python's integer string limit.
-MAX_NUMBER = 10**100
+MAX_ID_NUMBER = 10**100
 
 
 def canonical_text(text: str) -> str:
@@ -39,7 +39,7 @@ def canonical_id(value: object) -> str:
 
     :raises ValueError: if no id is like that, saying what is expected
     """
-    is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER
+    is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_ID_NUMBER
     is_text = isinstance(value, str | UUID)
     text = canonical_text(str(value)) if is_number or is_text else ""
     if text in NO_VALUES or not text.isprintable():

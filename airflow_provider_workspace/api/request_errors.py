@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=WorkspaceRequestError)
 
 # How much of an error that is not JSON is read.
-MAX_TEXT = 20_000
+MAX_ERROR_TEXT = 20_000
 
 
 class Hint(NamedTuple):
@@ -212,7 +212,7 @@ FOREIGN_NOT_FOUND = Hint(
     "Check the host of {source}, then the ids.",
     problem="not-the-service",
 )
-PASSING = Hint(400, "", "", "This may be temporary: try again.")
+PASSING_HINT = Hint(400, "", "", "This may be temporary: try again.")
 
 
 def request_error(
@@ -290,7 +290,7 @@ def status_error(
     words = f"{attr or ''} {detail or ''}".strip()
     is_passing = status in op.endpoint.passing_statuses and attr is None
     if is_passing:
-        hint = PASSING
+        hint = PASSING_HINT
     elif status == 404 and response.body.strip() and not body.from_service:
         hint = FOREIGN_NOT_FOUND.filled(context.source)
     else:
@@ -360,7 +360,7 @@ def _parse_error_body(body: bytes) -> ErrorBody:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        text = body[:MAX_TEXT].decode("utf-8", "replace").strip()
+        text = body[:MAX_ERROR_TEXT].decode("utf-8", "replace").strip()
         value = "" if text.startswith("<") else text
     from_service = isinstance(value, dict) and bool(value.get("detail"))
     if isinstance(value, list) and value:

@@ -93,13 +93,13 @@ def _path(name: str, path: object, defaults: set[str]) -> str:
 
     :param defaults: names of the ids that the connection has
     """
-    from airflow_provider_workspace.api.endpoint import PATH, path_fields
+    from airflow_provider_workspace.api.endpoint import PATH_PATTERN, path_fields
 
     problem = f"paths by operation. The path of {name} must"
     text = path if isinstance(path, str) else ""
     with_slash = text if text.endswith("/") else f"{text}/"
     segments = text.split("/")
-    is_path = bool(PATH.fullmatch(with_slash)) and text.isascii() and text.isprintable() and "\\" not in text
+    is_path = bool(PATH_PATTERN.fullmatch(with_slash)) and text.isascii() and text.isprintable() and "\\" not in text
     if not is_path or "." in segments or ".." in segments or with_slash == "/api/":
         raise ValueError(f"{problem} begin with /api/, and have no host, query or blanks; it is {shown(path)}")
     if "." in name:

@@ -15,7 +15,7 @@ from airflow_provider_workspace.version_compat import lists_variables, variable_
 
 # How often a task checks that its entry stays in the index, and the seconds between two checks.
 CHECKS_OF_ENTRY = 2
-SECONDS_BETWEEN_CHECKS = 0.7
+LISTING_PAUSE = 0.7
 MAX_WRITES = 20
 # A Variable that is listed but not found is read again: Airflow reports a transient error as "not found".
 MAX_READS = 3
@@ -121,7 +121,7 @@ class VariableStore:
                 stayed = 0
                 self._write_index([*keys, key])
             # Jitter, so that tasks that begin together do not retry together.
-            waits.sleep(SECONDS_BETWEEN_CHECKS * (0.5 + random.random()))  # noqa: S311
+            waits.sleep(LISTING_PAUSE * (0.5 + random.random()))  # noqa: S311
         raise WorkspaceError(f"Other tasks keep overwriting the Variable '{self.index}'. Try again. Nothing was sent.")
 
 

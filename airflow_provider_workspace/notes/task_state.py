@@ -19,7 +19,7 @@ SENDS = "sends"
 # The try that sends, of those that were started.
 LATEST_TRY = f"{KEY}.try"
 # How long a try sends before it checks whether another one has begun, in seconds.
-SECONDS_BETWEEN_CHECKS = 3.0
+TOKEN_PAUSE = 3.0
 
 
 class TaskState:
@@ -92,7 +92,7 @@ class TaskState:
             nonlocal checked
             with lock:  # of threads that wake up together, each must check
                 clocks = _clocks()
-                if all(abs(now - then) <= SECONDS_BETWEEN_CHECKS for now, then in zip(clocks, checked, strict=True)):
+                if all(abs(now - then) <= TOKEN_PAUSE for now, then in zip(clocks, checked, strict=True)):
                     return
                 # Airflow shows a try that was replaced nothing at all.
                 if store.get(LATEST_TRY) != token:

@@ -383,7 +383,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     def __post_init__(self) -> None:
         """Set what a run adds: the progress of its invites, and the check of its try."""
         # Progress of the invites that the task sends, for the status page.
-        self.campaign: BulkInviteProgress | None = None
+        self.bulk_invite: BulkInviteProgress | None = None
         # Fails the task if another try of it has begun.
         self.check_latest_try: Callable[..., None] | None = None
 
@@ -423,8 +423,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         if seconds <= MAX_PAUSE_ON_WORKER:
             return
         end_at = time.time() + seconds
-        if self.campaign is not None:
-            self.campaign.write(again_at=end_at)
+        if self.bulk_invite is not None:
+            self.bulk_invite.write(again_at=end_at)
         self.log.info("Deferring until %s.", datetime.fromtimestamp(end_at, timezone.utc))
         self.defer_until(end_at)
 
@@ -435,10 +435,10 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         from airflow_provider_workspace.operators.bulk_invite_progress import BulkInviteProgress
         from airflow_provider_workspace.procedures.invites import invite_all
 
-        self.campaign = BulkInviteProgress(self._context.get("ti"), organization_id)
+        self.bulk_invite = BulkInviteProgress(self._context.get("ti"), organization_id)
         # By service and organization: after a deferral the connection may lead elsewhere, where nobody was invited yet.
         target = hook.client.settings.organization_at_service(organization_id)
-        with self.campaign:
+        with self.bulk_invite:
             report = invite_all(
                 hook.client,
                 rows,
@@ -447,8 +447,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
                 monotonic=time.monotonic,
                 memory=self.task_state,
                 kept=self._carried.setdefault("invites", {}).setdefault(target, {}),
-                progress=self.campaign.progress,
-                report=self.campaign.report,
+                progress=self.bulk_invite.progress,
+                report=self.bulk_invite.report,
                 **options,
             )
         if self.check_latest_try:

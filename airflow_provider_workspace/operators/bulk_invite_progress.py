@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.api.database_limits import storable
 from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.client.progress import ProgressLog
-from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.procedures.invites_report import MAX_NAMED, NEEDS_ATTENTION, InvitesReport
+from airflow_provider_workspace.errors import MAX_NAMED, WorkspaceError
+from airflow_provider_workspace.procedures.invites_report import INVITES_THAT_NEED_ATTENTION, InvitesReport
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -68,7 +68,7 @@ class BulkInviteProgress:
         rows = counts.pop("rows")
         counts_above_zero = {status: number for status, number in counts.items() if number}
         entries = self.report.entries
-        named = [entry for entry in entries if entry.status in NEEDS_ATTENTION]
+        named = [entry for entry in entries if entry.status in INVITES_THAT_NEED_ATTENTION]
         needs_person = [entry.to_dict() for entry in named[:MAX_NAMED]]
         value: dict[str, Any] = {
             "organization_id": self._organization_id,

@@ -119,12 +119,14 @@ class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOp
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.procedures.invites_report import (
-            NEEDS_ATTENTION,
+            INVITES_THAT_NEED_ATTENTION,
             WorkspaceInvitesIncompleteError,
         )
         from airflow_provider_workspace.procedures.roster import ENTRY_FIELDS
 
-        file = open_report(self.report_path, "addresses", ENTRY_FIELDS, NEEDS_ATTENTION, self._context.get("ti"))
+        file = open_report(
+            self.report_path, "addresses", ENTRY_FIELDS, INVITES_THAT_NEED_ATTENTION, self._context.get("ti")
+        )
         try:
             report = super().work(hook)
         except WorkspaceInvitesIncompleteError as error:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID
 
-from airflow_provider_workspace.api.ids import MAX_NUMBER, canonical_uuid, check_id
+from airflow_provider_workspace.api.ids import MAX_ID_NUMBER, canonical_uuid, check_id
 from airflow_provider_workspace.api.templates import NO_VALUES, is_no_value, no_value_error
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
 
@@ -23,7 +23,7 @@ SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0
 # Half of a character, which neither a request nor a Variable can hold.
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # No wait may be longer than a year.
-MAX_SECONDS = 366 * 86_400.0
+MAX_ARGUMENT_SECONDS = 366 * 86_400.0
 # The year 5138 in seconds since 1970: a larger number is in milliseconds.
 MAX_TIME = 1e11
 
@@ -162,14 +162,14 @@ def _read_mapping(name: str, value: object, *, leave_out: bool) -> dict[str, Any
     return dict(fields)
 
 
-def read_rows(name: str, value: object) -> Any:
+def read_rows_argument(name: str, value: object) -> Any:
     """Read the templates in the cells of rows; an address that has no value is an invalid row."""
     from airflow_provider_workspace.procedures.roster_files import rows_of_value
 
     rows = rows_of_value(value, name)
-    read_rows = [_read_row(name, row) for row in rows]
-    is_unchanged = rows is value and read_rows == value
-    return value if is_unchanged else read_rows  # Airflow looks into each row of an argument that is set
+    read = [_read_row(name, row) for row in rows]
+    is_unchanged = rows is value and read == value
+    return value if is_unchanged else read  # Airflow looks into each row of an argument that is set
 
 
 def _read_row(name: str, row: object) -> object:
@@ -271,7 +271,7 @@ def read_integer(name: str, value: object) -> int:
         text = value.strip()
         if text.isdecimal() and len(text) < 20:
             return int(text)
-    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_NUMBER:
+    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) < MAX_ID_NUMBER:
         return value
     raise WorkspaceInputError(f"{name} must be a whole number, not {type_name(value)}")
 
@@ -317,7 +317,7 @@ def read_seconds(name: str, value: object, *, least: float = 0.0, years: int = 1
     :raises WorkspaceInputError: if it is neither, too short or too long
     """
     seconds = value.total_seconds() if isinstance(value, timedelta) else _read_number(value)
-    if least <= seconds <= years * MAX_SECONDS:
+    if least <= seconds <= years * MAX_ARGUMENT_SECONDS:
         return seconds
     longest = "a year" if years == 1 else f"{years} years"
     found = str(value) if isinstance(value, float | timedelta) else shown(value)
@@ -373,7 +373,7 @@ READERS: Mapping[str, Callable[[str, object], Any]] = {
     "exports": partial(read_exports, at_least=1),
     "exports_or_none": partial(read_exports, at_least=0),
     "dashboards": read_dashboards,
-    "rows": read_rows,
+    "rows": read_rows_argument,
     "columns": read_columns,
     "filter": read_filter,
     "items": partial(read_nested, leave_out=True),

@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 MAX_WINDOW = timedelta(days=1)
 # How long a worker waits for another window to resume an export before it defers.
 WAIT_ON_WORKER = 10.0
-POLL_INTERVAL = 1.0
+WINDOW_POLL_INTERVAL = 1.0
 # If no sweep has run for so many seconds, this Airflow has no Dag for it.
 SWEEP_MISSED = 3600.0
 # How to clear a task of the work, so that Airflow clears the tasks of its window too.
@@ -329,7 +329,7 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
                 last_resume = max(waiting.values())
                 end_at = min(last_resume, time.time() + WAIT_ON_WORKER)
                 self.defer(trigger=WorkspaceDeadlineTrigger(end_at=end_at), method_name="execute_complete")
-            waits.sleep(POLL_INTERVAL)
+            waits.sleep(WINDOW_POLL_INTERVAL)
             leases = [lease for lease in registry.all(window=window) if lease.batch_export_id in waiting]
 
 

@@ -16,7 +16,7 @@ from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.fields import TextId, Uuid, explain
 from airflow_provider_workspace.api.operations.domains import VerifyDomain
 from airflow_provider_workspace.api.outcome import is_refused, refuses_kind_of_key
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, shown
+from airflow_provider_workspace.errors import MAX_NAMED, WorkspaceError, WorkspaceInputError, shown
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import ProjectItem
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# Maximum number of addresses in a message.
-MAX_NAMED = 20
 # Why somebody has not joined, by the state of their invite.
 WHY_MISSING = {"open": "invited", "expired": "invite expired", "gone": "no invite"}
 

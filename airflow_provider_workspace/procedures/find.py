@@ -41,7 +41,7 @@ MIN_CUT = 60
 _label = attrgetter("label")
 
 
-def pages_of(
+def checked_pages_of(
     client: WorkspaceClient,
     first: Operation[Page[R]],
     page: Page[R] | None = None,
@@ -70,8 +70,8 @@ def pages_of(
 def read_rows(
     client: WorkspaceClient, first: Operation[Page[R]], *, identity: Callable[[R], object] = _label
 ) -> list[R]:
-    """Return all rows of a list; see :func:`pages_of`."""
-    return [row for rows in pages_of(client, first, identity=identity) for row in rows]
+    """Return all rows of a list; see :func:`checked_pages_of`."""
+    return [row for rows in checked_pages_of(client, first, identity=identity) for row in rows]
 
 
 def read_counted(client: WorkspaceClient, first: Operation[Page[R]]) -> tuple[list[R], int | None]:
@@ -79,7 +79,7 @@ def read_counted(client: WorkspaceClient, first: Operation[Page[R]]) -> tuple[li
     if getattr(first, "limit", 0) is None:
         first = first.model_copy(update={"limit": client.settings.page_size})
     page = client.send(first)
-    rows = [row for rows in pages_of(client, first, page) for row in rows]
+    rows = [row for rows in checked_pages_of(client, first, page) for row in rows]
     return rows, page.count
 
 
@@ -90,8 +90,12 @@ def find_row(
     *,
     identity: Callable[[R], object] = _label,
 ) -> R | None:
-    """Return the first row of a list that is wanted; ``None`` if the whole list has none. See :func:`pages_of`."""
-    for rows in pages_of(client, first, identity=identity):
+    """
+    Return the first row of a list that is wanted; ``None`` if the whole list has none.
+
+    See :func:`checked_pages_of`.
+    """
+    for rows in checked_pages_of(client, first, identity=identity):
         for row in rows:
             if wanted(row):
                 return row

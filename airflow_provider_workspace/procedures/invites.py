@@ -2,7 +2,7 @@
 Invite many people, each exactly once.
 
 Read the lists, send the invites that are missing, and read again, until each row has a result. Whatever goes wrong, the
-lists decide what is sent next: a campaign reads, sends and waits; the rows
+lists decide what is sent next: a bulk invite reads, sends and waits; the rows
 (:mod:`~airflow_provider_workspace.procedures.invites_rows`) decide what lists and responses mean, and what is sent; the
 quota (:mod:`~airflow_provider_workspace.procedures.quota`) says how many, and when.
 """
@@ -30,8 +30,7 @@ from airflow_provider_workspace.procedures.invites_report import (
     WorkspaceInvitesIncompleteError,
     name_entries,
 )
-from airflow_provider_workspace.procedures.invites_rows import OpenRow, OpenRows
-from airflow_provider_workspace.procedures.invites_time import Clock, Reading
+from airflow_provider_workspace.procedures.invites_rows import Moment, OpenRow, OpenRows
 from airflow_provider_workspace.procedures.quota import DAY, Quota
 from airflow_provider_workspace.procedures.roster import Entry, Roster, check_roster
 from airflow_provider_workspace.procedures.snapshot import take_snapshot
@@ -53,6 +52,11 @@ WITHDRAWING = "withdrawn invites"
 # The longest wait for a limit, and the longest time without a new invite, in seconds.
 MAX_WAIT = 25 * 3600.0
 MAX_IDLE = 2 * DAY
+# How old the lists may be when a request is sent, and how long reading them may take, in seconds: longer ones are read
+# again, because the process may have been suspended.
+FRESH_SECONDS = 60.0
+# How many readings of a task are repeated because they took so long.
+MAX_SLOW_READINGS = 2
 
 
 def wait_for_consistency(client: WorkspaceClient, memory: Memory, *notes: str) -> None:
@@ -122,13 +126,13 @@ def invite_all(
     quota = Quota(client.settings.invites_per_hour, client.settings.invites_per_day, kept)
     quota.kept.setdefault("progress_at", clock())
     rows = OpenRows(roster.rows, report, quota, client.settings)
-    campaign = _Campaign(client, organization_id, rows, quota, Clock(clock, monotonic), memory)
+    bulk_invite = _BulkInvite(client, organization_id, rows, quota, Clock(clock, monotonic), memory)
     if dry_run:
-        campaign.read()
+        bulk_invite.read()
         for row in list(rows.open.values()):
             rows.finish(row, "planned", "is neither a member nor invited")
         return report
-    campaign.run(report, progress, max_wait)
+    bulk_invite.run(report, progress, max_wait)
     quota.kept.clear()
     refused = [entry for entry in report.entries if entry.status == "failed"]
     if refused and on_invalid == "fail":
@@ -148,7 +152,63 @@ def _begin_report(report: InvitesReport, roster: Roster, late: list[Entry]) -> N
     report.add(*roster.invalid, *late, *roster.duplicates)
 
 
-class _Campaign:
+class Clock:
+    """Both clocks of a process; a pause has surely taken its seconds, whatever they say."""
+
+    def __init__(self, wall: Callable[[], float], monotonic: Callable[[], float]) -> None:
+        self._wall = wall
+        self._monotonic = monotonic
+        self._wall_lag = 0.0
+        self._monotonic_lag = 0.0
+
+    def now(self) -> Moment:
+        return Moment(self._wall() + self._wall_lag, self._monotonic() + self._monotonic_lag)
+
+    def seconds_since(self, then: Moment) -> float:
+        """Return the seconds that have passed by the clock that says more; a clock that was set back counts, too."""
+        now = self.now()
+        return max(abs(now.wall - then.wall), abs(now.monotonic - then.monotonic))
+
+    def pause(self, client: WorkspaceClient, seconds: float) -> None:
+        """Pause, and note by how much the clocks say less."""
+        before = self.now()
+        client.pause(seconds)
+        after = self.now()
+        self._wall_lag += max(0.0, before.wall + seconds - after.wall)
+        self._monotonic_lag += max(0.0, before.monotonic + seconds - after.monotonic)
+
+
+class Reading:
+    """
+    When the lists were read, and how long that counts as fresh.
+
+    :ivar at: when the last reading began
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._fresh_for = FRESH_SECONDS
+        self._slow_readings = 0
+        self.at = clock.now()
+
+    def begin(self) -> None:
+        self.at = self._clock.now()
+
+    def was_fast(self) -> bool:
+        """Return whether the lists were read fast enough to be used; only so many slow readings are repeated."""
+        seconds = self._clock.seconds_since(self.at)
+        self._fresh_for = max(FRESH_SECONDS, 5 * seconds)
+        if seconds <= FRESH_SECONDS or self._slow_readings == MAX_SLOW_READINGS:
+            return True
+        self._slow_readings += 1
+        return False
+
+    def is_stale(self) -> bool:
+        """Return whether the lists are too old to send more: the process may have been suspended."""
+        return self._clock.seconds_since(self.at) > self._fresh_for
+
+
+class _BulkInvite:
     """Read the lists, send what they and the limits permit, and wait, until no row is open."""
 
     def __init__(

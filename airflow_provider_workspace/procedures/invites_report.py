@@ -6,18 +6,16 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.database_limits import storable
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError, visible
+from airflow_provider_workspace.errors import MAX_NAMED, WorkspaceError, WorkspaceRequestError, visible
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.roster import Entry
 
 STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "failed", "unknown", "not_sent", "planned")
 # Statuses that need attention.
-NEEDS_ATTENTION = ("invalid", "failed", "unknown", "not_sent")
+INVITES_THAT_NEED_ATTENTION = ("invalid", "failed", "unknown", "not_sent")
 # Maximum number of rows in the log.
 MAX_LOGGED_ROWS = 50
-# Maximum number of rows in an error; the report has all of them.
-MAX_NAMED = 20
 
 
 class InvitesReport:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operations.invites import InviteFields
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.errors import WorkspaceRequestError, WorkspaceStatusError
-    from airflow_provider_workspace.procedures.invites_time import Moment
     from airflow_provider_workspace.procedures.quota import Quota
     from airflow_provider_workspace.procedures.roster import Row
     from airflow_provider_workspace.procedures.snapshot import Snapshot
@@ -38,6 +37,19 @@ ROUNDING = 0.001
 
 FOUND = "found in the list, after the answer was lost or invalid"
 NOT_LISTED = "the service reported success, but does not list the invite"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """
+    A time by both clocks.
+
+    :param wall: seconds since 1970
+    :param monotonic: seconds of the clock that nobody can set
+    """
+
+    wall: float
+    monotonic: float
 
 
 @dataclass(frozen=True, slots=True)

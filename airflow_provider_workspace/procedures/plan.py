@@ -18,7 +18,7 @@ from airflow_provider_workspace.api.operations.invites import CreateInvite, Dele
 from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.procedures import ensure
 from airflow_provider_workspace.procedures.holders import Holders
-from airflow_provider_workspace.procedures.invites_report import NEEDS_ATTENTION as INVITES_THAT_NEED_ATTENTION
+from airflow_provider_workspace.procedures.invites_report import INVITES_THAT_NEED_ATTENTION
 from airflow_provider_workspace.procedures.until import END_FIELDS
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import Any
 
 HOUR, DAY = 3600.0, 86_400.0
 LIMITS = {HOUR: "per_hour", DAY: "per_day"}
-REFUSED = "the service refused the last request (429)"
+REFUSED_REASON = "the service refused the last request (429)"
 # How many invites must be possible again before sending continues.
 MIN_BATCH = 20
 # A single 429 with a Retry-After up to this many seconds is a limit of requests; a longer one is a limit of invites.
-PASSING = 60.0
+PASSING_SECONDS = 60.0
 # Seconds to wait after a 429 without a Retry-After.
 DEFAULT_PAUSE = 5.0
 # Seconds by which the clocks may differ.
@@ -157,8 +157,10 @@ class Quota:
         is_first = self.refusals == 1
         asked = DEFAULT_PAUSE if retry_after is None else retry_after
         asked_until = now + asked
-        self.reason = f"{REFUSED} without a time" if retry_after is None else f"{REFUSED} and asked for {asked:g} s"
-        if asked <= PASSING and is_first:
+        self.reason = (
+            f"{REFUSED_REASON} without a time" if retry_after is None else f"{REFUSED_REASON} and asked for {asked:g} s"
+        )
+        if asked <= PASSING_SECONDS and is_first:
             return asked_until + CLOCK_MARGIN
         hour_is_no_cause = asked > HOUR or (not hour and not is_first)
         per_hour = self.most(HOUR)
@@ -170,7 +172,9 @@ class Quota:
         elif self.configured["per_hour"] is not None and is_first:  # below the configured limit: another one
             return asked_until + CLOCK_MARGIN
         else:  # the counted invites do not explain it: wait until the last of them is an hour old
-            self.reason = f"{REFUSED}, which no known limit explains; then the invites that count are an hour old"
+            self.reason = (
+                f"{REFUSED_REASON}, which no known limit explains; then the invites that count are an hour old"
+            )
             last = hour[-1] if hour else now
             return max(asked_until, last + HOUR) + CLOCK_MARGIN
         _, resume_at = self.grants(listed, MIN_BATCH, now)
@@ -195,7 +199,7 @@ class Quota:
         sent: list[float] = []
         for time, keys in self._sent:
             sent += [time] * len(keys)
-        credible = [time for time in listed if time <= now + PASSING]
+        credible = [time for time in listed if time <= now + PASSING_SECONDS]
         pairs = zip_longest(sorted(credible, reverse=True), sorted(sent, reverse=True), fillvalue=0.0)
         later = [max(pair) for pair in pairs]
         return [time for time in later if time > now - span]

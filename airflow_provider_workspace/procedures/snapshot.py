@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
-from airflow_provider_workspace.procedures.find import pages_of
+from airflow_provider_workspace.procedures.find import checked_pages_of
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Domain, Page, ProjectItem, Resource
@@ -111,7 +111,7 @@ class _Reading:
     def _rows(self, first: Operation[Page[R]], page: Page[R] | None = None) -> Iterator[R]:
         """Yield the rows; note that there are too few, or fail."""
         try:
-            for rows in pages_of(self._client, first, page):
+            for rows in checked_pages_of(self._client, first, page):
                 yield from rows
         except WorkspaceIncompleteListError as error:
             if self._complete:

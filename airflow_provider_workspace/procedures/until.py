@@ -22,7 +22,7 @@ REMOVED = "removed"
 _TIME = r"[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
 _UNTIL = re.compile(rf"(\d{{4}}-\d{{2}}-\d{{2}})(?:({_TIME})(?: ?([Zz]|[+-]\d{{2}}(?::?\d{{2}})?))?)?", re.ASCII)
 # The largest number that a message shows.
-MAX_NUMBER = 10**15
+MAX_SHOWN_NUMBER = 10**15
 EXPECTED = "expected a date such as 2026-12-31, or a time with its zone such as 2026-12-31T18:00:00Z"
 
 
@@ -63,7 +63,7 @@ def _shown(value: object) -> str:
     """Return an invalid value for people: a number, such as that of a day in a spreadsheet, or the start of a text."""
     if isinstance(value, float):
         return str(value)
-    return str(value) if isinstance(value, int) and abs(value) < MAX_NUMBER else shown(value)
+    return str(value) if isinstance(value, int) and abs(value) < MAX_SHOWN_NUMBER else shown(value)
 
 
 def _text_of(value: object) -> str:

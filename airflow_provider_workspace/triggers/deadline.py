@@ -19,7 +19,7 @@ MAX_SLEEP = 60.0
 # Seconds between two polls of the closing task.
 POLL_INTERVAL = 15.0
 # Largest number of seconds, and of seconds since 1970.
-MAX_NUMBER = 1e11
+MAX_DEADLINE = 1e11
 
 
 class WorkspaceDeadlineTrigger(BaseTrigger):
@@ -119,12 +119,12 @@ def check_number(name: str, value: Any) -> None:
     :raises WorkspaceInputError: naming the argument
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and 0 <= value <= MAX_NUMBER:
+    if is_number and 0 <= value <= MAX_DEADLINE:
         return
     from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 
     given = "one beyond that" if is_number else type_name(value)
-    raise WorkspaceInputError(f"{name} must be a number from 0 to {MAX_NUMBER:g}, not {given}")
+    raise WorkspaceInputError(f"{name} must be a number from 0 to {MAX_DEADLINE:g}, not {given}")
 
 
 def check_text(name: str, value: object) -> None:

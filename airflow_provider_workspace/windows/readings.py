@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # How long state_of may take in seconds, if the total_timeout of the connection is longer.
-MAX_SECONDS = 120.0
+MAX_READING_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def read_state(hook: WorkspaceHook, lease: Lease, readings: Readings) -> Seen:
             text = "".join(format_exception_only(error))
             results.append(_Result(None, text))
 
-    limit = min(MAX_SECONDS, hook.client.settings.total_timeout)
+    limit = min(MAX_READING_SECONDS, hook.client.settings.total_timeout)
     if (hook, state_of) not in readings.hanging:
         thread = Thread(target=copy_context().run, args=(read,), daemon=True)
         thread.start()

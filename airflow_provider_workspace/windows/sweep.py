@@ -90,7 +90,7 @@ class Sweep:
         return describe_sweep(self.windows, self.unreadable)
 
 
-def sweep(closer: Closer, *, at_once: bool = False, dry_run: bool = False) -> Sweep:
+def sweep_windows(closer: Closer, *, at_once: bool = False, dry_run: bool = False) -> Sweep:
     """
     Close the windows that are overdue or abandoned, never one that is open.
 
@@ -259,7 +259,7 @@ class AbandonedWindows:
         """Close them, which resumes their exports."""
         with LeaseHooks() as services:
             closer = Closer(self.registry, services, self.by)
-            swept = sweep(closer, at_once=self.at_once, dry_run=dry_run)
+            swept = sweep_windows(closer, at_once=self.at_once, dry_run=dry_run)
         if self.is_recorded and not dry_run:
             self.registry.record_sweep(SweepRecord(at=closer.clock(), windows=swept.records))
         message = str(swept)

@@ -8,8 +8,8 @@ from airflow_provider_workspace.api.levels import OptionalNumber
 from airflow_provider_workspace.api.models import Dashboard, DashboardCollaborator, DashboardSharing, Page
 from airflow_provider_workspace.api.operation import Operation, T
 
-DASHBOARDS = "/environments/{project_id}/dashboards/"
-DASHBOARD = DASHBOARDS + "{dashboard_id}/"
+DASHBOARDS_PATH = "/environments/{project_id}/dashboards/"
+DASHBOARD_PATH = DASHBOARDS_PATH + "{dashboard_id}/"
 
 
 class DashboardFields(BaseModel):
@@ -37,7 +37,7 @@ class DashboardOperation(Operation[T]):
 
 @endpoint(
     "POST",
-    DASHBOARDS,
+    DASHBOARDS_PATH,
     scope="dashboard:write",
     repeatable=False,
     effect="create",
@@ -51,19 +51,19 @@ class CreateDashboard(DashboardFields, Operation[Dashboard]):
     project_id: TextId
 
 
-@endpoint("GET", DASHBOARD, scope="dashboard:read", repeatable=True)
+@endpoint("GET", DASHBOARD_PATH, scope="dashboard:read", repeatable=True)
 class GetDashboard(DashboardOperation[Dashboard]):
     """Retrieve a dashboard."""
 
 
-@endpoint("PATCH", DASHBOARD, scope="dashboard:write", repeatable=True)
+@endpoint("PATCH", DASHBOARD_PATH, scope="dashboard:write", repeatable=True)
 class UpdateDashboard(DashboardFields, DashboardOperation[Dashboard]):
     """Change a dashboard; ``deleted=True`` deletes it."""
 
 
 @endpoint(
     "DELETE",
-    DASHBOARD,
+    DASHBOARD_PATH,
     scope="dashboard:write",
     repeatable=True,
     instead="Dashboards are never hard-deleted: use delete_dashboard, which sets deleted to true.",
@@ -72,12 +72,12 @@ class HardDeleteDashboard(DashboardOperation[None]):
     """Always refused with 405. Section "Errors"."""
 
 
-@endpoint("GET", DASHBOARD + "access_controls/", scope=None, repeatable=True)
+@endpoint("GET", DASHBOARD_PATH + "access_controls/", scope=None, repeatable=True)
 class GetDashboardAccessControls(DashboardOperation[Dashboard]):
     """Retrieve a dashboard with the access level of the current user; the interface shows no scope."""
 
 
-@endpoint("GET", DASHBOARD + "collaborators/", scope="dashboard:read", repeatable=True)
+@endpoint("GET", DASHBOARD_PATH + "collaborators/", scope="dashboard:read", repeatable=True)
 class ListDashboardCollaborators(DashboardOperation[Page[DashboardCollaborator]]):
     """
     List the collaborators of a dashboard.
@@ -91,7 +91,7 @@ class ListDashboardCollaborators(DashboardOperation[Page[DashboardCollaborator]]
 
 @endpoint(
     "POST",
-    DASHBOARD + "collaborators/",
+    DASHBOARD_PATH + "collaborators/",
     scope="dashboard:write",
     repeatable=False,
     effect="create",
@@ -105,13 +105,13 @@ class AddDashboardCollaborator(DashboardOperation[DashboardCollaborator]):
     level: OptionalNumber = None
 
 
-@endpoint("DELETE", DASHBOARD + "collaborators/{user_uuid}/", scope="dashboard:write", repeatable=True)
+@endpoint("DELETE", DASHBOARD_PATH + "collaborators/{user_uuid}/", scope="dashboard:write", repeatable=True)
 class RemoveDashboardCollaborator(DashboardOperation[None]):
     """Remove a collaborator from a dashboard."""
 
     user_uuid: UserId
 
 
-@endpoint("GET", DASHBOARD + "sharing/", scope="sharing_configuration:read", repeatable=True)
+@endpoint("GET", DASHBOARD_PATH + "sharing/", scope="sharing_configuration:read", repeatable=True)
 class GetDashboardSharing(DashboardOperation[DashboardSharing]):
     """Retrieve the sharing configuration of a dashboard, which contains the secret ``access_token``."""

@@ -6,8 +6,8 @@ from airflow_provider_workspace.api.levels import Level
 from airflow_provider_workspace.api.models import Member, Page
 from airflow_provider_workspace.api.operation import Operation, OrganizationList, T
 
-MEMBERS = "/organizations/{organization_id}/members/"
-MEMBER = MEMBERS + "{user_uuid}/"
+MEMBERS_PATH = "/organizations/{organization_id}/members/"
+MEMBER_PATH = MEMBERS_PATH + "{user_uuid}/"
 
 
 class OfMember(Operation[T]):
@@ -17,18 +17,18 @@ class OfMember(Operation[T]):
     user_uuid: UserId
 
 
-@endpoint("GET", MEMBERS, scope="organization_member:read", repeatable=True)
+@endpoint("GET", MEMBERS_PATH, scope="organization_member:read", repeatable=True)
 class ListMembers(OrganizationList[Page[Member]]):
     """List the members of an organization."""
 
 
-@endpoint("PATCH", MEMBER, scope="organization_member:write", repeatable=True)
+@endpoint("PATCH", MEMBER_PATH, scope="organization_member:write", repeatable=True)
 class UpdateMember(OfMember[Member]):
     """Change the access level of a member."""
 
     level: Level
 
 
-@endpoint("DELETE", MEMBER, scope="organization_member:write", repeatable=True)
+@endpoint("DELETE", MEMBER_PATH, scope="organization_member:write", repeatable=True)
 class DeleteMember(OfMember[None]):
     """Remove a member from the organization."""

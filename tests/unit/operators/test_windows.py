@@ -27,7 +27,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow_provider_workspace.windows.requests import LeaseHooks
 from airflow_provider_workspace.windows.resuming import Closer
-from airflow_provider_workspace.windows.sweep import sweep as sweep_windows
+from airflow_provider_workspace.windows.sweep import sweep_windows
 from tests.interruptions import Interruptions
 from tests.windows import CLOSE, GROUP, SWEEP, Airflow, Window, opened, sweep
 

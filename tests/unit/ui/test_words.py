@@ -14,7 +14,7 @@ from airflow_provider_workspace.notes import database_store
 from airflow_provider_workspace.notes.leases import LeaseRegistry, LeaseStore, Run, SweepRecord
 from airflow_provider_workspace.windows.requests import LeaseHooks
 from airflow_provider_workspace.windows.resuming import Closer
-from airflow_provider_workspace.windows.sweep import sweep
+from airflow_provider_workspace.windows.sweep import sweep_windows
 from tests.leases import lease, variable
 from tests.unit.ui.conftest import NOW, View
 
@@ -49,7 +49,7 @@ def test_the_sweep_the_page_and_the_command_line_have_the_same_words(
     monkeypatch.setattr(store, "run_of", run)
     registry: Any = LeaseRegistry(cast("LeaseStore", store))
     with LeaseHooks() as services:
-        swept = sweep(Closer(registry, services, "sweep"))
+        swept = sweep_windows(Closer(registry, services, "sweep"))
     registry.record_sweep(SweepRecord(at=NOW, windows=swept.records))
     assert all(f"({words})" in line for line in str(swept).splitlines())
     (row,) = view(variables={"value": [{"key": key, "value": value} for key, value in store.items()]})["windows"][

@@ -17,7 +17,7 @@ import greenlet
 from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Run, Window
 from airflow_provider_workspace.windows.pausing import Pauser
 from airflow_provider_workspace.windows.resuming import Closer
-from airflow_provider_workspace.windows.sweep import SweptWindow, sweep
+from airflow_provider_workspace.windows.sweep import SweptWindow, sweep_windows
 
 EXPORT = "0190c0de-0000-4000-8000-0000000000e1"
 CONSISTENCY_TIME = 120.0
@@ -340,7 +340,7 @@ class World:
             for request in list(self.under_way):
                 self._take_effect(request)
             closer = Closer(self.registry, lambda _: self, "sweep", clock=self.time)
-            swept += sweep(closer).windows
+            swept += sweep_windows(closer).windows
             self.clock += SWEEP_INTERVAL
         return swept
 

@@ -13,7 +13,7 @@ from airflow_provider_workspace.access.members.plan import plan_members
 from airflow_provider_workspace.access.rules.entitlements import NotedAccess, ReviewDecision, TemporaryAccess
 from airflow_provider_workspace.access.rules.guards import Guards
 from airflow_provider_workspace.api.models import Member, User
-from airflow_provider_workspace.procedures.people import People, Person
+from airflow_provider_workspace.procedures.people import NotedPerson, People
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
 NOW = datetime(2026, 11, 26, tzinfo=timezone.utc)
@@ -37,12 +37,12 @@ def noted(people: int) -> NotedAccess:
     grants: list[TemporaryAccess] = []
     for index in range(GRANTS):
         number = index * people // GRANTS
-        person = Person(address_of(number), now - 60, user_of(number))
+        person = NotedPerson(address_of(number), now - 60, user_of(number))
         grants.append(TemporaryAccess(person, 8, now - 60, "2026-12-01", "ruth", f"grant.{index}"))
     decisions: list[ReviewDecision] = []
     for index in range(REVIEWS * DECISIONS_OF_A_REVIEW):
         number = (index * 101 + 7) % people
-        person = Person(address_of(number), now - 60, user_of(number))
+        person = NotedPerson(address_of(number), now - 60, user_of(number))
         decisions.append(
             ReviewDecision(person, 1, now - 60, now + 60, "of October", "rita", f"review.{index % REVIEWS}")
         )

@@ -44,8 +44,8 @@ class AccessNotes:
     @classmethod
     def of_tasks(cls, settings: Settings, organization_id: str) -> AccessNotes:
         """Return the notes as tasks reach them."""
-        registry = GrantRegistry(grants.VARIABLES)
-        return cls(settings.base_url, organization_id, registry, ReviewRegistry(decisions.VARIABLES))
+        registry = GrantRegistry(grants.GRANT_VARIABLES)
+        return cls(settings.base_url, organization_id, registry, ReviewRegistry(decisions.REVIEW_VARIABLES))
 
     def read(self) -> NotedAccess:
         """

@@ -69,7 +69,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.access.grants.notes import (
-            VARIABLES,
+            GRANT_VARIABLES,
             GrantRegistry,
             person_of,
             raise_if_unsupported,
@@ -84,7 +84,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         raise_if_unsupported()
         now = utc_now()
         draft = self.draft(hook)
-        registry = GrantRegistry(VARIABLES)
+        registry = GrantRegistry(GRANT_VARIABLES)
         noted = registry.of_organization(draft)
         own = next((grant for grant in noted if grant.key == draft.key), None)
         self._raise_if_over(draft, own, now)
@@ -100,7 +100,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
         row = {"target_email": draft.user_email, "level": draft.level}
         person = person_of([own or draft])
-        reviews = ReviewRegistry(decisions.VARIABLES)
+        reviews = ReviewRegistry(decisions.REVIEW_VARIABLES)
         decided = NotedAccess(decisions=reviews.decisions_of(draft.service, draft.organization_id))
         planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms(), person, decided)
         if not planned.plan.changes:
@@ -219,7 +219,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     def _give(self, hook: WorkspaceHook, registry: GrantRegistry, grant: Grant, *, is_new: bool) -> Grant:
         """Give what is noted now; after a certain refusal, a new note is taken back."""
         from airflow_provider_workspace.access.grants.notes import person_of, rows_of
-        from airflow_provider_workspace.access.grants.plan import Giving, give, is_refused
+        from airflow_provider_workspace.access.grants.plan import Giving, gave_nothing, give
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
         from airflow_provider_workspace.notes.note import utc_now
 
@@ -247,7 +247,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         try:
             given = give(hook.client, grant.organization_id, read_giving, utc_now, invite)
         except WorkspaceError as error:
-            if is_new and is_refused(error):
+            if is_new and gave_nothing(error):
                 registry.end(grant)
                 self._noted.forget()
             raise
@@ -369,8 +369,8 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
             organization_id=hook.organization_or_default(self.organization_id),
             service=hook.client.settings.base_url,
         )
-        registry = GrantRegistry(grants.VARIABLES)
-        reviews = ReviewRegistry(decisions.VARIABLES)
+        registry = GrantRegistry(grants.GRANT_VARIABLES)
+        reviews = ReviewRegistry(decisions.REVIEW_VARIABLES)
         state = TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=ENDED, clock=time.time)
         if wish.grants_of(registry):
             state.begin(ENDED)

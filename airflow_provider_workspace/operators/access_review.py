@@ -140,12 +140,12 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
         :param last: what the last review left
         :param noted: temporary access, if somebody has read it
         """
-        from airflow_provider_workspace.access.reviews.population import Board, read_population
+        from airflow_provider_workspace.access.reviews.population import ReviewedDashboard, read_population
 
-        boards: list[Board] = []
+        boards: list[ReviewedDashboard] = []
         for dashboard in self.dashboards:
             project_id = dashboard.get("project_id") or hook.project_or_default()
-            boards.append(Board(str(project_id), str(dashboard["dashboard_id"])))
+            boards.append(ReviewedDashboard(str(project_id), str(dashboard["dashboard_id"])))
         organization_id = self.where(hook)["organization_id"]
         if noted is None:
             noted = self.access_notes(hook).read()
@@ -319,7 +319,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
 
     def _ask(self, hook: WorkspaceHook, evidence: Evidence, review: OpenReview) -> NoReturn:
         from airflow_provider_workspace.access.reviews.answer import form_of, question_of
-        from airflow_provider_workspace.access.reviews.evidence import DONE
+        from airflow_provider_workspace.access.reviews.evidence import DONE_OPTION
         from airflow_provider_workspace.api.timestamps import to_second
         from airflow_provider_workspace.errors import WorkspaceInputError
 
@@ -347,7 +347,15 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         wait = (self.reviewers, self.review_timeout, self.notifiers)
         self.log.info("Waiting until everybody is decided, under Required Actions.")
         ask_and_wait(
-            self, self._context, wait, "access reviewed", told, subject=subject, body=body, options=[DONE], params=form
+            self,
+            self._context,
+            wait,
+            "access reviewed",
+            told,
+            subject=subject,
+            body=body,
+            options=[DONE_OPTION],
+            params=form,
         )
 
 

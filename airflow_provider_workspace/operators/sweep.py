@@ -99,9 +99,9 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
         if "grants" in self.kinds:
             ti_id = getattr(self._context.get("ti"), "id", None)
             writer = str(ti_id) if ti_id else ""
-            reviews = ReviewRegistry(decisions.VARIABLES)
+            reviews = ReviewRegistry(decisions.REVIEW_VARIABLES)
             overdue = OverdueGrants(
-                GrantRegistry(grants.VARIABLES),
+                GrantRegistry(grants.GRANT_VARIABLES),
                 reviews,
                 self.protected,
                 writer=writer,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # Why a removal is done that found nothing: an invite may also be gone because it was accepted.
-GONE = "it was gone already"
+KEY_OWNER_GONE = "it was gone already"
 # Why somebody is in the plan that is made again, and was not before, by the kind that begins the name of a change.
 MEANWHILE = {"member": "joined meanwhile", "invite": "invited meanwhile", "collaborator": "added meanwhile"}
 # After so many refusals the changes are not the cause: the API key may lack the scope.
@@ -182,7 +182,7 @@ def _send_changes(
             refused[change] = error
         else:
             if isinstance(record, errors.WorkspaceNotFoundError):
-                plan.outcomes[change] = ChangeResult("done", GONE)
+                plan.outcomes[change] = ChangeResult("done", KEY_OWNER_GONE)
             elif change.sends and change.operation is not None:
                 plan.outcomes[change] = ChangeResult("done")
                 plan.not_shown[change] = _not_shown(change, change.operation, record)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Person:
+class NotedPerson:
     """
     A person as notes know them.
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # The page is at <base_url>/workspace-ui/. Roles that may read plugins see it in a frame at <base_url>/plugin/workspace.
 URL_PREFIX = "/workspace-ui"
 # The page sends requests to its own Airflow only, and runs no other scripts.
-HEADERS = {
+RESPONSE_HEADERS = {
     b"cache-control": b"no-cache",
     b"content-security-policy": b"default-src 'self'; frame-ancestors 'self'",
     b"x-content-type-options": b"nosniff",
@@ -47,7 +47,7 @@ class StatusPage:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], *HEADERS.items()]
+                message["headers"] = [*message["headers"], *RESPONSE_HEADERS.items()]
             await send(message)
 
         await self._files(scope, receive, with_headers)

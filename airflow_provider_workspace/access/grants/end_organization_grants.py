@@ -10,7 +10,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.access.grants.end_person_grants import PersonEnd, SeenPerson, ended_grant, is_refused
+from airflow_provider_workspace.access.grants.end_person_grants import (
+    PersonEnd,
+    SeenPerson,
+    change_was_refused,
+    ended_grant,
+)
 from airflow_provider_workspace.access.grants.notes import person_of, rows_of, temporary_access_of
 from airflow_provider_workspace.access.grants.plan import Giving, OrganizationPeople, give, plan_end
 from airflow_provider_workspace.access.rules.entitlements import NotedAccess
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.access.rules.guards import Guards
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
-    from airflow_provider_workspace.procedures.people import Person
+    from airflow_provider_workspace.procedures.people import NotedPerson
     from airflow_provider_workspace.procedures.plan import Change
 
 log = logging.getLogger(__name__)
@@ -40,7 +45,7 @@ log = logging.getLogger(__name__)
 # How many seconds old the lists may be from which an end was planned: levels may have been changed since.
 MAX_LIST_AGE = 30.0
 # How often somebody is followed from an invite that was withdrawn to the member who accepted it.
-MAX_ROUNDS = 3
+MAX_FOLLOWED = 3
 
 
 @dataclass(frozen=True)
@@ -283,7 +288,7 @@ class OrganizationEnds:
         """What reviews decided, by identity."""
         return NotedAccess(decisions=self.decisions)
 
-    def _decision_about(self, person: Person) -> ReviewDecision | None:
+    def _decision_about(self, person: NotedPerson) -> ReviewDecision | None:
         """Return what a review decided about a person; ``None`` if nothing is noted."""
         key = address_key(person.email)
         if person.user_uuid is not None:
@@ -318,7 +323,7 @@ class OrganizationEnds:
 
     def _follow_invites(self) -> None:
         """Read the lists until nobody can have accepted an invite that is gone; who has is lowered or removed."""
-        for _ in range(MAX_ROUNDS):
+        for _ in range(MAX_FOLLOWED):
             waiting = [person for person in self.unsettled() if person.may_appear]
             joined = self._wait_for(waiting)
             if not joined:
@@ -400,7 +405,7 @@ class OrganizationEnds:
         def read_giving() -> Giving:
             noted.clear()
             rows: list[dict[str, Any]] = []
-            returning_now: list[Person] = []
+            returning_now: list[NotedPerson] = []
             for person in returning:
                 active = self._active_of(person, people)
                 if not active:
@@ -460,7 +465,7 @@ class OrganizationEnds:
                 raise WorkspaceError(msg, permanent=False)
 
 
-def _is_of(grant: Grant, person: Person, people: OrganizationPeople) -> bool:
+def _is_of(grant: Grant, person: NotedPerson, people: OrganizationPeople) -> bool:
     """Return whether a note at an address of a person is theirs, as far as notes and lists know."""
     if person.user_uuid is None or grant.user_uuid is not None:
         return grant.user_uuid == person.user_uuid
@@ -492,10 +497,10 @@ def _batches(people: list[PersonEnd]) -> list[list[PersonEnd]]:
 
 def _error_of(person: PersonEnd, together: Plan, error: WorkspaceError) -> Exception | None:
     """Return the error of a person after a check; ``None`` if the lists show what was sent for them."""
-    is_told = any(is_refused(together, change) for change in together.changes)
+    is_told = any(change_was_refused(together, change) for change in together.changes)
     if not is_told:
         return error
-    left = [change for change in person.taken if is_refused(together, change)]
+    left = [change for change in person.taken if change_was_refused(together, change)]
     if not left:
         return None
     reasons = [f"{change.action} {change.name}: {together.outcomes[change][1]}" for change in left]

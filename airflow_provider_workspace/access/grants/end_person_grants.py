@@ -17,7 +17,7 @@ from airflow_provider_workspace.procedures.plan import ChangeResult, Plan
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.access.grants.notes import Grant
-    from airflow_provider_workspace.procedures.people import Person
+    from airflow_provider_workspace.procedures.people import NotedPerson
     from airflow_provider_workspace.procedures.plan import Change
 
 
@@ -79,7 +79,7 @@ class PersonEnd:
         return {grant.person for grant in [*self.over, *self.noted]}
 
     @property
-    def person(self) -> Person:
+    def person(self) -> NotedPerson:
         """Who it is, from all that the notes have learned."""
         return person_of([*self.over, *self.noted], self.user_uuid)
 
@@ -120,7 +120,7 @@ class PersonEnd:
     @property
     def made(self) -> list[Change]:
         """The changes that are sent, without those that the service refused."""
-        return [change for change in self.taken if not is_refused(self.plan, change)]
+        return [change for change in self.taken if not change_was_refused(self.plan, change)]
 
     @property
     def sent_lines(self) -> tuple[str, ...]:
@@ -163,7 +163,7 @@ class PersonEnd:
         raise WorkspaceError(f"{named}. {msg}")
 
 
-def is_refused(plan: Plan, change: Change) -> bool:
+def change_was_refused(plan: Plan, change: Change) -> bool:
     """Return whether the service refused a change of a plan."""
     status, _ = plan.outcomes.get(change, ("", ""))
     return status == "refused"

@@ -19,7 +19,7 @@ from airflow_provider_workspace.errors import WorkspaceError, with_problem
 from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest, utc_now
 from airflow_provider_workspace.notes.registry import NoteRegistry
 from airflow_provider_workspace.notes.store import NoteStore, VariableStore
-from airflow_provider_workspace.procedures.people import Person
+from airflow_provider_workspace.procedures.people import NotedPerson
 from airflow_provider_workspace.procedures.until import REMOVED
 from airflow_provider_workspace.version_compat import COMMAND, lists_variables, variable_keys
 
@@ -247,7 +247,7 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
         raise WorkspaceError(msg, permanent=is_own and not is_over, problem="grant-changed")
 
 
-def rows_of(grants: Iterable[Grant], person: Person) -> list[dict[str, Any]]:
+def rows_of(grants: Iterable[Grant], person: NotedPerson) -> list[dict[str, Any]]:
     """
     Return grants of a person as rows of a roster; of those that end together, the one with the highest level.
 
@@ -259,7 +259,7 @@ def rows_of(grants: Iterable[Grant], person: Person) -> list[dict[str, Any]]:
     return [{**grant.row, "target_email": person.email} for grant in highest_by_end.values()]
 
 
-def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> Person:
+def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> NotedPerson:
     """
     Return the person of some grants of one person, from all that their notes have learned.
 
@@ -278,7 +278,7 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> Person:
             noted_user = grant.user_uuid
         elif grant.then is not None:
             levels.append(grant.level)
-    return Person(
+    return NotedPerson(
         email=newest.user_email,
         since=first.since,
         user_uuid=user_uuid or noted_user,
@@ -291,7 +291,7 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> Person:
 def temporary_access_of(grant: Grant) -> TemporaryAccess:
     """Return a grant, as entitlements know it."""
     invite_ids = [grant.invite_id] if grant.invite_id else []
-    person = Person(
+    person = NotedPerson(
         email=grant.user_email,
         since=grant.since,
         user_uuid=grant.user_uuid,
@@ -347,4 +347,4 @@ class GrantVariables(VariableStore):
 
 
 # The store of grants for tasks.
-VARIABLES = GrantVariables()
+GRANT_VARIABLES = GrantVariables()

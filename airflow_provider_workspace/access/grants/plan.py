@@ -19,7 +19,7 @@ from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputErro
 from airflow_provider_workspace.procedures.apply_plan import apply
 from airflow_provider_workspace.procedures.holders import homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
-from airflow_provider_workspace.procedures.people import People, Person, read_people
+from airflow_provider_workspace.procedures.people import NotedPerson, People, read_people
 from airflow_provider_workspace.procedures.plan import OVERRULES, Change, Plan, counted
 from airflow_provider_workspace.procedures.until import REMOVED
 
@@ -49,7 +49,7 @@ class Giving:
     """
 
     rows: Rows
-    people: Sequence[Person] = ()
+    people: Sequence[NotedPerson] = ()
 
 
 @dataclass
@@ -122,7 +122,7 @@ class OrganizationPeople:
         key = address_key(email)
         return [member for member in self.members if _key(member) == key]
 
-    def user_of(self, person: Person) -> Member | None:
+    def user_of(self, person: NotedPerson) -> Member | None:
         """Return the member who is the user of a person; ``None`` if that user is no member, or not known."""
         if person.user_uuid is None:
             return None
@@ -140,17 +140,17 @@ class OrganizationPeople:
         invites = [invite for invite in self.people.invites if _key_of_invite(invite) == key]
         return invites[0].id if len(invites) == 1 else None
 
-    def holds(self, person: Person) -> bool:
+    def holds(self, person: NotedPerson) -> bool:
         """Return whether a person is a member, or has an open invite."""
         seen = self.as_noted([person])
         return bool(seen.having(person.email) or seen.invite_id_at(person.email))
 
-    def has_left(self, person: Person, email: str) -> bool:
+    def has_left(self, person: NotedPerson, email: str) -> bool:
         """Return whether the user of a person is a member who has another address than this one."""
         user = self.user_of(person)
         return user is not None and _key(user) != address_key(email)
 
-    def as_noted(self, people: Iterable[Person]) -> OrganizationPeople:
+    def as_noted(self, people: Iterable[NotedPerson]) -> OrganizationPeople:
         """Return the lists with the addresses of the notes: each person is their user or invite, and nobody else is."""
         members = self.people.members
         invites = self.people.invites
@@ -175,7 +175,7 @@ class OrganizationPeople:
         msg = f"{why}. Give each account its own address first: {', '.join(users)}"
         raise WorkspaceInputError(msg, problem="access-not-proven")
 
-    def raise_unless_gone(self, person: Person, known: Collection[str]) -> None:
+    def raise_unless_gone(self, person: NotedPerson, known: Collection[str]) -> None:
         """
         Require proof that somebody whom no list shows is no member.
 
@@ -207,7 +207,7 @@ class OrganizationPeople:
         named = name_first(users, "the list of members", separator=", ")
         raise WorkspaceError(f"{doubt}: {why}. {cure}: {named}", problem="access-not-proven")
 
-    def withdrawals_of(self, person: Person) -> list[Change]:
+    def withdrawals_of(self, person: NotedPerson) -> list[Change]:
         """Return the withdrawals of invites that no list shows, because one may hide them."""
         if person.user_uuid is not None:
             return []
@@ -262,7 +262,7 @@ def plan_grant(
     now: datetime,
     given: Callable[[str | None], Mapping[int | None, int | None]],
     terms: Mapping[str, Any],
-    person: Person,
+    person: NotedPerson,
     noted: NotedAccess,
 ) -> GrantPlan:
     """
@@ -333,7 +333,7 @@ def plan_give(people: OrganizationPeople, giving: Giving, now: datetime) -> Plan
 
 
 def plan_end(
-    people: OrganizationPeople, person: Person, rows: Rows, guards: Guards, now: datetime, noted: NotedAccess
+    people: OrganizationPeople, person: NotedPerson, rows: Rows, guards: Guards, now: datetime, noted: NotedAccess
 ) -> Plan:
     """
     Plan what the end of grants of a person takes; nothing is given.
@@ -413,7 +413,7 @@ def user_of_change(plan: Plan) -> str | None:
     return None
 
 
-def is_refused(error: WorkspaceError) -> bool:
+def gave_nothing(error: WorkspaceError) -> bool:
     """Return whether an error of :func:`give` says for certain that no access was given."""
     if isinstance(error, WorkspaceInvitesIncompleteError):
         return all(entry.status in ("failed", "not_sent") for entry in error.report.entries)
@@ -442,7 +442,7 @@ def _user_uuid(member: Member) -> str | None:
     return member.user.uuid if member.user else None
 
 
-def _may_be(member: Member, person: Person) -> bool:
+def _may_be(member: Member, person: NotedPerson) -> bool:
     """Return whether a member may be a person of whom nothing but an old address is known."""
     had_level = person.level is not None and (member.level is None or member.level >= person.level)
     if had_level:  # they were a member when it was noted, and may have changed their address
@@ -451,7 +451,7 @@ def _may_be(member: Member, person: Person) -> bool:
     return joined_at is None or joined_at >= person.since - CLOCK_SLACK
 
 
-def _member_as_noted(member: Member, person: Person) -> Member:
+def _member_as_noted(member: Member, person: NotedPerson) -> Member:
     """Return a member with the address in the notes of a person; without it if somebody else has it now."""
     user_uuid = _user_uuid(member)
     if member.user is None or person.user_uuid is None or user_uuid is None:
@@ -465,13 +465,13 @@ def _member_as_noted(member: Member, person: Person) -> Member:
     return member.model_copy(update={"user": user})
 
 
-def _is_of_somebody_else(invite: Invite, person: Person) -> bool:
+def _is_of_somebody_else(invite: Invite, person: NotedPerson) -> bool:
     """Return whether an invite to the address that a person had is not theirs."""
     has_address = _key_of_invite(invite) == address_key(person.email)
     return has_address and invite.id not in person.invite_ids
 
 
-def _invite_as_noted(invite: Invite, person: Person) -> Invite:
+def _invite_as_noted(invite: Invite, person: NotedPerson) -> Invite:
     """Return an invite with the address in the notes of a person."""
     if invite.id not in person.invite_ids:
         return invite

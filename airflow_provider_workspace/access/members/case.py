@@ -129,7 +129,7 @@ def key_of(member: Member) -> str:
     return address_key(email_of(member))
 
 
-def identity_of(member: Member) -> Identity:
+def member_identity(member: Member) -> Identity:
     """Return what tells a member apart, as :class:`~airflow_provider_workspace.procedures.holders.Holders` know it."""
     user_uuid = member.user.uuid if member.user else None
     return (user_uuid or "",)
@@ -141,7 +141,7 @@ def holder_of(member: Member, *, is_judged: bool) -> Holder:
 
     :param is_judged: whether the plan says what they should have
     """
-    (user_uuid,) = identity_of(member)
+    (user_uuid,) = member_identity(member)
     name = f"member {email_of(member) or '-'} (user {user_uuid or '-'})"
     person = key_of(member)
     return Holder(name, member.level, person, is_judged and bool(person))

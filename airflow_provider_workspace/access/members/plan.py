@@ -16,9 +16,9 @@ from airflow_provider_workspace.access.members.case import (
     Case,
     email_of,
     holder_of,
-    identity_of,
     is_withdrawn,
     key_of,
+    member_identity,
     saying_of,
 )
 from airflow_provider_workspace.access.members.lines import (
@@ -223,7 +223,7 @@ class _Planner:
                 if change is None or change.action == "wait":
                     staying.setdefault(key, []).append(invite)
         for member in self.people.members:
-            if identity_of(member) in self.holders.shown:  # a list that changes may show a user twice
+            if member_identity(member) in self.holders.shown:  # a list that changes may show a user twice
                 continue
             changes.append(self._of_member(member))
         changes += self._of_leavers() if self.is_leaving else self._of_newcomers(staying)
@@ -299,7 +299,7 @@ class _Planner:
         key = key_of(member)
         saying = self._saying(key, member.level)
         holder = holder_of(member, is_judged=saying is not None)
-        self.holders.add(identity_of(member), holder)
+        self.holders.add(member_identity(member), holder)
         if saying is None:
             return None
         user_uuid = member.user.uuid if member.user else None

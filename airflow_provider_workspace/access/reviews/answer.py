@@ -26,12 +26,12 @@ AGAIN = "Start a new run to decide again"
 ANOTHER_USER = f"{AGAIN}, and let another user answer"
 ASK_AGAIN = "Start a new run to ask again, with other reviewers or a longer review_timeout"
 LOWER_TO = "lower to "
-NOT_SHOWN = "not shown"
-HEADERS = ("who", "reasons to look", "access", "joined", "last log-in", "second factor")
+FACT_NOT_SHOWN = "not shown"
+DECISION_HEADERS = ("who", "reasons to look", "access", "joined", "last log-in", "second factor")
 # For more people than a question has room for with all of that; the reasons say who has no second factor.
 SHORT_HEADERS = ("who", "reasons to look", "access", "last log-in")
 # More rows than any question has room for.
-MAX_ROWS = 1_500
+MAX_DECISION_ROWS = 1_500
 # Of more people, only those are asked about who do not stay.
 MAX_FIELDS = 25
 MAX_PROBLEMS, MAX_SHOWN, MAX_WORD = 10, 60, 40
@@ -97,7 +97,7 @@ def _field(title: str, *types: str, value: Any = "", description: str | None = N
 
 def _field_of(person: ReviewedPerson) -> dict[str, Any]:
     """Return the field of somebody, with what a reviewer must know of them."""
-    facts = [person.kind, person.level_name or NOT_SHOWN]
+    facts = [person.kind, person.level_name or FACT_NOT_SHOWN]
     if person.kind == MEMBER:
         facts.append(f"last log-in {_day(person.last_login)}")
         facts.append(f"joined {_day(person.joined_at)}")
@@ -139,8 +139,8 @@ def question_of(population: Population, folder: str) -> str:
         f"To look at first: {len(first)}.",
         "",
     ]
-    rows = people[:MAX_ROWS]
-    lines = [*opening, *table(HEADERS, map(cells_of, rows))]
+    rows = people[:MAX_DECISION_ROWS]
+    lines = [*opening, *table(DECISION_HEADERS, map(cells_of, rows))]
     if len(fit(lines)) < len(lines):
         lines = [*opening, *table(SHORT_HEADERS, map(_short_cells_of, rows))]
     shown = fit(lines)
@@ -177,8 +177,8 @@ def _names(names: Sequence[str], everything: str) -> str:
 
 
 def cells_of(person: ReviewedPerson) -> list[str]:
-    """Return the row of somebody in a table with :data:`HEADERS`."""
-    access = person.level_name or f"level {NOT_SHOWN}"
+    """Return the row of somebody in a table with :data:`DECISION_HEADERS`."""
+    access = person.level_name or f"level {FACT_NOT_SHOWN}"
     if person.kind != MEMBER:
         access = f"{person.kind}, {access}"
     return [
@@ -198,13 +198,13 @@ def _short_cells_of(person: ReviewedPerson) -> list[str]:
 
 
 def _day(time: str | None) -> str:
-    return NOT_SHOWN if time is None else time[:10]
+    return FACT_NOT_SHOWN if time is None else time[:10]
 
 
 def fact(value: object) -> str:
     """Return what the service says, or that it says nothing."""
     if value is None:
-        return NOT_SHOWN
+        return FACT_NOT_SHOWN
     return "yes" if value else "no"
 
 

@@ -24,11 +24,11 @@ from airflow_provider_workspace.access.rules.review_records import (
     INCOMPLETE,
     NOT_REVIEWED,
     ClosedReview,
+    DecisionOutcome,
     Intent,
     NotDecided,
-    Outcome,
     Population,
-    State,
+    ReviewState,
     Try,
     left_of,
 )
@@ -69,7 +69,7 @@ class ReviewClosing:
         decisions = self.opened.decisions
         folder.raise_if_of_others(LAST_LOOK, PAGE)
         last_look: Population | None = None
-        outcomes: list[Outcome] = []
+        outcomes: list[DecisionOutcome] = []
         if population and decisions:
             last_look = self._look_last(look)
             outcomes = judge(population, decisions, last_look, AFTER)
@@ -113,7 +113,7 @@ class ReviewClosing:
 
     # What is missing
 
-    def _state(self, outcomes: list[Outcome]) -> tuple[State, list[str]]:
+    def _state(self, outcomes: list[DecisionOutcome]) -> tuple[ReviewState, list[str]]:
         """
         Return the state of the review, and what is missing.
 
@@ -171,9 +171,9 @@ class ReviewClosing:
         names = [name for name in self.folder.names() if name.startswith(NOT_DECIDED)]
         return self.folder.read_try(names[-1], NotDecided) if names else None
 
-    def _sent(self) -> list[Outcome]:
+    def _sent(self) -> list[DecisionOutcome]:
         """Return the outcomes of all tries, the earliest first."""
-        sent: list[Outcome] = []
+        sent: list[DecisionOutcome] = []
         for name in self.folder.names():
             done = self.folder.read_try(name, Try) if name.startswith(TRIES) else None
             if done:

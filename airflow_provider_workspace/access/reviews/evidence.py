@@ -35,21 +35,21 @@ from airflow_provider_workspace.access.reviews.folder import (
     REVIEW,
     TABLE,
     TRIES,
-    Memory,
+    FolderMemory,
     ReviewFolder,
     changed,
     number_of,
 )
 from airflow_provider_workspace.access.reviews.outcome import PlannedReview, outcomes_of, people_changed
-from airflow_provider_workspace.access.reviews.population import COLUMNS, csv_rows
+from airflow_provider_workspace.access.reviews.population import POPULATION_COLUMNS, csv_rows
 from airflow_provider_workspace.access.rules.answers import Answerer, AnswerRules
 from airflow_provider_workspace.access.rules.review_records import (
     INCOMPLETE,
+    DecisionOutcome,
     Decisions,
     Intent,
     LastReview,
     NotDecided,
-    Outcome,
     Population,
     Reviewer,
     Rules,
@@ -62,7 +62,7 @@ from airflow_provider_workspace.files.reports import csv_text
 from airflow_provider_workspace.files.storage import file_below, folder_at
 
 # The only option of the question: the form says what is decided.
-DONE = "Done"
+DONE_OPTION = "Done"
 MAX_MISTAKES = 5
 # How many of the decisions that are not done an error names.
 MAX_OPEN = 20
@@ -128,7 +128,9 @@ class Evidence:
     :raises WorkspaceInputError: if a folder is neither, or the second place is below the first
     """
 
-    def __init__(self, parent: Any, run_id: str, *names: str, digests: Any = None, state: Memory | None = None) -> None:
+    def __init__(
+        self, parent: Any, run_id: str, *names: str, digests: Any = None, state: FolderMemory | None = None
+    ) -> None:
         self._parent = folder_at(parent, "evidence")
         self._digests = None if digests is None else ReviewDigests(digests, self._parent)
         readable = re.sub(r"[^\w.-]+", "_", run_id, flags=re.ASCII)[:100]
@@ -178,7 +180,7 @@ class Evidence:
     def write_population(self, population: Population) -> None:
         """Write who has access, also as a table for people."""
         self.folder.write(POPULATION, population)
-        self.folder.write(TABLE, csv_text(COLUMNS, csv_rows(population)))
+        self.folder.write(TABLE, csv_text(POPULATION_COLUMNS, csv_rows(population)))
 
     def last_review(self, organization_id: str, service: str) -> LastReview | None:
         """Return what the latest complete review beside this one left; see :meth:`EarlierReviews.last`."""
@@ -240,8 +242,8 @@ class Evidence:
             refuse(f"Airflow could not read the answer ({event['error']})")
         if is_timeout or not event.get("responded_by_user"):
             refuse_silence(answer.due_at)
-        if event.get("chosen_options") != [DONE]:
-            refuse(f"The answer is not {DONE!r}")
+        if event.get("chosen_options") != [DONE_OPTION]:
+            refuse(f"The answer is not {DONE_OPTION!r}")
         if self.folder.digest(POPULATION) != answer.asked:
             refuse(f"{POPULATION} is not the one that was asked about")
 
@@ -302,7 +304,7 @@ class Evidence:
         rules: Rules,
         *,
         dry_run: bool = False,
-    ) -> list[Outcome]:
+    ) -> list[DecisionOutcome]:
         """
         Write and return what became of each decision in a try.
 

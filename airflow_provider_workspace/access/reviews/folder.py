@@ -38,7 +38,7 @@ NUMBERED = re.compile(rf"(?:{NOT_DECIDED}|{INTENTS}|{TRIES})(\d{{1,9}})\.json", 
 Record = TypeVar("Record", bound=BaseModel)
 
 
-class Memory(Protocol):
+class FolderMemory(Protocol):
     """What a task remembers; see :class:`~airflow_provider_workspace.notes.task_state.TaskState`."""
 
     @property
@@ -61,7 +61,7 @@ class WrittenFiles:
     :param state: what the task remembers; ``None`` for nothing
     """
 
-    def __init__(self, state: Memory | None) -> None:
+    def __init__(self, state: FolderMemory | None) -> None:
         self._state = state
         self.survives_tries = state is not None and state.survives_tries
         self._digests: dict[str, str] = {}
@@ -92,7 +92,7 @@ class ReviewFolder:
     :param state: what the task remembers; ``None`` for nothing
     """
 
-    def __init__(self, path: Any, state: Memory | None) -> None:
+    def __init__(self, path: Any, state: FolderMemory | None) -> None:
         self.path = path
         self._written = WrittenFiles(state)
 

@@ -29,7 +29,7 @@ from airflow_provider_workspace.errors import WorkspaceError, with_problem
 from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest
 from airflow_provider_workspace.notes.registry import NoteRegistry
 from airflow_provider_workspace.notes.store import NoteStore, VariableStore
-from airflow_provider_workspace.procedures.people import Person
+from airflow_provider_workspace.procedures.people import NotedPerson
 from airflow_provider_workspace.version_compat import COMMAND, lists_variables
 
 log = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class ReviewNote(EndingNote):
     def _decision(self, decided: DecidedPerson) -> ReviewDecision:
         invite_ids = [decided.invite_id] if decided.invite_id else []
         return ReviewDecision(
-            person=Person(decided.email, self.decided_at, decided.user_uuid, frozenset(invite_ids)),
+            person=NotedPerson(decided.email, self.decided_at, decided.user_uuid, frozenset(invite_ids)),
             level=decided.level,
             decided_at=self.decided_at,
             until=self.until,
@@ -329,4 +329,4 @@ class ReviewVariables(VariableStore):
 
 
 # The store of decisions for tasks.
-VARIABLES = ReviewVariables()
+REVIEW_VARIABLES = ReviewVariables()

@@ -26,8 +26,8 @@ from airflow_provider_workspace.access.rules.review_records import (
     REMOVE,
     UNKNOWN,
     Decision,
+    DecisionOutcome,
     Decisions,
-    Outcome,
     Population,
     ReviewedPerson,
 )
@@ -67,14 +67,14 @@ BEFORE = Words(NOT_SENT, "gone already")
 AFTER = Words(NOT_DONE, "gone")
 
 
-def judge(population: Population, decided: Decisions, present: Population, words: Words) -> list[Outcome]:
+def judge(population: Population, decided: Decisions, present: Population, words: Words) -> list[DecisionOutcome]:
     """
     Return the outcome of each decision as a later look shows it.
 
     :param present: who has access now
     """
     moment = decided.moment(population)
-    outcomes: list[Outcome] = []
+    outcomes: list[DecisionOutcome] = []
     for person, now in population.pairs_in(present):
         decision = decided.decisions[person.who]
         outcome, detail = _judge(person, decision, now, words, moment)
@@ -82,8 +82,8 @@ def judge(population: Population, decided: Decisions, present: Population, words
     return outcomes
 
 
-def _outcome(person: ReviewedPerson, decision: Decision, outcome: str, detail: str) -> Outcome:
-    return Outcome(who=person.who, kind=person.kind, decision=decision, outcome=outcome, detail=detail)
+def _outcome(person: ReviewedPerson, decision: Decision, outcome: str, detail: str) -> DecisionOutcome:
+    return DecisionOutcome(who=person.who, kind=person.kind, decision=decision, outcome=outcome, detail=detail)
 
 
 def _judge(
@@ -143,7 +143,7 @@ class PlannedReview:
     """
 
     plan: Plan
-    outcomes: list[Outcome]
+    outcomes: list[DecisionOutcome]
 
 
 def plan_decisions(
@@ -220,14 +220,14 @@ def _operation(organization_id: str, person: ReviewedPerson, decision: Decision)
     )
 
 
-def outcomes_of(planned: PlannedReview, intended: Mapping[str, int] | None = None) -> list[Outcome]:
+def outcomes_of(planned: PlannedReview, intended: Mapping[str, int] | None = None) -> list[DecisionOutcome]:
     """
     Return the outcomes of a plan after it was applied.
 
     :param intended: whom an earlier try was about to change when it ended, by the number of that try
     """
     changes = {change.name: change for change in planned.plan.changes}
-    outcomes: list[Outcome] = []
+    outcomes: list[DecisionOutcome] = []
     for outcome in planned.outcomes:
         name = _change_name(outcome.kind, outcome.who)
         number = (intended or {}).get(outcome.who)
@@ -270,7 +270,7 @@ def people_changed(planned: PlannedReview) -> tuple[str, ...]:
     return tuple(one.who for one in changed)
 
 
-def counts_of(outcomes: Iterable[Outcome]) -> dict[str, int]:
+def counts_of(outcomes: Iterable[DecisionOutcome]) -> dict[str, int]:
     """Return how many decisions have each outcome."""
     counts: dict[str, int] = {}
     for outcome in outcomes:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from airflow_provider_workspace.access.reviews.answer import HEADERS, cells_of, fact, since_last_review
+from airflow_provider_workspace.access.reviews.answer import DECISION_HEADERS, cells_of, fact, since_last_review
 from airflow_provider_workspace.access.rules.review_records import (
     COMPLETE,
     DONE,
@@ -18,9 +18,9 @@ from airflow_provider_workspace.access.rules.review_records import (
     Answered,
     ClosedReview,
     Decision,
+    DecisionOutcome,
     Decisions,
     NotDecided,
-    Outcome,
     Population,
     ReadList,
     ReviewedPerson,
@@ -50,7 +50,7 @@ class ReviewPage:
     review: ClosedReview
     population: Population | None
     decided: Decisions | None
-    sent: tuple[Outcome, ...]
+    sent: tuple[DecisionOutcome, ...]
     last_look: Population | None
     refused: NotDecided | None = None
 
@@ -144,10 +144,10 @@ class ReviewPage:
         for person in people:
             outcome = self._outcome_cells(person.who)
             rows.append([*cells_of(person), *outcome])
-        return table((*HEADERS, "decision", "done", "last look"), rows)
+        return table((*DECISION_HEADERS, "decision", "done", "last look"), rows)
 
     def _access_since(self) -> list[str]:
-        return table(HEADERS, map(cells_of, self._people_since()))
+        return table(DECISION_HEADERS, map(cells_of, self._people_since()))
 
     def _people_since(self) -> list[ReviewedPerson]:
         """Return who has access at the last look, and had none when the population was read."""
@@ -331,7 +331,7 @@ def _said(value: object) -> str:
     return str(value)
 
 
-def _outcomes_by_name(outcomes: Iterable[Outcome]) -> Mapping[str, str]:
+def _outcomes_by_name(outcomes: Iterable[DecisionOutcome]) -> Mapping[str, str]:
     """Return what became of each person, in words; of several tries, each that says something else."""
     words: dict[str, dict[str, None]] = {}  # a dictionary keeps each once, in order
     for outcome in outcomes:

@@ -15,8 +15,8 @@ from airflow_provider_workspace.access.rules.review_records import (
     MEMBER,
     NEW,
     RAISED,
-    Kind,
     LastReview,
+    PersonKind,
     Population,
     ReadList,
     ReviewedPerson,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
 
 # Columns for people, who fill in the last one.
-COLUMNS = (
+POPULATION_COLUMNS = (
     *("who", "kind", "level", "joined_at", "last_login", "is_2fa_enabled"),
     *("outside_verified_domains", "change", "look", "decision"),
 )
@@ -46,7 +46,7 @@ UNSEEN_DAYS = 90
 
 
 @dataclass(frozen=True)
-class Board:
+class ReviewedDashboard:
     """A dashboard whose collaborators are reviewed."""
 
     project_id: str
@@ -58,7 +58,7 @@ def read_population(
     organization_id: str,
     guards: Guards,
     now: datetime,
-    boards: Iterable[Board] = (),
+    boards: Iterable[ReviewedDashboard] = (),
     last: LastReview | None = None,
     noted: NotedAccess = NOTHING_NOTED,
 ) -> Population:
@@ -104,10 +104,10 @@ class _Access:
     :param board: the dashboard; ``None`` if it is access to the organization
     """
 
-    kind: Kind
+    kind: PersonKind
     user: User
     record: Any
-    board: Board | None = None
+    board: ReviewedDashboard | None = None
 
     def names(self) -> Iterable[str]:
         """Return what people may call it; each says more than the one before."""
@@ -147,7 +147,7 @@ class _Lists:
     organization_id: str
     counts: list[ReadList] = field(default_factory=list)
 
-    def read(self, boards: Iterable[Board]) -> list[_Access]:
+    def read(self, boards: Iterable[ReviewedDashboard]) -> list[_Access]:
         """Return all access: of members and open invites, and of the collaborators of some dashboards."""
         present = read_people(self.client, self.organization_id, self._members, self._invites)
         if not present.members:
@@ -180,7 +180,7 @@ class _Lists:
         self.counts.append(ReadList(name="members", rows=len(members), counted=counted))
         return members
 
-    def _collaborators(self, board: Board) -> list[DashboardCollaborator]:
+    def _collaborators(self, board: ReviewedDashboard) -> list[DashboardCollaborator]:
         listing = ops.dashboards.ListDashboardCollaborators(
             project_id=board.project_id, dashboard_id=board.dashboard_id
         )
@@ -263,7 +263,7 @@ class _Reader:
 
 
 def grants_of(
-    noted: NotedAccess, kind: Kind, email: str | None, identity: str | None, homes: Mapping[str, str]
+    noted: NotedAccess, kind: PersonKind, email: str | None, identity: str | None, homes: Mapping[str, str]
 ) -> tuple[TemporaryAccess, ...]:
     """
     Return the grants of a member or of an invite.
@@ -350,7 +350,7 @@ def reviewed(population: Population, last_look: Population) -> Population:
 
 
 def csv_rows(population: Population) -> list[dict[str, Any]]:
-    """Return the rows of the file that people fill in, with :data:`COLUMNS`."""
+    """Return the rows of the file that people fill in, with :data:`POPULATION_COLUMNS`."""
     rows: list[dict[str, Any]] = []
     for person in population.people:
         row = {

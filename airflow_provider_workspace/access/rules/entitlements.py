@@ -17,7 +17,7 @@ from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import describe_level
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.procedures.people import Person
+    from airflow_provider_workspace.procedures.people import NotedPerson
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class TemporaryAccess:
     :param then: the level after it; ``None`` if the person is removed
     """
 
-    person: Person
+    person: NotedPerson
     level: int
     since: float
     until: str
@@ -63,7 +63,7 @@ class ReviewDecision:
     :param is_overruled: whether a person approved a plan that overrules it, which may not be carried out yet
     """
 
-    person: Person
+    person: NotedPerson
     level: int | None
     decided_at: float
     until: float
@@ -151,7 +151,7 @@ class _ByIdentity(Generic[N]):
         return [record for record in records if not _lives_at(record.person, key, homes)]
 
 
-def _lives_at(person: Person, key: str, homes: Mapping[str, str]) -> bool:
+def _lives_at(person: NotedPerson, key: str, homes: Mapping[str, str]) -> bool:
     """Return whether a noted person may still be the one who has an address."""
     if person.user_uuid is None:
         return True

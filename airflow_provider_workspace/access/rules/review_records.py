@@ -30,12 +30,12 @@ NOT_REVIEWED: Final = "not reviewed"
 # What changed of somebody since the last review.
 NEW, RAISED = "new", "raised"
 
-Kind = Literal["member", "invite", "collaborator"]
+PersonKind = Literal["member", "invite", "collaborator"]
 # What is decided about somebody; a number is a lower level.
 Decision = Literal["keep", "remove"] | int
-State = Literal["complete", "incomplete", "not reviewed"]
+ReviewState = Literal["complete", "incomplete", "not reviewed"]
 # What tells people and boards apart, whatever they are called.
-Identity = tuple[str, str, str | None, str | None]
+ReviewIdentity = tuple[str, str, str | None, str | None]
 
 
 class ReviewRecord(BaseModel):
@@ -73,7 +73,7 @@ class ReviewedPerson(ReviewRecord):
     """
 
     who: str
-    kind: Kind
+    kind: PersonKind
     email: str | None
     id: str | None
     project_id: str | None = None
@@ -89,7 +89,7 @@ class ReviewedPerson(ReviewRecord):
     look: tuple[str, ...] = ()
 
     @property
-    def identity(self) -> Identity:
+    def identity(self) -> ReviewIdentity:
         """What tells them apart, whatever they are called."""
         return self.kind, self.id or self.who, self.project_id, self.dashboard_id
 
@@ -292,11 +292,11 @@ class Decisions(Answered):
         return parse_timestamp(self.decided_at) or parse_timestamp(population.read_at) or 0.0
 
 
-class Outcome(ReviewRecord):
+class DecisionOutcome(ReviewRecord):
     """What became of a decision about somebody."""
 
     who: str
-    kind: Kind
+    kind: PersonKind
     decision: Decision
     outcome: str
     detail: str = ""
@@ -328,7 +328,7 @@ class Try(ReviewRecord):
     at: str
     dry_run: bool
     error: str | None
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[DecisionOutcome, ...]
     rules: Rules
 
 
@@ -343,7 +343,7 @@ class EarlierReview(ReviewRecord):
 
     organization_id: str
     service: str
-    state: State
+    state: ReviewState
     read_at: str | None
     files: dict[str, str]
 
@@ -367,13 +367,13 @@ class ClosedReview(ReviewRecord):
     organization_id: str
     service: str
     rules: Rules
-    state: State
+    state: ReviewState
     read_at: str | None
     closed_at: str
     missing: tuple[str, ...]
     files: dict[str, str]
     other_files: tuple[str, ...] = ()
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[DecisionOutcome, ...]
 
 
 def describe_decision(decision: Decision) -> str:
@@ -381,7 +381,7 @@ def describe_decision(decision: Decision) -> str:
     return f"lower to {describe_level(decision)}" if isinstance(decision, int) else decision
 
 
-def left_of(outcomes: Iterable[Outcome]) -> list[str]:
+def left_of(outcomes: Iterable[DecisionOutcome]) -> list[str]:
     """Return what was decided and is not done, in words."""
     left = [outcome for outcome in outcomes if outcome.outcome not in FINE]
     return [f"{outcome.who} ({describe_decision(outcome.decision)}): {outcome}" for outcome in left]

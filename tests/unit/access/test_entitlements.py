@@ -14,7 +14,7 @@ from airflow_provider_workspace.access.rules.entitlements import NotedAccess, Re
 from airflow_provider_workspace.access.rules.guards import Guards
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
-from airflow_provider_workspace.procedures.people import Person
+from airflow_provider_workspace.procedures.people import NotedPerson
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ def invited(level: int | None = None, email: str | None = ADA, invite_id: str = 
 
 
 def granted(level: int, since: str, user: str | None = USER, email: str = ADA, approved_by: str = "ruth") -> Any:
-    person = Person(email, at(since), user_uuid=user, invite_ids=frozenset({INVITE}))
+    person = NotedPerson(email, at(since), user_uuid=user, invite_ids=frozenset({INVITE}))
     return TemporaryAccess(person, level, at(since), "2026-12-01T08:00:00Z", approved_by, f"workspace_grant.{since}")
 
 
 def decided(level: int | None, on: str, until: str = "2027-11-01", user: str | None = USER, email: str = ADA) -> Any:
-    person = Person(email, at(on), user_uuid=user, invite_ids=frozenset({INVITE}))
+    person = NotedPerson(email, at(on), user_uuid=user, invite_ids=frozenset({INVITE}))
     return ReviewDecision(person, level, at(on), at(until), f"of {on}", "Rita", f"workspace_decisions.{on}")
 
 

@@ -11,8 +11,8 @@ import pytest
 from airflow_provider_workspace.access.grants.plan import (
     MAX_ROUNDS,
     Giving,
+    NotedPerson,
     OrganizationPeople,
-    Person,
     give,
     plan_end,
     plan_give,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ORGANIZATION = "0190c0de-0000-4000-8000-000000000001"
 USER = "0190c0de-0000-4000-8000-0000000000a1"
 EMAIL = "ada@example.com"
-PERSON = Person(email=EMAIL, since=0.0, user_uuid=USER)
+PERSON = NotedPerson(email=EMAIL, since=0.0, user_uuid=USER)
 NOW = datetime(2026, 11, 24, 12, tzinfo=timezone.utc)
 
 

@@ -19,7 +19,7 @@ from airflow_provider_workspace.access.reviews.answer import (
 from airflow_provider_workspace.access.reviews.outcome import AFTER, BEFORE, judge, plan_decisions
 from airflow_provider_workspace.access.reviews.page import ReviewPage
 from airflow_provider_workspace.access.reviews.population import (
-    Board,
+    ReviewedDashboard,
     _Access,
     _named,
     csv_rows,
@@ -30,9 +30,9 @@ from airflow_provider_workspace.access.rules.guards import Guards
 from airflow_provider_workspace.access.rules.review_records import (
     NOT_SENT,
     ClosedReview,
+    DecisionOutcome,
     Decisions,
     LastReview,
-    Outcome,
     Population,
     PreviousReview,
     ReadList,
@@ -58,7 +58,7 @@ ABSENT, ANALYST, INVITED = "noah.newton@example.com", "grace.analyst@example.com
 COLLABORATOR = f"{ANALYST} on dashboard {SEED.dashboard_id}"
 EVERYBODY = (OWNER, ADMIN, MEMBER, ABSENT, ANALYST, INVITED, COLLABORATOR)
 GUARDS = Guards(frozenset({ABSENT}), 15)
-BOARD = Board(str(SEED.project_id), str(SEED.dashboard_id))
+BOARD = ReviewedDashboard(str(SEED.project_id), str(SEED.dashboard_id))
 RULES = Rules(
     reviewers=("7",),
     allow_self_approval=False,
@@ -211,7 +211,7 @@ def test_one_dashboard_id_in_two_projects_is_two_boards() -> None:
 
 def test_each_access_has_a_name_that_no_other_has() -> None:
     user = User(uuid="u-1", email="ada@example.com")
-    north, south = (Board(project_id=project, dashboard_id="1") for project in ("1", "2"))
+    north, south = (ReviewedDashboard(project_id=project, dashboard_id="1") for project in ("1", "2"))
     hidden = _Access("member", User(), None)
     found = [_Access("collaborator", user, None, board) for board in (north, south, south, south)]
     assert list(_named([*found, hidden, hidden, hidden])) == [
@@ -397,7 +397,7 @@ def test_answers_that_do_not_decide_are_refused(size: str, answer: dict[str, Any
         answered(population, answer)
 
 
-def closed_review(population: Population, outcomes: list[Outcome]) -> ClosedReview:
+def closed_review(population: Population, outcomes: list[DecisionOutcome]) -> ClosedReview:
     """Return an incomplete review."""
     return ClosedReview(
         dag_id="quarterly",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.access.grants.notes import VARIABLES, Grant, GrantRegistry
+from airflow_provider_workspace.access.grants.notes import GRANT_VARIABLES, Grant, GrantRegistry
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceError
 from airflow_provider_workspace.notes.lease_store import LeaseVariables
 from airflow_provider_workspace.notes.leases import LeaseRegistry
@@ -45,7 +45,7 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> Variables:
 @pytest.mark.parametrize(
     ("registry", "key", "text", "task"),
     [
-        (GrantRegistry(VARIABLES), GRANT_KEY, GRANT, "grant"),
+        (GrantRegistry(GRANT_VARIABLES), GRANT_KEY, GRANT, "grant"),
         (LeaseRegistry(LeaseVariables()), LEASE_KEY, LEASE, "window.close"),
     ],
 )
@@ -63,7 +63,7 @@ def test_what_an_earlier_commit_wrote_is_found(
 def registry(variables: Variables) -> GrantRegistry:
     key, text = variable(until="2026-09-01T12:00:00Z")
     variables.values[key] = text
-    return GrantRegistry(VARIABLES)
+    return GrantRegistry(GRANT_VARIABLES)
 
 
 @pytest.mark.parametrize("is_precise", [False, True])

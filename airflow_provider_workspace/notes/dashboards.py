@@ -399,13 +399,7 @@ def _unknown(wanted: DashboardNote, cure: str, why: str) -> WorkspaceOutcomeUnkn
 def _writer(text: str) -> tuple[str, str]:
     """Return the task and try that noted a create; after an edit, a name that is no task."""
     try:
-        value: object = json.loads(text)
-    except ValueError:
-        return CHANGED_WRITER
-    if isinstance(value, list) and len(value) == 3:  # how earlier commits wrote it: task, try, key
-        return str(value[0]), str(value[1])
-    try:
-        note = DashboardNote.model_validate(value)
+        note = DashboardNote.model_validate_json(text)
     except ValidationError:
         return CHANGED_WRITER
     return (note.task, str(note.try_number)) if note.task else CHANGED_WRITER

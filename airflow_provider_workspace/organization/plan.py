@@ -162,7 +162,7 @@ def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Cha
         project_id = _project_id(reader, entry)
         if project_id is None:
             del fields["name"]
-            changes.append(Change("create", "projects", name, fields, operation=create))
+            changes.append(Change("create", "projects", name, after=fields, operation=create))
             continue
         get = ops.projects.GetProject(organization_id=reader.organization_id, project_id=project_id)
         changes += _compare("differs", "projects", name, operation=create, record=reader.client.send(get))
@@ -201,7 +201,7 @@ def _domain_changes(entry: DomainEntry, row: Domain | None, ids: dict[str, Any])
         return changes
     intended = {**key, **settings} if is_as_new else None
     if row is None:
-        changes.append(Change("change", "verification", name, settings, intended=intended))
+        changes.append(Change("change", "verification", name, after=settings, intended=intended))
     else:
         update = ops.domains.UpdateDomain(**ids, domain_id=str(row.id), **settings)
         changes += _compare("change", "verification", name, operation=update, record=row, intended=intended)
@@ -232,8 +232,8 @@ def _verification(name: str, row: Domain | None, ids: Mapping[str, Any], intende
         "change",
         "verification",
         name,
-        {"is_verified": True},
-        before,
+        after={"is_verified": True},
+        before=before,
         operation=verify,
         intended=intended,
         apply=lambda client, _: _verify(client, verify),
@@ -367,7 +367,7 @@ def _creation(
         "create",
         "dashboards",
         name,
-        {field: value for field, value in fields.items() if field != "name"},
+        after={field: value for field, value in fields.items() if field != "name"},
         why="Airflow remembers none; the interface cannot show whether one exists",
         operation=create,
         intended={"project": project.name, **fields},
@@ -385,12 +385,12 @@ def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Chan
         window = reader.window_of(export_id)
         if window:
             why = f"left alone: the maintenance window {window} holds it"
-            changes.append(Change("wait", "exports", name, after, why=why))
+            changes.append(Change("wait", "exports", name, after=after, why=why))
             continue
         kind = ops.batch_exports.PauseBatchExport if entry.paused else ops.batch_exports.UnpauseBatchExport
         operation = kind(organization_id=reader.organization_id, batch_export_id=export_id)
         why = "sent again each time: the interface does not show whether it is paused"
-        changes.append(Change("set", "exports", name, after, why=why, operation=operation))
+        changes.append(Change("set", "exports", name, after=after, why=why, operation=operation))
     return changes
 
 
@@ -428,9 +428,9 @@ def _compare(
         action if rows else "unknown",
         part,
         name,
-        without_secrets(after),
-        before,
-        ", ".join(reasons),
+        after=without_secrets(after),
+        before=before,
+        why=", ".join(reasons),
         operation=None if by_hand else operation,
         intended=intended,
         not_shown=hidden,

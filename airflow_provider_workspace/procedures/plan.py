@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -69,8 +69,8 @@ class Change:
         or kept
     :param part: the part of the organization
     :param name: name of the resource with the names of its parents, for people
-    :param after: desired values of the fields
     :param before: current values of the fields, as far as known
+    :param after: desired values of the fields
     :param why: the reason, for people; empty if there is none
     :param operation: the operation to send; ``None`` for none, or if it depends on an earlier part
     :param intended: what the change is known by before its ids are: the names of its parents, and all fields; ``None``
@@ -87,8 +87,9 @@ class Change:
     action: Action
     part: str
     name: str
-    after: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    _: KW_ONLY
     before: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    after: Mapping[str, Any] = field(default_factory=dict[str, Any])
     why: str = ""
     operation: Operation[Any] | None = None
     intended: Mapping[str, Any] | None = None

@@ -197,10 +197,12 @@ def _change(
     operation = _operation(organization_id, person, decision)
     before = {"level": level}
     if person.kind == COLLABORATOR:
-        return Change("remove", "collaborators", name, {}, before, why, operation)
+        return Change("remove", "collaborators", name, after={}, before=before, why=why, operation=operation)
     if decision == REMOVE:
-        return MemberChange("remove", "members", name, {}, before, why, operation, ends=ends)
-    return MemberChange("change", "members", name, {"level": decision}, before, why, operation)
+        return MemberChange("remove", "members", name, after={}, before=before, why=why, operation=operation, ends=ends)
+    return MemberChange(
+        "change", "members", name, after={"level": decision}, before=before, why=why, operation=operation
+    )
 
 
 def _change_name(kind: str, who: str) -> str:

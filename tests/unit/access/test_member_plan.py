@@ -245,7 +245,9 @@ def test_the_plan_table_shows_each_change_and_reason_and_is_cut_with_a_note() ->
 def test_the_digests_of_a_plan_are_those_of_earlier_releases() -> None:
     """If they differ, count ``DIGEST_VERSION`` up: waiting approvals then say why they are void."""
     planned = plan([ADA, "new@example.com"], member(), member("old@example.com"))
-    early = Change("change", "verification", "domain b.example", {"sso_enforcement": "x"}, intended={"domain": "b"})
+    early = Change(
+        "change", "verification", "domain b.example", after={"sso_enforcement": "x"}, intended={"domain": "b"}
+    )
     assert [change.approval_digest(planned.planned_for) for change in (*planned.changes, early)] == [
         "1:f71d0af73b220a002b776669b9647893",
         "1:570604b2201de2d54f35be5ad47513da",

@@ -80,7 +80,7 @@ def endless() -> None:
 
 
 with (
-    DAG("abandoned", schedule=None, dagrun_timeout=timedelta(seconds=60)),
+    DAG("abandoned", schedule=None, dagrun_timeout=timedelta(seconds=75)),
     maintenance_window(batch_export_ids=[THIRD]),
 ):
     endless()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.rules.guards import HIDDEN
@@ -33,6 +33,7 @@ class MemberChange(Change):
     :param ends: temporary access that ends with it
     """
 
+    _: KW_ONLY
     overrules: ReviewDecision | None = None
     ends: tuple[TemporaryAccess, ...] = ()
 

@@ -20,7 +20,7 @@ PACKAGE = DOCS.parent / "airflow_provider_workspace"
 TOPICS = {
     "The connection": (r"client/settings|client/exchange|client/wire|hooks/connection", "connection.md"),
     "Maintenance windows": (r"windows/|operators/w|triggers/d|task_groups", "guides/maintenance-windows.md"),
-    "Organization files": (r"^organization/|operators/organization", "guides/organization-file.md"),
+    "Organization files": (r"^organization/|operators/organization|procedures/holders", "guides/organization-file.md"),
     "Members": (r"access/members|access/rules/guards|operators/members", "guides/members.md"),
     "Approvals": (r"procedures/plan|access/(rules/answers|approvals)|operators/approval", "guides/approve.md"),
     "Rosters": (r"procedures/roster|files/(storage|reports)", "guides/rosters.md"),
@@ -36,8 +36,8 @@ TOPICS = {
     "Commands": (r"cli", "cli.md"),
     "Requests": (r"", "faults.md"),
 }  # fmt: skip
-# What holds no messages: the sandbox, labels, and calls and arguments that only describe.
-OTHERS = re.compile(r"sandbox|ui/|get_provider_info|cli/definition|_(form|schema)")
+# What holds no messages: the sandbox, pages, labels, and calls and arguments that only describe.
+OTHERS = re.compile(r"sandbox|ui/|reviews/page|get_provider_info|cli/definition|_(form|schema)")
 # How many words of a message people type, at least.
 FIRST_WORDS = 8
 CODE = re.compile(r"[\\|@#]|tag:|:write, ")

@@ -17,6 +17,7 @@ from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.procedures.apply_plan import raise_if_access_is_left
 from airflow_provider_workspace.procedures.plan import Change, Plan
+from airflow_provider_workspace.procedures.plan_markdown import plan_lines
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ def plan(
     rows = read_roster(leavers or [*rows, "olga@example.com"])
     guards = Guards.read(protected, owner_level)
     return plan_members(client, ORGANIZATION, rows, guards, now=NOW, leaving=bool(leavers))
+
+
+def test_a_plan_without_changes_has_no_table() -> None:
+    assert not any("|" in line for line in plan_lines(plan(["ada@example.com"], member())))
 
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=timezone.utc)

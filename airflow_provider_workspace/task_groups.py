@@ -45,11 +45,11 @@ WINDOW_TASK_ARGS: dict[str, Any] = {
 # Weight of the task "priority", above what other Dags set. Only close and guard, whose rule is "upstream", sum it.
 PRIORITY = 1_000_000_000
 # The tasks that resume come before all others that wait for a slot.
-FIRST: dict[str, Any] = {"weight_rule": "upstream"}
+PRIORITY_ARGS: dict[str, Any] = {"weight_rule": "upstream"}
 # Retry the task that resumes for about an hour.
 CLOSE_TASK_ARGS: dict[str, Any] = {
     **WINDOW_TASK_ARGS,
-    **FIRST,
+    **PRIORITY_ARGS,
     "retries": 15,
     "retry_delay": timedelta(seconds=15),
     "retry_exponential_backoff": True,
@@ -150,7 +150,7 @@ def maintenance_window(
     conn_id = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
     own: dict[str, Any] = {**WINDOW_TASK_ARGS, **policy_args, "workspace_conn_id": conn_id}
     close_args: dict[str, Any] = {**CLOSE_TASK_ARGS, **policy_args, **(resume_args or {})}
-    watch_args = _with_callbacks({**own, **FIRST, **(guard_args or {})}, on_overdue)
+    watch_args = _with_callbacks({**own, **PRIORITY_ARGS, **(guard_args or {})}, on_overdue)
     if organization_id is None:
         organization_id = default_argument("organization_id", None)
     with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them") as window:

@@ -296,6 +296,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
         from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
 
         carried = storable(self._carried)
+        # Half of the column is left to the other arguments.
         if trigger_size(carried) > MAX_TEXT_BYTES // 2:
             trigger = WorkspaceDeadlineTrigger(end_at=end_at)
             self.defer(trigger=trigger, method_name="execute_with_state", kwargs={"state": carried})

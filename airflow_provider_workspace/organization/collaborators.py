@@ -157,7 +157,7 @@ class _Planner:
                 why = f"{row.over}, but it was changed since: it was {row.level}"
                 return self._change("differs", who, before=before, why=why)
             why = "remove the collaborator by hand and run this again: the interface cannot change a level"
-            return self._change("differs", who, after={"level": row.level}, before=before, why=why)
+            return self._change("differs", who, before=before, after={"level": row.level}, why=why)
         if is_over:
             return self._removal(key, collaborator, row.over)
         if str(row):
@@ -182,9 +182,7 @@ class _Planner:
             if users or not self._nameless:
                 return None
             why = f"{row.over}, unless {self._one_of_nameless}"
-            return self._change(
-                "unknown", row.email, after={}, why=why, intended=self._intended(key, {}), should_lose=True
-            )
+            return self._change("unknown", row.email, why=why, intended=self._intended(key, {}), should_lose=True)
         level: dict[str, Any] = {} if row.level is None else {"level": row.level}
         after = level | row.fields
         intended = self._intended(key, after)

@@ -197,12 +197,11 @@ def _change(
     operation = _operation(organization_id, person, decision)
     before = {"level": level}
     if person.kind == COLLABORATOR:
-        return Change("remove", "collaborators", name, after={}, before=before, why=why, operation=operation)
+        return Change("remove", "collaborators", name, before=before, why=why, operation=operation)
     if decision == REMOVE:
-        return MemberChange("remove", "members", name, after={}, before=before, why=why, operation=operation, ends=ends)
-    return MemberChange(
-        "change", "members", name, after={"level": decision}, before=before, why=why, operation=operation
-    )
+        return MemberChange("remove", "members", name, before=before, why=why, operation=operation, ends=ends)
+    after = {"level": decision}
+    return MemberChange("change", "members", name, before=before, after=after, why=why, operation=operation)
 
 
 def _change_name(kind: str, who: str) -> str:

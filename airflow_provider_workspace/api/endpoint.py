@@ -212,5 +212,12 @@ def path_fields(path: str) -> list[str]:
     return re.findall(r"{(\w+)}", path)
 
 
+def own_ids(path: str) -> list[str]:
+    """Return the ids of a path template that say what the operation is about: not whose it is, if there are others."""
+    names = path_fields(path)
+    own = [name for name in names if name not in ("organization_id", "project_id")]
+    return own or names[-1:]
+
+
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(map(repr, sorted(names)))

@@ -11,13 +11,14 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from pydantic import ConfigDict, PrivateAttr, ValidationError
 
-from airflow_provider_workspace.api.endpoint import Described, endpoint, path_fields
+from airflow_provider_workspace.api.endpoint import Described, endpoint, own_ids, path_fields
 from airflow_provider_workspace.api.fields import Cursor, Limit, Offset, TextId, explain, interface_names
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under, without_secrets, without_url_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, printable
@@ -250,6 +251,12 @@ class Operation(Described, Generic[T]):
         :raises WorkspaceInputError: if one has no value
         """
         names = path_fields(moved.template)
+        forgotten = [name for name in own_ids(self.endpoint.path) if name not in names]
+        if forgotten:
+            raise self.refusal(
+                f"the path {moved.template} in 'paths' of the connection must name {', '.join(forgotten)}, or it leads "
+                "to something else"
+            )
         own = self.model_dump(mode="json", by_alias=True, exclude_unset=True)
         values = {**moved.defaults, **own}
         missing = [name for name in names if values.get(name) is None]
@@ -259,6 +266,23 @@ class Operation(Described, Generic[T]):
                 "this operation nor the connection has"
             )
         return {name: values[name] for name in names}
+
+    def keeps_ids(self, path: str) -> bool:
+        """Return whether another path, to which the service redirects this operation, is about the same."""
+        segments = [unquote(segment).lower() for segment in path.split("/")]
+        template = self.endpoint.path.split("/")
+        values = self._sent(in_path=True)
+        needed: list[str] = []
+        if self.endpoint.effect in ("change", "remove"):
+            needed = own_ids(self.endpoint.path)
+        for word, placeholder in pairwise(template):
+            for name in path_fields(placeholder):
+                value = unquote(self._segment(name, values[name])).lower()
+                if word in segments and segments[segments.index(word) + 1 :][:1] != [value]:
+                    return False
+                if name in needed and value not in segments:
+                    return False
+        return True
 
     def _segment(self, name: str, value: object) -> str:
         """Encode one path value."""

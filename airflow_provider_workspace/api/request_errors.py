@@ -436,6 +436,9 @@ def _redirect_hint(op: Operation[Any], response: Response, context: RequestConte
             f"a redirect to {path}, which was not followed: this status does not say whether to send the write again"
         )
         return Hint(status, "", cause, cure)
+    if not op.keeps_ids(urlsplit(urljoin(context.base_url, location)).path):
+        cause = f"a redirect to {path}, which was not followed: it has other ids"
+        return Hint(status, "", cause, "Ask who runs the service: a redirect must keep the ids of a request.")
     return Hint(status, "", f"the service redirects again and again, at last to {path}", cure)
 
 

@@ -7,7 +7,7 @@ import logging
 from codecs import BOM_UTF8
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, urljoin, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -141,8 +141,8 @@ def follow(op: Operation[Any], response: Response, url: str) -> str | None:
     """
     Return the URL of a redirect to follow; ``None`` if it must not be followed.
 
-    Redirects are followed only within the same origin, so that the API key goes nowhere else. Those of a write are
-    followed only if they keep the method and body (307, 308).
+    Redirects are followed only within the same origin, so that the API key goes nowhere else, and only to what the
+    operation is about. Those of a write are followed only if they keep the method and body (307, 308).
 
     :param url: URL of the request
     """
@@ -152,7 +152,7 @@ def follow(op: Operation[Any], response: Response, url: str) -> str | None:
         return None
     try:
         target = urljoin(url, location)
-        if origin(target) != origin(url):
+        if origin(target) != origin(url) or not op.keeps_ids(urlsplit(target).path):
             return None
         return quote(target.partition("#")[0], safe="!$%&'()*+,-./:;=?@[]_~")
     except ValueError:

@@ -93,7 +93,7 @@ def _path(name: str, path: object, defaults: set[str]) -> str:
 
     :param defaults: names of the ids that the connection has
     """
-    from airflow_provider_workspace.api.endpoint import PATH_PATTERN, path_fields
+    from airflow_provider_workspace.api.endpoint import PATH_PATTERN, own_ids, path_fields
 
     problem = f"paths by operation. The path of {name} must"
     text = path if isinstance(path, str) else ""
@@ -118,6 +118,9 @@ def _path(name: str, path: object, defaults: set[str]) -> str:
     if unknown:
         known = ", ".join(sorted(required | defaults))
         raise ValueError(f"{problem} name only {known} (of the operation and the connection), and {unknown[0]} is none")
+    forgotten = [field for field in own_ids(operation.endpoint.path) if field not in path_fields(text)]
+    if forgotten:
+        raise ValueError(f"{problem} name {', '.join(forgotten)}, or it leads to something else; it is {shown(path)}")
     return text
 
 

@@ -152,6 +152,18 @@ A_MAPPING = "The extra 'paths' of C must be a JSON object of operations and path
                 "/api/{/",
             )
         ),
+        (
+            {"PauseBatchExport": "/api/projects/{project_id}/pause/"},
+            f"{OF_PAUSE}name batch_export_id, or it leads to something else; it is '/api/projects/",
+        ),
+        (
+            {"DeleteMember": "/api/organizations/{organization_id}/"},
+            f"{START}The path of DeleteMember must name user_uuid, or it leads to something else",
+        ),
+        (
+            {"ListMembers": "/api/organizations/@current/members/"},
+            f"{START}The path of ListMembers must name organization_id, or it leads to something else",
+        ),
         ({"PauseBatchExport": 7}, f"{FORM_OF_PATH}something of type int."),
         ({"my_package.endpoints.Runs": "/x/"}, f"{START}The path of my_package.endpoints.Runs must begin with /api/"),
     ],

@@ -197,8 +197,8 @@ REFUSED: dict[str, tuple[list[Scene], Question, str, str, int, str]] = {
         [redirect("https://evil.example/moved/", 308), FOUND], CHANGE, "Redirect", "rejected", 1,
         "a redirect to https://evil.example, which was not followed. If that is the service, set it as host of"),
     "307 of a write in a loop": (
-        [redirect("/moved/", 307)], CHANGE, "Redirect", "rejected", 6,
-        "the service redirects again and again, at last to /moved/."),
+        [redirect("/moved/7/", 307)], CHANGE, "Redirect", "rejected", 6,
+        "the service redirects again and again, at last to /moved/7/."),
     "a record without an id": (
         [answer(201, {"error": "limit reached"})], CREATE, "DoNotRetry", "unknown", 1,
         "Look for the dashboard in the workspace itself"),
@@ -302,6 +302,26 @@ def test_a_client_remembers_where_a_request_moved(set_connection: SetConnection,
     assert len([line for line in log_lines if "was redirected" in line]) == 1
 
 
+OTHER = "00000000-0000-4000-8000-000000000009"
+
+
+@pytest.mark.parametrize(
+    ("question", "path"),
+    [
+        (("delete_member", {"user_uuid": UUID_TEXT}), f"/api/organizations/o/members/{OTHER}/"),
+        (("delete_member", {"user_uuid": UUID_TEXT}), f"/api/organizations/other/members/{UUID_TEXT}/"),
+        (("delete_member", {"user_uuid": UUID_TEXT}), "/api/organizations/o/"),
+        (("get_dashboard", {"dashboard_id": 7}), "/api/environments/1/dashboards/8/"),
+    ],
+    ids=["another member", "another organization", "no member", "another dashboard"],
+)
+def test_a_redirect_to_other_ids_is_not_followed(ask: Ask, question: Question, path: str) -> None:
+    with RawServer(redirect(path, 308), answer(204)) as service:
+        asked = ask(service.url, question)
+    assert len(service.requests) == 1
+    assert f"a redirect to {path}, which was not followed: it has other ids" in str(asked.error)
+
+
 # Paths of the connection
 
 MOVED_PATHS = {
@@ -345,8 +365,11 @@ def test_own_operations_are_named_with_their_module(set_connection: SetConnectio
         set_connection(service.url, paths={own: "/api/new/{project_id}/{thing}"})
         with WorkspaceHook() as hook:
             assert len(list(hook.client.rows(ListThings(thing="t")))) == 1
-        set_connection(service.url, paths={own: "/api/new/{colour}/"})
+        set_connection(service.url, paths={own: "/api/new/{thing}/{colour}/"})
         with WorkspaceHook() as hook, pytest.raises(WorkspaceInputError, match="names colour, which neither"):
+            hook.send(ListThings(thing="t"))
+        set_connection(service.url, paths={own: "/api/new/{project_id}/"})
+        with WorkspaceHook() as hook, pytest.raises(WorkspaceInputError, match="must name thing, or it leads to"):
             hook.send(ListThings(thing="t"))
     assert [request.target for request in service.requests] == ["/api/new/1/t?limit=100"]
 

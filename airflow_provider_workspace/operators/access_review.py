@@ -72,7 +72,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
 
     resource_kind = "reviews"
     evidence: Arg[ObjectStoragePath | str] = arg(kinds.NEEDED)
-    reviewers: Arg[Sequence[str]] = arg(kinds.NAMES)
+    reviewers: Arg[Sequence[str]] = arg(kinds.USERS)
     allow_self_approval: bool = fixed(kinds.FLAG, default=False)
     review_timeout: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE)
     dashboards: Arg[Sequence[Any]] = arg(kinds.DASHBOARDS, default=())
@@ -325,8 +325,6 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
 
         population = review.population
         assert population is not None  # noqa: S101 - open() refuses a review without one
-        if not self.reviewers:
-            raise WorkspaceInputError("Name one or more reviewers: a review is decided by somebody who is named")
         if not shows_forms():
             raise WorkspaceInputError(
                 "Upgrade Airflow to 3.1.1 or later: 3.1.0 shows no form under Required Actions, so nobody could answer"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.operators.arguments import (
     FLAG,
-    NAMES,
     NEEDED,
     OPTIONAL_NAME,
     SECONDS_FROM_ONE,
     SWITCH,
+    USERS,
     Arg,
     arg,
     fixed,
@@ -63,7 +63,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     """
 
     require_approval: Arg[bool] = arg(SWITCH, default=False)
-    approvers: Arg[Sequence[str] | None] = arg(NAMES, default=None)
+    approvers: Arg[Sequence[str] | None] = arg(USERS, default=None)
     requested_by: Arg[str | None] = arg(OPTIONAL_NAME, default=None)
     allow_self_approval: bool = fixed(FLAG, default=True)
     approval_timeout: Arg[timedelta | float | None] = arg(SECONDS_FROM_ONE, default=None)

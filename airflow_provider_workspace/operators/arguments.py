@@ -109,12 +109,14 @@ MAXIMUM = Kind("maximum", FAILS_UNLESS_WRITTEN)
 # An access level; None in the Dag file is no level.
 LEVEL = Kind("level", FAILS_UNLESS_WRITTEN)
 REQUIRED_LEVEL = Kind("level")
-# Lists of names, ids, dashboards with their projects, and rows of people.
+# Lists of names, Airflow users, ids, dashboards with their projects, rows of people, and protected people.
 NAMES = Kind("names")
+USERS = Kind("users")
 EXPORTS = Kind("exports")
 EXPORTS_OR_NONE = Kind("exports_or_none")
 DASHBOARDS = Kind("dashboards")
 ROWS = Kind("rows")
+PROTECTED = Kind("protected")
 # Names of the columns of rows, by position or by name; and which rows to read.
 COLUMNS = Kind("columns")
 FILTER = Kind("filter", FAILS_IN_PART)

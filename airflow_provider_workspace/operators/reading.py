@@ -228,6 +228,27 @@ def read_names(name: str, value: object) -> list[str]:
     return names
 
 
+def read_users(name: str, value: object) -> list[str]:
+    """Read the ids of Airflow users; an empty list would let everybody answer."""
+    users = [user.strip() for user in read_names(name, value)]
+    if users:
+        return users
+    raise WorkspaceInputError(
+        f"{name} is empty: name at least one Airflow user by id. If a template should find them, correct what it reads"
+    )
+
+
+def read_protected(name: str, value: object) -> Any:
+    """Read the rows of protected people; the Dag file may say that there are none, a template may not."""
+    rows = read_rows_argument(name, value)
+    if isinstance(value, str) and not rows:
+        raise WorkspaceInputError(
+            f"{name} is empty: its template found nobody, so nobody would be protected. Correct what it reads, or "
+            f"write {name}=[] in the Dag file"
+        )
+    return rows
+
+
 def read_columns(name: str, value: object) -> Any:
     """Read names of columns: a list, or a mapping; ``None`` leaves a column out."""
     columns = _read_json(value)
@@ -370,10 +391,12 @@ READERS: Mapping[str, Callable[[str, object], Any]] = {
     "maximum": read_maximum,
     "level": read_level,
     "names": read_names,
+    "users": read_users,
     "exports": partial(read_exports, at_least=1),
     "exports_or_none": partial(read_exports, at_least=0),
     "dashboards": read_dashboards,
     "rows": read_rows_argument,
+    "protected": read_protected,
     "columns": read_columns,
     "filter": read_filter,
     "items": partial(read_nested, leave_out=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
@@ -11,6 +12,8 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 
 # What Airflow calls everybody where it does not ask who they are.
 ANONYMOUS = "Anonymous"
+# An address in the name of a user, as in "Mina Meyer <mina@example.com>".
+ADDRESS_IN_NAME = re.compile(r"[^\s<>()\[\]\",;:]+@[^\s<>()\[\]\",;:]+")
 CURE = "Clear the task to ask again, and let another user answer"
 
 
@@ -40,8 +43,9 @@ class Answerer:
         return self.name if self.name == self.id else f"{self.name} ({self.id})"
 
     def is_person(self, name: str) -> bool:
-        """Return whether a name or an address may be of this user, see :func:`is_same_person`."""
-        return is_same_person(self.id, name) or is_same_person(self.name, name)
+        """Return whether a name or an address may be of this user, or of one whose address their name shows."""
+        known = (self.id, self.name, *ADDRESS_IN_NAME.findall(f"{self.id} {self.name}"))
+        return any(is_same_person(each, name) for each in known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -536,13 +536,13 @@ def test_a_collaborator_is_reviewed_on_each_dashboard(sandbox: SandboxServer, tm
             r"evidence must be the URL of an object store, .* or an absolute path, not 'reviews'",
         ),
         ({"dashboards": [{"project_id": 1}]}, "dashboards must be ids, or mappings with dashboard_id and project_id"),
-        ({"reviewers": []}, "Name one or more reviewers"),
+        ({"reviewers": []}, "reviewers is empty: name at least one Airflow user by id"),
+        ({"reviewers": "[]"}, "reviewers is empty: name at least one Airflow user by id"),
+        ({"reviewers": ["ruth", " "]}, "reviewers has no value"),
     ],
 )
 def test_invalid_arguments_are_named(tmp_path: Path, arguments: Any, message: str) -> None:
     review = Review(**{"evidence": tmp_path, **arguments})
-    if "reviewers" in arguments:
-        review.run("read_population")
     with pytest.raises(AirflowFailException, match=message):
         review.run("decide" if "reviewers" in arguments else "read_population")
 

@@ -46,8 +46,8 @@ def task(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Tas
 
 
 def sync(roster: Any = ROSTER, **arguments: Any) -> WorkspaceSyncMembersOperator:
-    arguments = {"require_approval": True, "max_removals": None, **arguments}
-    return WorkspaceSyncMembersOperator(task_id="sync", roster=roster, protected=[], **arguments)
+    arguments = {"require_approval": True, "max_removals": None, "protected": [], **arguments}
+    return WorkspaceSyncMembersOperator(task_id="sync", roster=roster, **arguments)
 
 
 ALL = ["delete_invite", "delete_member", "delete_member", "update_member", "create_invite"]
@@ -138,6 +138,10 @@ OWN_ACCESS = ".* answered, and nobody decides about their own access"
         (STRICT, "max", {"id": "9", "name": "Mina.Member+a@example.com"}, OWN_ACCESS),
         (STRICT, "max", {"id": "mina.member", "name": "Mina"}, OWN_ACCESS),
         (STRICT, "max", {"id": "mina.member@other.example", "name": "Mina"}, ""),
+        (STRICT, "max", {"id": "9", "name": "Mina Member <Mina.Member@example.com>"}, OWN_ACCESS),
+        (STRICT, "max", {"id": "9", "name": "Mina (mina.member@example.com)"}, OWN_ACCESS),
+        (STRICT, "max", {"id": "9", "name": "Mina Member <mina.member@other.example>"}, ""),
+        ({"approvers": ["max", " ruth", " 1"]}, None, RUTH, ""),
     ],
 )  # fmt: skip
 def test_who_answered_is_judged_whatever_airflow_permits(
@@ -380,6 +384,10 @@ def test_notifiers_are_called_after_the_question_is_stored(task: Task) -> None:
         ({"approval_timeout": "soon"}, "approval_timeout must be a timedelta"),
         ({"approval_timeout": 0}, "approval_timeout must be a timedelta"),
         ({"approvers": 7}, "approvers must be a list"),
+        ({"approvers": []}, "approvers is empty: name at least one Airflow user by id"),
+        ({"approvers": "[]"}, "approvers is empty: name at least one Airflow user by id"),
+        ({"approvers": ["ruth", ""]}, "approvers has no value"),
+        ({"protected": "[]"}, "protected is empty: its template found nobody"),
         ({"require_approval": "maybe"}, "require_approval must be true or false"),
     ],
 )

@@ -25,15 +25,18 @@ def parse_level(value: object) -> int:
     """
     Parse an access level of a member or invite: an integer, its text, or one of :data:`LEVELS`.
 
-    :raises ValueError: if it is anything else, such as a boolean or a fraction
+    :raises ValueError: if it is anything else, such as a boolean, a fraction or a number below 0
     """
     if isinstance(value, str) and value.strip().lower() in LEVELS:
         return LEVELS[value.strip().lower()]
     try:
-        return parse_number(value)
-    except ValueError as error:
+        level = parse_number(value)
+    except ValueError:
+        level = -1
+    if level < 0:
         names = [f"{name} ({number})" for name, number in LEVELS.items()]
-        raise ValueError(f"{error}, or {' or '.join(names)}") from None
+        raise ValueError(f"expected a whole number from 0, or {' or '.join(names)}")
+    return level
 
 
 def describe_level(level: int) -> str:

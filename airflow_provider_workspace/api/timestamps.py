@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime, timezone
 from typing import Any, Literal
 
@@ -9,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 Precision = Literal["seconds", "milliseconds"]
 
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 # Unlike datetime.fromisoformat of Python 3.10, pydantic reads a fraction of a second with any number of digits.
 _TIMESTAMP = TypeAdapter(datetime)
 
@@ -56,6 +58,17 @@ def parse_time(value: object) -> float:
     if seconds is None or not _can_be_written(seconds):
         raise ValueError("it is not a time")
     return seconds
+
+
+def parse_end(value: object) -> float:
+    """
+    Parse the end of something as :func:`parse_time` does; a day counts to its end in UTC.
+
+    :raises ValueError: if it is no time
+    """
+    if isinstance(value, str) and _DAY.fullmatch(value.strip()):
+        return moment_of(value.strip()).timestamp()
+    return parse_time(value)
 
 
 def _can_be_written(seconds: float) -> bool:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
-from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest
+from airflow_provider_workspace.notes.note import EndingNote, EndTime, Text, Time, digest
 from airflow_provider_workspace.notes.registry import NoteRegistry
 from airflow_provider_workspace.notes.store import NoteStore
 from airflow_provider_workspace.version_compat import COMMAND
@@ -123,7 +123,7 @@ class Lease(EndingNote):
     batch_export_id: Text
     state: Literal["opening", "paused", "closing"] = "opening"
     since: Time
-    until: Time
+    until: EndTime
     leave_paused: bool = False
     resume_fields: dict[str, Any] | None = None
     paused_at: Time | None = None

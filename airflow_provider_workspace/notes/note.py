@@ -10,10 +10,11 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
 
-from airflow_provider_workspace.api.timestamps import iso, parse_time
+from airflow_provider_workspace.api.timestamps import iso, parse_end, parse_time
 
 Text = Annotated[str, Field(min_length=1)]
 Time = Annotated[float, BeforeValidator(parse_time), PlainSerializer(iso)]
+EndTime = Annotated[float, BeforeValidator(parse_end), PlainSerializer(iso)]
 
 
 class Note(BaseModel):
@@ -52,7 +53,7 @@ class EndingNote(Note):
     workspace_conn_id: Text
     organization_id: Text
     since: Time
-    until: Time
+    until: EndTime
 
     def is_over(self, now: datetime) -> bool:
         """Return whether the end has passed."""

@@ -11,7 +11,9 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from airflow_provider_workspace.access.rules.entitlements import TemporaryAccess
 from airflow_provider_workspace.api.comparison import address_key
@@ -25,6 +27,7 @@ from airflow_provider_workspace.version_compat import COMMAND, lists_variables, 
 
 log = logging.getLogger(__name__)
 
+NotedLevel = Annotated[int, Field(ge=0)]
 # What a note learns after it was written; the other fields say what was agreed.
 LEARNED = {"user_uuid", "invite_id", "given_at", "writer"}
 
@@ -55,8 +58,8 @@ class Grant(EndingNote):
 
     task_id: Text
     user_email: Text
-    level: int
-    then: int | None = None
+    level: NotedLevel
+    then: NotedLevel | None = None
     reason: Text
     requested_by: str = ""
     approved_by: str = ""

@@ -109,7 +109,7 @@ def test_errors_name_every_wrong_field_and_no_value() -> None:
     with pytest.raises(WorkspaceInputError) as error:
         ops.CreateInvite(organization_id="o", target_email="", level="secret-value", send_emial=True)
     assert str(error.value) == (
-        "CreateInvite: field 'level': expected a whole number, or member (1) or admin (8) or owner (15); "
+        "CreateInvite: field 'level': expected a whole number from 0, or member (1) or admin (8) or owner (15); "
         "field 'target_email': String should have at least 1 character; "
         "unknown field 'send_emial' (did you mean 'send_email'?). Nothing was sent."
     )
@@ -354,7 +354,7 @@ def level_of(value: Any) -> Any:
     ("value", "level"),
     [
         *((value, 8) for value in (8, "8", " 8 ", "8.0", 8.0, Decimal("8.0"), " Admin")),
-        *((value, value) for value in (-1, 37)),
+        *((value, value) for value in (0, 37)),
         *(("+3", 3), ("member", 1), ("OWNER", 15)),
     ],
 )
@@ -365,13 +365,13 @@ def test_levels_may_be_integers_or_names(value: Any, level: int) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [True, False, 8.5, Decimal("8.5"), Decimal("NaN"), math.nan, math.inf, 10**200, "8.5", "boss", "", None, [8]],
+    [True, False, 8.5, Decimal("8.5"), Decimal("NaN"), math.nan, math.inf, 10**200, "8.5", "boss", "", None, [8], -8],
 )
 def test_invalid_levels_are_refused(value: Any) -> None:
     with pytest.raises(WorkspaceInputError) as error:
         level_of(value)
     assert str(error.value) == (
-        "UpdateMember: field 'level': expected a whole number, or member (1) or admin (8) or owner (15). "
+        "UpdateMember: field 'level': expected a whole number from 0, or member (1) or admin (8) or owner (15). "
         "Nothing was sent."
     )
 

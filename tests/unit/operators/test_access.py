@@ -328,6 +328,24 @@ def test_ends_of_an_organization_read_its_lists_together(sandbox: SandboxServer,
     assert keys(notes) == []
 
 
+def test_a_day_that_was_typed_into_a_note_counts_to_its_end(sandbox: SandboxServer, notes: Variables) -> None:
+    today = datetime.now(timezone.utc).date()
+    invite_and_note(sandbox, notes, ["guest@example.com"], until=today.isoformat())
+    assert (end()["ended"], effects(sandbox).count("delete_invite")) == ([], 0)
+    note_over(sandbox.url, notes, "guest@example.com", until=(today - timedelta(days=1)).isoformat())
+    assert [row["user_email"] for row in end()["ended"]] == ["guest@example.com"]
+
+
+@pytest.mark.parametrize("field", ["level", "then"])
+def test_a_level_below_zero_in_a_note_is_unreadable(sandbox: SandboxServer, notes: Variables, field: str) -> None:
+    note_over(sandbox.url, notes, MINA)
+    (key,) = keys(notes)
+    notes.values[key] = json.dumps({**json.loads(notes.values[key]), field: -8})
+    with pytest.raises(AirflowFailException, match=f"cannot be read.*field '{field}'"):
+        end()
+    assert effects(sandbox) == []
+
+
 def test_refused_ends_stop_no_other(sandbox: SandboxServer, notes: Variables) -> None:
     emails = [f"guest-{number}@example.com" for number in range(9)]
     invite_and_note(sandbox, notes, emails)

@@ -70,7 +70,7 @@ INVALID: list[tuple[Any, str]] = [
     *((number, "field 'target_email': ") for number in (7, {"email": 7})),
     ({"email": "ended@example.com", "until": "2020-12-31"}, "access ended 2020-12-31 (UTC)"),
     ({"email": "ivo@example.com", "level": "boss"},
-     "field 'level': expected a whole number, or member (1) or admin (8) or owner (15)"),
+     "field 'level': expected a whole number from 0, or member (1) or admin (8) or owner (15)"),
     ({"email": " ", "first_name": "Ivo"}, "field 'target_email' is required (first_name 'Ivo')"),
     ({"email": "ivo@example.com", "first_name": 7}, "field 'first_name': "),
     ({"email": "ivo@example.com", "private_project_access": "all"}, "field 'private_project_access': "),

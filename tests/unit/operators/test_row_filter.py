@@ -20,7 +20,7 @@ INVITES = invites.WorkspaceListInvitesOperator
 DOMAINS = domains.WorkspaceListDomainsOperator
 PROJECTS = projects.WorkspaceListProjectsOperator
 COLLABORATORS = partial(dashboards.WorkspaceListDashboardCollaboratorsOperator, dashboard_id=1)
-LEVEL = r"expected a whole number, or member \(1\) or admin \(8\) or owner \(15\)"
+LEVEL = r"expected a whole number from 0, or member \(1\) or admin \(8\) or owner \(15\)"
 
 
 def run(cls: Any, **arguments: Any) -> Any:

@@ -41,7 +41,7 @@ class Approval:
 
     @classmethod
     def read(cls, value: object) -> Approval | None:
-        """Read what the task state holds; ``None`` if that is no approval, or one of a release that judged nobody."""
+        """Read what the task state holds; ``None`` if that is no approval."""
         names = {field.name for field in fields(cls)}
         if not isinstance(value, Mapping) or value.keys() != names:
             return None

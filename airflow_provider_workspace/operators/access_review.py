@@ -251,22 +251,21 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         context: Context,
         event: Mapping[str, Any],
         population: str,
-        asked_at: str | None = None,
-        due_at: str | None = None,
-        notified: Sequence[str] | None = None,
+        asked_at: str,
+        due_at: str,
+        notified: Sequence[str],
     ) -> Any:
         """
         Continue with the answer, or the error if there is none, to a question.
 
         :param population: digest of the population that was asked about
-        :param asked_at: when it was asked; ``None`` in a question of an earlier release
+        :param asked_at: when it was asked
         :param due_at: until when it could be answered
-        :param notified: the names of the notifiers that were called then; ``None`` as ``asked_at``
+        :param notified: the names of the notifiers that were called then
         """
         from airflow_provider_workspace.access.reviews.evidence import Answer
 
-        names = None if notified is None else tuple(notified)
-        self._answer = Answer(event, population, asked_at, due_at, names)
+        self._answer = Answer(event=event, asked=population, asked_at=asked_at, due_at=due_at, notified=tuple(notified))
         return self.execute(context)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return result
 
     def execute_approved(
-        self, context: Context, event: Mapping[str, Any], plan: str, changes: list[str], rules: Any = None
+        self, context: Context, event: Mapping[str, Any], plan: str, changes: list[str], rules: Any
     ) -> Any:
         """
         Continue with the answer.
@@ -86,7 +86,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         :param event: the answer, or the error if there is none
         :param plan: digest of the plan in the question
         :param changes: digests of its changes
-        :param rules: who may answer; ``None`` in a question of an earlier release
+        :param rules: who may answer
         """
         from airflow_provider_workspace.access.approvals import Approval
         from airflow_provider_workspace.access.rules.answers import AnswerRules

@@ -98,16 +98,16 @@ class Answer:
 
     :param event: what Airflow says of it
     :param asked: digest of the population that was asked about
-    :param asked_at: when; ``None`` if that is not known
+    :param asked_at: when
     :param due_at: until when it could be answered
-    :param notified: the names of the notifiers that were called then; ``None`` if that is not known
+    :param notified: the names of the notifiers that were called then
     """
 
     event: Mapping[str, Any]
     asked: str
-    asked_at: str | None = None
-    due_at: str | None = None
-    notified: tuple[str, ...] | None = None
+    asked_at: str
+    due_at: str
+    notified: tuple[str, ...]
 
     @property
     def fields(self) -> dict[str, Any] | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Protocol, TypeVar
 
@@ -64,10 +63,8 @@ class WrittenFiles:
     def __init__(self, state: FolderMemory | None) -> None:
         self._state = state
         self.survives_tries = state is not None and state.survives_tries
-        self._digests: dict[str, str] = {}
         kept = state.read() if state else None
-        if isinstance(kept, Mapping):  # an earlier release kept one digest, without a name
-            self._digests.update(kept)
+        self._digests: dict[str, str] = dict(kept or {})
 
     def digest(self, name: str) -> str:
         """Return the digest of a file; empty if the task did not write it."""

@@ -292,8 +292,7 @@ def _compared(population: Population, last: LastReview) -> Population:
         else:
             before[person.who] = earlier
     people = [person.model_copy(update={"change": _change(before, person)}) for person in population.people]
-    previous = last.review.model_copy(update={"people": len(last.population.people)})
-    news = {"previous": previous, "left": tuple(sorted(left)), "people": tuple(people)}
+    news = {"previous": last.review, "left": tuple(sorted(left)), "people": tuple(people)}
     return population.model_copy(update=news)
 
 

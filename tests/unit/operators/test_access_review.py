@@ -342,16 +342,6 @@ def test_the_evidence_says_who_was_notified(tmp_path: Path) -> None:
     assert "secret" not in "".join(path.read_text() for path in review.folder.iterdir())
 
 
-def test_an_answer_to_a_question_of_an_earlier_release_counts(review: Review) -> None:
-    review.run("read_population")
-    review.ask()
-    del review.asked["notified"]
-    review.answer(KEPT)
-    review.run("apply_decisions")
-    review.close()
-    assert "Whether anybody was notified is not known." in review.text("review.md")
-
-
 @pytest.mark.parametrize(
     ("user", "message"),
     [
@@ -623,19 +613,13 @@ def test_a_last_review_that_cannot_be_read_is_not_none(review: Review, tmp_path:
     assert len([*tmp_path.iterdir()]) == 1
 
 
-def test_a_last_review_of_an_earlier_release_is_compared_with(review: Review, tmp_path: Path) -> None:
-    """Its ``review.json`` has neither the rules nor the outcomes of today."""
+def test_a_last_review_of_another_release_is_compared_with(review: Review, tmp_path: Path) -> None:
+    """Of its ``review.json``, only what the next review needs is read."""
     finish(review, KEPT)
     closed = review.file("review.json")
     for name in ("rules", "outcomes", "other_files"):
         del closed[name]
-    for name in ("population.json", "last_look.json"):
-        population = review.file(name)
-        del population["lists"]
-        content = json.dumps(population)
-        (review.folder / name).write_text(content)
-        closed["files"][name] = hashlib.sha256(content.encode()).hexdigest()
-    (review.folder / "review.json").write_text(json.dumps({**closed, "of_an_earlier_release": 1}))
+    (review.folder / "review.json").write_text(json.dumps({**closed, "of_another_release": 1}))
     second = Review(tmp_path, "second")
     second.run("read_population")
     assert second.file("population.json")["previous"]["folder"] == review.folder.name

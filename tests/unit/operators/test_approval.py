@@ -211,9 +211,7 @@ def test_the_question_says_who_asks_and_who_may_not_approve(
 
 
 @pytest.mark.parametrize("rules", [None, {}, {"approvers": []}])
-def test_an_answer_to_a_question_of_an_earlier_release_is_refused(
-    sandbox: SandboxServer, task: Task, rules: Any
-) -> None:
+def test_an_answer_to_a_question_of_another_release_is_refused(sandbox: SandboxServer, task: Task, rules: Any) -> None:
     approve = task.ask(sync())
     task.resume.kwargs["rules"] = rules
     with pytest.raises(AirflowFailException, match=r"Another release .*Clear the task to ask again"):
@@ -221,7 +219,7 @@ def test_an_answer_to_a_question_of_an_earlier_release_is_refused(
     assert effects(sandbox) == []
 
 
-def test_an_approval_that_an_earlier_release_noted_is_not_used(sandbox: SandboxServer, task: Task) -> None:
+def test_an_approval_that_another_release_noted_is_not_used(sandbox: SandboxServer, task: Task) -> None:
     approve = task.ask(sync())
     if "task_state_store" not in task.context:
         return

@@ -17,8 +17,8 @@ from airflow_provider_workspace.access.reviews.folder import (
     ReviewFolder,
     changed,
 )
-from airflow_provider_workspace.access.reviews.outcome import AFTER, judge
 from airflow_provider_workspace.access.reviews.page import ReviewPage
+from airflow_provider_workspace.access.rules.review_outcomes import AFTER, judge
 from airflow_provider_workspace.access.rules.review_records import (
     COMPLETE,
     INCOMPLETE,

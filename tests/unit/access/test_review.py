@@ -16,7 +16,7 @@ from airflow_provider_workspace.access.reviews.answer import (
     refuse_what_was_not_offered,
     since_last_review,
 )
-from airflow_provider_workspace.access.reviews.outcome import AFTER, BEFORE, judge, plan_decisions
+from airflow_provider_workspace.access.reviews.outcome import plan_decisions
 from airflow_provider_workspace.access.reviews.page import ReviewPage
 from airflow_provider_workspace.access.reviews.population import (
     ReviewedDashboard,
@@ -27,6 +27,7 @@ from airflow_provider_workspace.access.reviews.population import (
     reviewed,
 )
 from airflow_provider_workspace.access.rules.guards import Guards
+from airflow_provider_workspace.access.rules.review_outcomes import AFTER, BEFORE, judge
 from airflow_provider_workspace.access.rules.review_records import (
     NOT_SENT,
     ClosedReview,

@@ -150,7 +150,9 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
         if noted is None:
             noted = self.access_notes(hook).read()
         now = datetime.now(timezone.utc)
-        return read_population(hook.client, organization_id, self.guards(), now, boards, last, noted)
+        return read_population(
+            hook.client, organization_id, self.guards(), now=now, boards=boards, last=last, noted=noted
+        )
 
     def access_notes(self, hook: WorkspaceHook) -> AccessNotes:
         """Return the notes about the people of the organization."""
@@ -343,14 +345,15 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             "due_at": to_second(now + timedelta(seconds=self.review_timeout)),
             "notified": self._names_of_notifiers(),
         }
-        wait = (self.reviewers, self.review_timeout, self.notifiers)
         self.log.info("Waiting until everybody is decided, under Required Actions.")
         ask_and_wait(
             self,
             self._context,
-            wait,
-            "access reviewed",
-            told,
+            what="access reviewed",
+            kwargs=told,
+            seconds=self.review_timeout,
+            notifiers=self.notifiers,
+            users=self.reviewers,
             subject=subject,
             body=body,
             options=[DONE_OPTION],
@@ -420,7 +423,7 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
         assert review.decisions is not None  # noqa: S101
         noted = self.access_notes(hook).read()
         present = self.read_now(hook, noted=noted)
-        return plan_decisions(hook.client, review.population, review.decisions, present, noted)
+        return plan_decisions(hook.client, review.population, review.decisions, present=present, noted=noted)
 
 
 class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):

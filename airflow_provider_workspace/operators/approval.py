@@ -162,7 +162,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             return
         approval = self._approval()
         if approval is None:
-            self._ask(subject, plan, report, facts or {}, about)
+            self._ask(subject, plan, report=report, facts=facts or {}, about=about)
         cure = "Start a new run to have the plan approved as it is now"
         try:
             plan.check_approved(approval.changes, cure, f"plan {approval.plan}, which {approval.approver} approved")
@@ -207,7 +207,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return str(getattr(self._context.get("dag_run"), "triggering_user_name", None) or "")
 
     def _ask(
-        self, subject: str, plan: Plan, report: object, facts: Mapping[str, str], about: Sequence[str]
+        self, subject: str, plan: Plan, *, report: object, facts: Mapping[str, str], about: Sequence[str]
     ) -> NoReturn:
         from airflow_provider_workspace.procedures.plan import make_digest
 
@@ -217,19 +217,17 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         name = make_digest(digests)[-8:]
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
         introduction = introduce(rules, facts, self.approval_timeout)
-        body = question(introduction, plan, name, len(digests), report)
-        approved = {"plan": name, "changes": digests, "rules": rules.to_dict()}
-        wait = (self.approvers or [], self.approval_timeout, self.notifiers)
-        options = [_approve_option(name), REJECT]
         ask_and_wait(
             self,
             self._context,
-            wait,
-            f"plan {name} approved",
-            approved,
+            what=f"plan {name} approved",
+            kwargs={"plan": name, "changes": digests, "rules": rules.to_dict()},
+            seconds=self.approval_timeout,
+            notifiers=self.notifiers,
+            users=self.approvers or [],
             subject=subject,
-            body=body,
-            options=options,
+            body=question(introduction, plan, name=name, changes=len(digests), report=report),
+            options=[_approve_option(name), REJECT],
             params={},
         )
 
@@ -257,28 +255,45 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
 
 def ask_and_wait(
-    task: Any, context: Any, wait: tuple[Any, Any, Any], what: str, kwargs: dict[str, Any], **question: Any
+    task: Any,
+    context: Any,
+    *,
+    what: str,
+    kwargs: dict[str, Any],
+    seconds: float | None,
+    notifiers: Any,
+    **question: Any,
 ) -> NoReturn:
     """
     Ask a person, and defer the task until it goes on in ``execute_approved``.
 
-    :param wait: who may answer, for how many seconds, and what to call when the question is asked
     :param what: what a new run would have, for messages
     :param kwargs: for ``execute_approved``
+    :param seconds: how long the question waits for its answer; ``None`` without a limit
+    :param notifiers: what to call when the question is asked
     :param question: see :func:`~airflow_provider_workspace.version_compat.ask_person`
     :raises WorkspaceInputError: if Airflow still shows another question
     """
     from airflow_provider_workspace.errors import WorkspaceInputError
     from airflow_provider_workspace.version_compat import ask_person, await_answer
 
-    (users, seconds, notifiers), ti_id, options = wait, context["ti"].id, question["options"]
-    asked = ask_person(ti_id, users=users, **question)
+    ti_id = context["ti"].id
+    options = question["options"]
+    asked = ask_person(ti_id, **question)
     if asked != options:
         msg = f"Airflow still shows the question of an earlier try ({asked[0]}). Start a new run to have {what}"
         raise WorkspaceInputError(msg, problem="question-of-earlier-try")
     for notify in [notifiers] if callable(notifiers) else notifiers:
         notify(context)
-    await_answer(task, ti_id, options, seconds, "execute_approved", kwargs, question["params"])
+    await_answer(
+        task,
+        ti_id,
+        options=options,
+        seconds=seconds,
+        method_name="execute_approved",
+        kwargs=kwargs,
+        params=question["params"],
+    )
 
 
 def describe_organization(settings: Settings, organization_id: str, name: str = "") -> str:
@@ -311,7 +326,7 @@ def introduce(rules: AnswerRules, facts: Mapping[str, str], seconds: float | Non
     return [*lines, ""]
 
 
-def question(introduction: list[str], plan: Plan, name: str, changes: int, report: object = None) -> str:
+def question(introduction: list[str], plan: Plan, *, name: str, changes: int, report: object = None) -> str:
     """
     Return the Markdown body of a question, short enough for every database.
 

@@ -59,6 +59,7 @@ def plan_decisions(
     client: WorkspaceClient,
     population: Population,
     decided: Decisions,
+    *,
     present: Population,
     noted: NotedAccess = NOTHING_NOTED,
 ) -> PlannedReview:
@@ -75,14 +76,21 @@ def plan_decisions(
     homes = {person.id: address_key(person.email) for person in members if person.id and person.email}
     changes: list[Change] = []
     for person, now in population.pairs_in(present):
-        if person.who not in due:
+        if now is None or person.who not in due:
             continue
-        level = now.level if now else person.level
         decision = decided.decisions[person.who]
         ends: tuple[TemporaryAccess, ...] = ()
         if decision == REMOVE and person.kind != COLLABORATOR:
-            ends = grants_of(noted, person.kind, person.email, person.id, homes)
-        changes.append(_change(population.organization_id, person, level, decision, decided, ends))
+            ends = grants_of(noted, person.kind, email=person.email, identity=person.id, homes=homes)
+        change = _change(
+            person,
+            decision,
+            organization_id=population.organization_id,
+            level=now.level,
+            why=f"decided {decided.decided_at}",
+            ends=ends,
+        )
+        changes.append(change)
     changes.sort(key=lambda change: ORDER.index(change.action))
     raise_if_no_owner_left([_member(person) for person in members], changes)
     organization = client.settings.organization_at_service(population.organization_id)
@@ -94,40 +102,40 @@ def _member(person: ReviewedPerson) -> Member:
 
 
 def _change(
-    organization_id: str,
     person: ReviewedPerson,
-    level: int | None,
     decision: Decision,
-    decided: Decisions,
+    *,
+    organization_id: str,
+    level: int | None,
+    why: str,
     ends: tuple[TemporaryAccess, ...],
 ) -> Change:
+    """
+    Return the change of somebody.
+
+    :param level: what they have now
+    :param ends: the temporary access that ends with a removal
+    """
     name = _change_name(person.kind, person.who)
-    why = f"decided {decided.decided_at}"
-    operation = _operation(organization_id, person, decision)
     before = {"level": level}
+    identity = person.id or ""
     if person.kind == COLLABORATOR:
-        return Change("remove", "collaborators", name, before=before, why=why, operation=operation)
-    if decision == REMOVE:
-        return MemberChange("remove", "members", name, before=before, why=why, operation=operation, ends=ends)
-    after = {"level": decision}
-    return MemberChange("change", "members", name, before=before, after=after, why=why, operation=operation)
+        taken = ops.dashboards.RemoveDashboardCollaborator(
+            project_id=person.project_id or "", dashboard_id=person.dashboard_id or "", user_uuid=identity
+        )
+        return Change("remove", "collaborators", name, before=before, why=why, operation=taken)
+    if isinstance(decision, int):
+        update = ops.members.UpdateMember(organization_id=organization_id, user_uuid=identity, level=decision)
+        after = {"level": decision}
+        return MemberChange("change", "members", name, before=before, after=after, why=why, operation=update)
+    delete: Operation[Any] = ops.members.DeleteMember(organization_id=organization_id, user_uuid=identity)
+    if person.kind == INVITE:
+        delete = ops.invites.DeleteInvite(organization_id=organization_id, invite_id=identity)
+    return MemberChange("remove", "members", name, before=before, why=why, operation=delete, ends=ends)
 
 
 def _change_name(kind: str, who: str) -> str:
     return f"{kind} {who}"
-
-
-def _operation(organization_id: str, person: ReviewedPerson, decision: Decision) -> Operation[Any]:
-    identity = person.id or ""
-    if isinstance(decision, int):
-        return ops.members.UpdateMember(organization_id=organization_id, user_uuid=identity, level=decision)
-    if person.kind == INVITE:
-        return ops.invites.DeleteInvite(organization_id=organization_id, invite_id=identity)
-    if person.kind == MEMBER:
-        return ops.members.DeleteMember(organization_id=organization_id, user_uuid=identity)
-    return ops.dashboards.RemoveDashboardCollaborator(
-        project_id=person.project_id or "", dashboard_id=person.dashboard_id or "", user_uuid=identity
-    )
 
 
 def outcomes_of(planned: PlannedReview, intended: Mapping[str, int] | None = None) -> list[DecisionOutcome]:

@@ -49,21 +49,19 @@ def judge(population: Population, decided: Decisions, present: Population, words
 
     :param present: who has access now
     """
-    moment = decided.moment(population)
+    decided_at = decided.moment(population)
     outcomes: list[DecisionOutcome] = []
     for person, now in population.pairs_in(present):
         decision = decided.decisions[person.who]
-        outcome, detail = _judge(person, decision, now, words, moment)
-        outcomes.append(_outcome(person, decision, outcome, detail))
+        outcome, detail = _judge(person, now, decision, decided_at=decided_at, words=words)
+        outcomes.append(
+            DecisionOutcome(who=person.who, kind=person.kind, decision=decision, outcome=outcome, detail=detail)
+        )
     return outcomes
 
 
-def _outcome(person: ReviewedPerson, decision: Decision, outcome: str, detail: str) -> DecisionOutcome:
-    return DecisionOutcome(who=person.who, kind=person.kind, decision=decision, outcome=outcome, detail=detail)
-
-
 def _judge(
-    person: ReviewedPerson, decision: Decision, now: ReviewedPerson | None, words: Words, decided_at: float
+    person: ReviewedPerson, now: ReviewedPerson | None, decision: Decision, *, decided_at: float, words: Words
 ) -> tuple[str, str]:
     """Return the outcome of a decision, and its detail."""
     if now is None:

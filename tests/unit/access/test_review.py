@@ -447,7 +447,9 @@ def test_the_page_tells_what_was_done() -> None:
     assert left_of(after) == [f"{ADMIN} (lower to member (1)): not done"]
     removals = [outcome for outcome in before if outcome.who == MEMBER]
     sent = [outcome.model_copy(update={"outcome": "done", "detail": "sent"}) for outcome in removals]
-    page = ReviewPage(closed_review(population, after), population, decided, (*sent, *before), last).text()
+    page = ReviewPage(
+        closed_review(population, after), population=population, decided=decided, sent=(*sent, *before), last_look=last
+    ).text()
     assert [text for text in PAGE_TEXTS if text not in page] == []
     headings = ["## Scope", "## Since the last review", "## Decisions by exception", "## Everybody"]
     places = [page.index(heading) for heading in headings]
@@ -459,7 +461,7 @@ def test_the_page_tells_what_was_done() -> None:
 
 def test_the_page_says_that_nobody_was_reviewed() -> None:
     closed = closed_review(read(), [])
-    assert "Nobody was reviewed" in ReviewPage(closed, None, None, (), None).text()
+    assert "Nobody was reviewed" in ReviewPage(closed, population=None, decided=None, sent=(), last_look=None).text()
 
 
 JOINED = {"kind": "member", "id": "x"}
@@ -521,4 +523,4 @@ def test_the_last_owner_is_not_removed() -> None:
     present = changed(population, OWNER, kept="")
     decided = decisions({**SMALL, OWNER: "remove"})
     with pytest.raises(WorkspaceInputError, match="Make somebody else an owner"):
-        plan_decisions(WorkspaceHook().client, population, decided, present)
+        plan_decisions(WorkspaceHook().client, population, decided, present=present)

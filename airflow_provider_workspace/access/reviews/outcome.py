@@ -124,14 +124,17 @@ def _change(
             project_id=person.project_id or "", dashboard_id=person.dashboard_id or "", user_uuid=identity
         )
         return Change("remove", "collaborators", name, before=before, why=why, operation=taken)
+    key = address_key(person.email or "")
     if isinstance(decision, int):
         update = ops.members.UpdateMember(organization_id=organization_id, user_uuid=identity, level=decision)
         after = {"level": decision}
-        return MemberChange("change", "members", name, before=before, after=after, why=why, operation=update)
+        return MemberChange(
+            "change", "members", name, before=before, after=after, why=why, operation=update, person=key
+        )
     delete: Operation[Any] = ops.members.DeleteMember(organization_id=organization_id, user_uuid=identity)
     if person.kind == INVITE:
         delete = ops.invites.DeleteInvite(organization_id=organization_id, invite_id=identity)
-    return MemberChange("remove", "members", name, before=before, why=why, operation=delete, ends=ends)
+    return MemberChange("remove", "members", name, before=before, why=why, operation=delete, person=key, ends=ends)
 
 
 def _change_name(kind: str, who: str) -> str:

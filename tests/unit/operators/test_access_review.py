@@ -26,6 +26,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.access.reviews.folder import ReviewFolder
+from airflow_provider_workspace.errors import WorkspaceNotAppliedError
 from airflow_provider_workspace.files.storage import UrlFile
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
@@ -399,6 +400,18 @@ def test_who_changed_meanwhile_is_named_and_left(sandbox: SandboxServer, review:
     closed = review.close("is incomplete: ")
     assert closed["state"] == "incomplete"
     assert review.outcomes() == {MINA: "changed", NOAH: "done", LIV: "changed"}
+
+
+def test_what_is_due_of_one_person_meanwhile_is_not_said_of_another(
+    sandbox: SandboxServer, review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review.decide({**KEPT, MINA: "remove", NOAH: "remove"})
+    set_level(SEED.absent_uuid, 8)
+    Interruptions(monkeypatch).after("DELETE /", lambda: set_level(SEED.absent_uuid, 1))
+    with pytest.raises(WorkspaceNotAppliedError, match=rf"1 change is not done: .* remove member {NOAH}"):
+        review.run("apply_decisions")
+    assert review.outcomes("done-1.json") == {MINA: "done", NOAH: "changed"}
+    assert effects(sandbox) == ["update_member", "delete_member", "update_member"]
 
 
 @pytest.mark.usefixtures("no_waits")

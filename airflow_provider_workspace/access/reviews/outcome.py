@@ -124,7 +124,7 @@ def _change(
             project_id=person.project_id or "", dashboard_id=person.dashboard_id or "", user_uuid=identity
         )
         return Change("remove", "collaborators", name, before=before, why=why, operation=taken)
-    key = address_key(person.email or "")
+    key = address_key(person.email or identity)
     if isinstance(decision, int):
         update = ops.members.UpdateMember(organization_id=organization_id, user_uuid=identity, level=decision)
         after = {"level": decision}

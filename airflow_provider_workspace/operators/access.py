@@ -74,7 +74,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             person_of,
             raise_if_unsupported,
         )
-        from airflow_provider_workspace.access.grants.plan import plan_grant
+        from airflow_provider_workspace.access.grants.plan import GrantWish, OrganizationPeople, plan_grant
         from airflow_provider_workspace.access.reviews import notes as decisions
         from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
         from airflow_provider_workspace.access.rules.entitlements import NotedAccess
@@ -91,18 +91,19 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if own and not self.is_dry_run:
             own = registry.take(own, str(draft.writer))
 
-        def given(user_uuid: str | None) -> dict[int | None, int | None]:
-            """Return what other grants gave a user; one may end, or begin, while the members are read."""
-            asked = draft.model_copy(update={"user_uuid": user_uuid})
-            grants = [grant for grant in noted if grant.may_be_for_person_of(asked)]
-            grants += registry.of_person(asked)
-            return {grant.level: grant.then for grant in grants if grant.key != draft.key}
-
-        row = {"target_email": draft.user_email, "level": draft.level}
-        person = person_of([own or draft])
         reviews = ReviewRegistry(decisions.REVIEW_VARIABLES)
         decided = NotedAccess(decisions=reviews.decisions_of(draft.service, draft.organization_id))
-        planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms(), person, decided)
+        people = OrganizationPeople.read(hook.client, draft.organization_id)
+        person = person_of([own or draft])
+        if people.user_of(person):
+            people = people.as_noted([person])
+        # Other grants that gave the level; one may end, or begin, while the members are read.
+        asked = draft.model_copy(update={"user_uuid": people.user_uuid_at(draft.user_email)})
+        others = [grant for grant in noted if grant.may_be_for_person_of(asked)]
+        others += registry.of_person(asked)
+        given: dict[int | None, int | None] = {grant.level: grant.then for grant in others if grant.key != draft.key}
+        wish = GrantWish(email=draft.user_email, level=draft.level, terms=self._terms(), given=given)
+        planned = plan_grant(people, wish, decided, now)
         if not planned.plan.changes:
             self.log.info("Nothing is to be given: %s has level %s.", draft.user_email, planned.before)
             if own and not self.is_dry_run:

@@ -117,7 +117,6 @@ def end_grants(
     :param only: the keys of the grants to end; ``None`` for all that are over
     :param evidence: keeps a file for each grant that ended; ``None`` for none
     """
-    guards = Guards.read(protected, None)
     now = utc_now()
     registry = GrantRegistry(LockedStore(registry.store))
     grants = registry.all()
@@ -126,7 +125,14 @@ def end_grants(
     if only is not None:
         over = [grant for grant in over if grant.key in only]
     people = _people_of(over)
-    run = SweepRun(registry, guards, now, writer or uuid4().hex, grants, evidence)
+    run = SweepRun(
+        registry=registry,
+        guards=Guards.read(protected, None),
+        now=now,
+        writer=writer or uuid4().hex,
+        noted=grants,
+        evidence=evidence,
+    )
     with NoteHooks() as services:
         organizations: dict[tuple[str, str, str], OrganizationEnds] = {}
 

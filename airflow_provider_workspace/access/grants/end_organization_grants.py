@@ -48,7 +48,7 @@ MAX_LIST_AGE = 30.0
 MAX_FOLLOWED = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SweepRun:
     """
     One run that ends grants.
@@ -281,7 +281,7 @@ class OrganizationEnds:
         decision = self._decision_about(who)
         decisions = [replace(decision, person=who)] if decision else []
         noted = NotedAccess(temporary, decisions)
-        return plan_end(people, who, rows_of(grants, who), run.guards, run.now, noted)
+        return plan_end(people, who, rows_of(grants, who), guards=run.guards, now=run.now, noted=noted)
 
     @cached_property
     def _decided(self) -> NotedAccess:

@@ -93,4 +93,4 @@ def test_a_hidden_address_may_be_protected() -> None:
     people = OrganizationPeople(SimpleNamespace(), ORGANIZATION, People([], members))  # type: ignore[arg-type]
     guards = Guards(frozenset(["olive@example.com"]), None)
     with pytest.raises(WorkspaceError, match=rf"^\[access-not-proven\] .*hides the address of user {USER}"):
-        plan_end(people, PERSON, [], guards, NOW, NOTHING_NOTED)
+        plan_end(people, PERSON, [], guards=guards, now=NOW, noted=NOTHING_NOTED)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.access.grants.evidence import GrantEvidence
     from airflow_provider_workspace.access.grants.notes import Grant, GrantRegistry
-    from airflow_provider_workspace.access.grants.plan import GrantPlan, OrganizationPeople
+    from airflow_provider_workspace.access.grants.plan import Giving, GrantPlan, OrganizationPeople
     from airflow_provider_workspace.api.bodies import LevelName
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -219,34 +219,28 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def _give(self, hook: WorkspaceHook, registry: GrantRegistry, grant: Grant, *, is_new: bool) -> Grant:
         """Give what is noted now; after a certain refusal, a new note is taken back."""
-        from airflow_provider_workspace.access.grants.notes import person_of, rows_of
-        from airflow_provider_workspace.access.grants.plan import Giving, gave_nothing, give
+        from airflow_provider_workspace.access.grants.plan import Giver, gave_nothing
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
         from airflow_provider_workspace.notes.note import utc_now
 
-        invite = partial(self.invite_people, hook=hook, organization_id=grant.organization_id)
+        giver = Giver(
+            client=hook.client,
+            organization_id=grant.organization_id,
+            read_giving=partial(self._giving_of, registry, grant),
+            clock=utc_now,
+            invite=partial(self.invite_people, hook=hook, organization_id=grant.organization_id),
+        )
         check_try = hook.client.before_write
-        others: list[Grant] = []
-
-        def read_giving() -> Giving:
-            """Read the notes: another grant may have ended, and who ends one reads the notes afterwards."""
-            nonlocal others
-            active = registry.active(grant)
-            if grant.user_uuid is None:  # who had the address before is somebody else
-                active = [other for other in active if other.user_uuid is None]
-            others = [other for other in active if other.key != grant.key]
-            person = person_of([grant, *others])
-            return Giving(rows_of(active, person), [person])
 
         def before_write(operation: Operation[Any], why: str) -> None:
             check_try(operation, why)
             registry.check(grant, is_over=False)
-            for other in others:
+            for other in giver.giving.grants:
                 registry.check(other, is_over=False, is_own=False)
 
         hook.client.before_write = before_write
         try:
-            given = give(hook.client, grant.organization_id, read_giving, utc_now, invite)
+            given = giver.give()
         except WorkspaceError as error:
             if is_new and gave_nothing(error):
                 registry.end(grant)
@@ -262,6 +256,19 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         except WorkspaceError:
             self._note_again_if_over(registry, grant)
             raise
+
+    @staticmethod
+    def _giving_of(registry: GrantRegistry, grant: Grant) -> Giving:
+        """Read what to give: another grant may have ended, and who ends one reads the notes afterwards."""
+        from airflow_provider_workspace.access.grants.notes import person_of, rows_of
+        from airflow_provider_workspace.access.grants.plan import Giving
+
+        active = registry.active(grant)
+        if grant.user_uuid is None:  # who had the address before is somebody else
+            active = [other for other in active if other.user_uuid is None]
+        others = [other for other in active if other.key != grant.key]
+        person = person_of([grant, *others])
+        return Giving(rows_of(active, person), [person], others)
 
     def _note_again_if_over(self, registry: GrantRegistry, grant: Grant) -> None:
         """Note a grant again that a sweep ended while its last request was under way: the next sweep takes it."""

@@ -17,7 +17,7 @@ from airflow_provider_workspace.access.grants.end_person_grants import (
     ended_grant,
 )
 from airflow_provider_workspace.access.grants.notes import person_of, rows_of, temporary_access_of
-from airflow_provider_workspace.access.grants.plan import Giving, OrganizationPeople, give, plan_end
+from airflow_provider_workspace.access.grants.plan import Giver, Giving, OrganizationPeople, plan_end
 from airflow_provider_workspace.access.rules.entitlements import NotedAccess
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
 from airflow_provider_workspace.api.comparison import address_key
@@ -400,29 +400,21 @@ class OrganizationEnds:
 
     def _give_back_to(self, returning: list[PersonEnd], people: OrganizationPeople) -> None:
         """Give again what is noted of people who have different addresses in their notes."""
-        noted: list[Grant] = []
-
-        def read_giving() -> Giving:
-            noted.clear()
-            rows: list[dict[str, Any]] = []
-            returning_now: list[NotedPerson] = []
-            for person in returning:
-                active = self._active_of(person, people)
-                if not active:
-                    continue
-                noted.extend(active)
-                who = person_of(active, person.user_uuid)
-                rows += rows_of(active, who)
-                returning_now.append(who)
-            return Giving(rows, returning_now)
+        giver = Giver(
+            client=self.client,
+            organization_id=self.organization_id,
+            read_giving=lambda: self._giving_to(returning, people),
+            clock=utc_now,
+            invite=self._invite,
+        )
 
         def check_notes() -> None:
-            for grant in noted:
+            for grant in giver.giving.grants:
                 self.registry.check(grant, is_over=False, is_own=False)
 
         self.check_notes = check_notes
         try:
-            given = give(self.client, self.organization_id, read_giving, utc_now, self._invite)
+            given = giver.give()
         except WorkspaceError as error:
             for person in returning:
                 person.error = error
@@ -431,6 +423,21 @@ class OrganizationEnds:
             msg = "What other grants give was not given again, or is not shown. Run this again"
             for person in returning:
                 person.error = WorkspaceError(msg, permanent=False)
+
+    def _giving_to(self, returning: list[PersonEnd], people: OrganizationPeople) -> Giving:
+        """Read what the active grants of people give now."""
+        rows: list[dict[str, Any]] = []
+        noted: list[Grant] = []
+        returning_now: list[NotedPerson] = []
+        for person in returning:
+            active = self._active_of(person, people)
+            if not active:
+                continue
+            who = person_of(active, person.user_uuid)
+            rows += rows_of(active, who)
+            noted += active
+            returning_now.append(who)
+        return Giving(rows, returning_now, noted)
 
     def _see(self, person: PersonEnd, people: OrganizationPeople) -> SeenPerson:
         """Return what the lists that were read last show of a person."""

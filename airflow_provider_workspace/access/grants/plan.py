@@ -25,6 +25,7 @@ from airflow_provider_workspace.procedures.plan import OVERRULES, Change, Plan, 
 from airflow_provider_workspace.procedures.until import REMOVED
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.access.grants.notes import Grant
     from airflow_provider_workspace.access.rules.entitlements import ReviewDecision
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -47,10 +48,12 @@ class Giving:
 
     :param rows: the grants as rows
     :param people: their people
+    :param grants: those whose notes are checked again before each write
     """
 
-    rows: Rows
+    rows: Rows = ()
     people: Sequence[NotedPerson] = ()
+    grants: Sequence[Grant] = ()
 
 
 @dataclass
@@ -361,41 +364,48 @@ def _gives(change: Change) -> bool:
     return change.action == "differs" and is_higher
 
 
-def give(
-    client: WorkspaceClient,
-    organization_id: str,
-    read_giving: Callable[[], Giving],
-    clock: Callable[[], datetime],
-    invite: Callable[[list[dict[str, Any]]], InvitesReport],
-) -> Given:
+@dataclass
+class Giver:
     """
-    Give what active grants say, until the lists show the highest of their levels; nothing is taken.
+    Gives what active grants say.
 
     :param read_giving: reads the notes, each time: other grants of the person may begin or end meanwhile
     :param invite: invites the people of these rows
+    :param giving: what the notes said when they were read last
     """
-    given = Given()
-    for _ in range(MAX_ROUNDS):
-        # The notes are read before the lists: who ends a grant changes the person first, and then the note.
-        giving = read_giving()
-        people = OrganizationPeople.read(client, organization_id)
-        plan = plan_give(people, giving, clock())
-        if given.plan.changes:  # who was invited may not be listed yet
-            plan.changes = [change for change in plan.changes if not change.invites]
-        if not plan.changes:
-            given.people = people
-            break
 
-        def plan_again(giving: Giving = giving) -> Plan:
-            people = OrganizationPeople.read(client, organization_id)
-            return plan_give(people, giving, clock())
+    client: WorkspaceClient
+    organization_id: str
+    read_giving: Callable[[], Giving]
+    clock: Callable[[], datetime]
+    invite: Callable[[list[dict[str, Any]]], InvitesReport]
+    giving: Giving = field(default_factory=Giving)
 
-        apply(client, plan, invite, plan_again)
-        given.plan.changes += plan.changes
-        given.plan.outcomes |= plan.outcomes
-        if not given.is_made:
-            break
-    return given
+    def give(self) -> Given:
+        """Give it, until the lists show the highest of the levels; nothing is taken."""
+        given = Given()
+        for _ in range(MAX_ROUNDS):
+            # The notes are read before the lists: who ends a grant changes the person first, and then the note.
+            self.giving = self.read_giving()
+            people = self._read()
+            plan = plan_give(people, self.giving, self.clock())
+            if given.plan.changes:  # who was invited may not be listed yet
+                plan.changes = [change for change in plan.changes if not change.invites]
+            if not plan.changes:
+                given.people = people
+                break
+            apply(self.client, plan, self.invite, self._plan_again)
+            given.plan.changes += plan.changes
+            given.plan.outcomes |= plan.outcomes
+            if not given.is_made:
+                break
+        return given
+
+    def _read(self) -> OrganizationPeople:
+        return OrganizationPeople.read(self.client, self.organization_id)
+
+    def _plan_again(self) -> Plan:
+        return plan_give(self._read(), self.giving, self.clock())
 
 
 def user_of_change(plan: Plan) -> str | None:
@@ -407,7 +417,7 @@ def user_of_change(plan: Plan) -> str | None:
 
 
 def gave_nothing(error: WorkspaceError) -> bool:
-    """Return whether an error of :func:`give` says for certain that no access was given."""
+    """Return whether an error of a :class:`Giver` says for certain that no access was given."""
     if isinstance(error, WorkspaceInvitesIncompleteError):
         return all(entry.status in ("failed", "not_sent") for entry in error.report.entries)
     for cause in getattr(error, "causes", [error]):

@@ -362,7 +362,7 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.access.grants import notes as grants
-        from airflow_provider_workspace.access.grants.end_grant_early import EarlyEnd, end_early
+        from airflow_provider_workspace.access.grants.end_grants import EarlyEnd, end_early
         from airflow_provider_workspace.access.grants.notes import GrantRegistry, raise_if_unsupported
         from airflow_provider_workspace.access.reviews import notes as decisions
         from airflow_provider_workspace.access.reviews.notes import ReviewRegistry

@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 # What a note learns after it was written; the other fields say what was agreed.
 LEARNED = {"user_uuid", "invite_id", "given_at", "writer"}
 
+# The order in which grants end.
+BY_END = attrgetter("until", "key")
 GRANT_PREFIX = "workspace_grant."
 NEEDS_AIRFLOW_3_3 = (
     "Temporary access needs Airflow 3.3 or newer, because only there can tasks list Variables: a grant that is not "
@@ -138,7 +140,7 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
 
     def all(self) -> list[Grant]:
         """Return all grants, the one that ends first first; see :attr:`unreadable` for the others."""
-        return sorted(self.find(GRANT_PREFIX, skip_failed=True), key=lambda grant: (grant.until, grant.key))
+        return sorted(self.find(GRANT_PREFIX, skip_failed=True), key=BY_END)
 
     def read(self, key: str) -> Grant | None:
         """Return the grant of a key; ``None`` if there is none."""

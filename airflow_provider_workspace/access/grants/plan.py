@@ -248,18 +248,14 @@ class OrganizationPeople:
         """The key of the address of each user who is a member and shows it."""
         return homes_of(users_by_address(self.members))
 
-    def decision_below(self, level: int, email: str, noted: NotedAccess, now: datetime) -> ReviewDecision | None:
-        """Return the review decision that allows whoever has an address less than a level; ``None`` if none counts."""
+    def decision_about(
+        self, decided: NotedAccess, *, email: str, user_uuid: str | None, invite_id: str | None
+    ) -> ReviewDecision | None:
+        """Return the last decision about a user, or else about whoever has an invite or an address."""
         key = address_key(email)
-        user_uuid = self.user_uuid_at(email)
-        claims = noted.of_invite(key, self.invite_id_at(email), self.homes)
         if user_uuid is not None:
-            claims = noted.of_member(key, user_uuid)
-        decision = claims.decision
-        if decision is None or now.timestamp() > decision.until:
-            return None
-        is_below = decision.level is None or decision.level < level
-        return decision if is_below else None
+            return decided.of_member(key, user_uuid).decision
+        return decided.of_invite(key, invite_id, self.homes).decision
 
     def plan(self, rows: Rows, guards: Guards, now: datetime, noted: NotedAccess = NOTHING_NOTED) -> Plan:
         """Plan what rows say about their people, and about nobody else; notes have a say too."""
@@ -297,7 +293,7 @@ def plan_grant(people: OrganizationPeople, wish: GrantWish, decided: NotedAccess
     left = wish.given.get(before, before)
     if left is not None and left >= wish.level:
         return GrantPlan(plan=replace(plan, changes=[]), before=before, then=left, people=people)
-    decision = people.decision_below(wish.level, wish.email, decided, now)
+    decision = _decision_below(wish, people, decided, now)
     then = _capped(left, decision) if decision else left
     giving = change
     if giving is None or not giving.sends:  # another grant gave it: it is noted, and nothing is sent
@@ -310,6 +306,19 @@ def plan_grant(people: OrganizationPeople, wish: GrantWish, decided: NotedAccess
         reasons.insert(0, f"until {wish.terms['until']}")
     granting = replace(giving, before=level_fields(before), after=after, why=", ".join(reasons))
     return GrantPlan(plan=replace(plan, changes=[granting]), before=before, then=then, people=people, decision=decision)
+
+
+def _decision_below(
+    wish: GrantWish, people: OrganizationPeople, decided: NotedAccess, now: datetime
+) -> ReviewDecision | None:
+    """Return the decision of a review that counts now and allows less than a grant gives; ``None`` if there is none."""
+    email = wish.email
+    user_uuid = people.user_uuid_at(email)
+    decision = people.decision_about(decided, email=email, user_uuid=user_uuid, invite_id=people.invite_id_at(email))
+    if decision is None or now.timestamp() > decision.until:
+        return None
+    is_below = decision.level is None or decision.level < wish.level
+    return decision if is_below else None
 
 
 def _capped(level: int | None, decision: ReviewDecision) -> int | None:

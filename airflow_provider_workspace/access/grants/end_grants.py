@@ -221,7 +221,9 @@ def end_grants(
             place = (grant.service, grant.workspace_conn_id, grant.organization_id)
             if place not in organizations:
                 decided = NotedAccess(decisions=reviews.decisions_of(grant.service, grant.organization_id))
-                organizations[place] = OrganizationEnds(run, client, grant.organization_id, decided)
+                organizations[place] = OrganizationEnds(
+                    run_of_sweep=run, client=client, organization_id=grant.organization_id, decided=decided
+                )
             return organizations[place]
 
         for person in people:

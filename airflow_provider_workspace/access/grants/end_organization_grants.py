@@ -110,23 +110,20 @@ class PersonEnd:
         return person_of([*self.over, *self.noted], self.user_uuid)
 
     @property
-    def withdraws_invite(self) -> bool:
-        """Whether the end takes an invite, which may be accepted at the same time."""
-        return any(isinstance(change.operation, DeleteInvite) for change in self.taken)
+    def withdrawals(self) -> list[Change]:
+        """What the end takes of invites, each of which may be accepted at the same time."""
+        return [change for change in self.taken if isinstance(change.operation, DeleteInvite)]
 
     @property
     def may_appear(self) -> bool:
         """Whether the lists may lag behind somebody: who accepts an invite, or whom they did not show at first."""
-        return self.withdraws_invite or (self.is_absent and not self.sent)
+        return bool(self.withdrawals) or (self.is_absent and not self.sent)
 
     @property
     def no_candidates(self) -> frozenset[str]:
         """The users who cannot have accepted the invite, since they were members when the service deleted it."""
-        for change in self.taken:
-            result = self.plan.outcomes.get(change)
-            if isinstance(change.operation, DeleteInvite) and result == ChangeResult("done"):
-                return self.users_before
-        return frozenset()
+        is_deleted = any(self.plan.outcomes.get(change) == ChangeResult("done") for change in self.withdrawals)
+        return self.users_before if is_deleted else frozenset()
 
     @property
     def is_settled(self) -> bool:

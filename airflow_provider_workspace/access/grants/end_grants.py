@@ -212,12 +212,12 @@ def end_grants(
         noted=grants,
         evidence=evidence,
     )
-    with NoteHooks() as services:
+    with NoteHooks() as hooks:
         organizations: dict[tuple[str, str, str], OrganizationEnds] = {}
 
         def organization_of(grant: Grant) -> OrganizationEnds:
             otherwise = f"or take the access away by hand and delete the Variable '{grant.key}'"
-            client = services.hook_of(grant, otherwise).client
+            client = hooks.hook_of(grant, otherwise).client
             place = (grant.service, grant.workspace_conn_id, grant.organization_id)
             if place not in organizations:
                 decided = NotedAccess(decisions=reviews.decisions_of(grant.service, grant.organization_id))

@@ -21,14 +21,17 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from airflow.sdk import DAG, BaseOperator, BaseSensorOperator
 
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
-from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
-from airflow_provider_workspace.organization.file import read_organizations
+from airflow_provider_workspace.operators.organization import (
+    WorkspaceApplyOrganizationOperator,
+    WorkspacePlanOrganizationOperator,
+)
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger
@@ -201,8 +204,15 @@ def test_the_tests_of_the_pages_pass(airflow_cli: AirflowCli, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("block", ORGANIZATIONS, ids=str)
-def test_an_organization_file_is_valid(block: Block) -> None:
-    assert read_organizations(block.text, str(block))
+def test_an_organization_file_is_valid(block: Block, connect: Connect, tmp_path: Path) -> None:
+    connect()
+    path = tmp_path / "northwind.yaml"
+    path.write_text(block.text)
+    name = next(iter(yaml.safe_load(block.text).get("organizations", [None])))
+    apply = WorkspaceApplyOrganizationOperator(
+        task_id="apply", part="exports", file=str(path), organization=name, dry_run=True
+    )
+    assert apply.execute({})["changes"] == []
 
 
 def plan_of(roster: Path) -> dict[str, Any]:

@@ -120,7 +120,8 @@ OWN_ACCESS = ".* answered, and nobody decides about their own access"
     [
         ({}, "ruth", RUTH, ""),
         ({}, None, NOBODY, ""),
-        ({}, None, None, "Airflow does not say who answered"),
+        *(({}, None, user, "Airflow does not say who answered")
+          for user in (None, "ruth", {}, {"name": "ruth"}, {"id": ""}, {"id": None, "name": "ruth"})),
         ({"approvers": ["2"]}, None, RUTH, r"ruth \(1\) answered, and only these users were asked: 2"),
         ({"approvers": ["2"]}, None, NOBODY, "Anonymous answered, and only these users were asked: 2"),
         # A user may choose a name, but not an id.
@@ -197,6 +198,8 @@ def test_a_question_that_nobody_may_answer_is_not_asked(
         ({}, "ruth", "- **Asked by**: ruth\n\n"),
         ({}, "ruth", "\n\n**1 to create, 1 to change, 3 to remove, 1 skipped**\n\n| Change | Who or what | "),
         ({}, None, "- **Asked by**: not known ("),
+        ({"requested_by": "ada@example.com"}, None, "- **Asked by**: ada@example.com\n"),
+        ({"requested_by": "Ruth"}, "ruth", "- **Asked by**: Ruth\n"),
         ({"requested_by": "_a_<b>"}, "bot", "- **Asked by**: &#95;a&#95;&#60;b&#62; (run started by bot)\n"),
         (STRICT, "ruth", "\n\nNobody approves their own request: not who asks, and not whom it is about.\n"),
         ({"approval_timeout": 3600}, "ruth", "- **Answer until**: 20"),

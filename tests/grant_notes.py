@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from airflow_provider_workspace.access.grants.notes import Grant
+from tests.leases import digest
 
 PREFIX = "workspace_grant."
 
@@ -33,5 +33,7 @@ def grant(**fields: Any) -> dict[str, Any]:
 
 def variable(**fields: Any) -> tuple[str, str]:
     """Return the key and the value of the Variable of a grant."""
-    text = json.dumps({name: value for name, value in grant(**fields).items() if value is not None})
-    return Grant.model_validate_json(text).key, text
+    note = {name: value for name, value in grant(**fields).items() if value is not None}
+    person = digest(note["service"], note["organization_id"], note["user_email"].strip().lower())
+    task = digest(note["dag_id"], note["run_id"], note["task_id"], str(note["map_index"]))
+    return f"{PREFIX}{person}.{task}", json.dumps(note)

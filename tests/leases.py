@@ -55,7 +55,8 @@ def variable(lease: dict[str, Any]) -> tuple[str, str]:
 
 def swept(lease: dict[str, Any], state: str, why: str = "", *, at: float) -> str:
     """Return what a sweep writes of a window."""
-    return json.dumps({"at": iso(at), "windows": {window_of(lease): {"state": state, "why": why, "since": iso(at)}}})
+    seen = {"state": state, "why": why, "text": f"{state}: {why}" if why else state, "since": iso(at)}
+    return json.dumps({"at": iso(at), "windows": {window_of(lease): seen}})
 
 
 def digest(*parts: str) -> str:

@@ -68,7 +68,7 @@ def _grant_line(grant: Grant, *, is_overdue: bool) -> str:
 
 def _end_early(registry: GrantRegistry, args: Namespace) -> None:
     """End the temporary access of a person."""
-    from airflow_provider_workspace.access.grants.end_grant_early import EarlyEnd, end_early
+    from airflow_provider_workspace.access.grants.end_grants import EarlyEnd, end_early
     from airflow_provider_workspace.access.grants.evidence import GrantEvidence
     from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.database_store import DatabaseStore

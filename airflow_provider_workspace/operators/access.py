@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_workspace.access.grants.evidence import GrantEvidence
     from airflow_provider_workspace.access.grants.notes import Grant, GrantRegistry
-    from airflow_provider_workspace.access.grants.plan import GrantPlan, OrganizationPeople
+    from airflow_provider_workspace.access.grants.plan import Giving, GrantPlan, OrganizationPeople
     from airflow_provider_workspace.api.bodies import LevelName
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -74,7 +74,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             person_of,
             raise_if_unsupported,
         )
-        from airflow_provider_workspace.access.grants.plan import plan_grant
+        from airflow_provider_workspace.access.grants.plan import GrantWish, OrganizationPeople, plan_grant
         from airflow_provider_workspace.access.reviews import notes as decisions
         from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
         from airflow_provider_workspace.access.rules.entitlements import NotedAccess
@@ -91,18 +91,19 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if own and not self.is_dry_run:
             own = registry.take(own, str(draft.writer))
 
-        def given(user_uuid: str | None) -> dict[int | None, int | None]:
-            """Return what other grants gave a user; one may end, or begin, while the members are read."""
-            asked = draft.model_copy(update={"user_uuid": user_uuid})
-            grants = [grant for grant in noted if grant.may_be_for_person_of(asked)]
-            grants += registry.of_person(asked)
-            return {grant.level: grant.then for grant in grants if grant.key != draft.key}
-
-        row = {"target_email": draft.user_email, "level": draft.level}
-        person = person_of([own or draft])
         reviews = ReviewRegistry(decisions.REVIEW_VARIABLES)
         decided = NotedAccess(decisions=reviews.decisions_of(draft.service, draft.organization_id))
-        planned = plan_grant(hook.client, draft.organization_id, row, now, given, self._terms(), person, decided)
+        people = OrganizationPeople.read(hook.client, draft.organization_id)
+        person = person_of([own or draft])
+        if people.user_of(person):
+            people = people.as_noted([person])
+        # Other grants that gave the level; one may end, or begin, while the members are read.
+        asked = draft.model_copy(update={"user_uuid": people.user_uuid_at(draft.user_email)})
+        others = [grant for grant in noted if grant.may_be_for_person_of(asked)]
+        others += registry.of_person(asked)
+        given: dict[int | None, int | None] = {grant.level: grant.then for grant in others if grant.key != draft.key}
+        wish = GrantWish(email=draft.user_email, level=draft.level, terms=self._terms(), given=given)
+        planned = plan_grant(people, wish, decided, now)
         if not planned.plan.changes:
             self.log.info("Nothing is to be given: %s has level %s.", draft.user_email, planned.before)
             if own and not self.is_dry_run:
@@ -218,34 +219,28 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     def _give(self, hook: WorkspaceHook, registry: GrantRegistry, grant: Grant, *, is_new: bool) -> Grant:
         """Give what is noted now; after a certain refusal, a new note is taken back."""
-        from airflow_provider_workspace.access.grants.notes import person_of, rows_of
-        from airflow_provider_workspace.access.grants.plan import Giving, gave_nothing, give
+        from airflow_provider_workspace.access.grants.plan import Giver, gave_nothing
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
         from airflow_provider_workspace.notes.note import utc_now
 
-        invite = partial(self.invite_people, hook=hook, organization_id=grant.organization_id)
+        giver = Giver(
+            client=hook.client,
+            organization_id=grant.organization_id,
+            read_giving=partial(self._giving_of, registry, grant),
+            clock=utc_now,
+            invite=partial(self.invite_people, hook=hook, organization_id=grant.organization_id),
+        )
         check_try = hook.client.before_write
-        others: list[Grant] = []
-
-        def read_giving() -> Giving:
-            """Read the notes: another grant may have ended, and who ends one reads the notes afterwards."""
-            nonlocal others
-            active = registry.active(grant)
-            if grant.user_uuid is None:  # who had the address before is somebody else
-                active = [other for other in active if other.user_uuid is None]
-            others = [other for other in active if other.key != grant.key]
-            person = person_of([grant, *others])
-            return Giving(rows_of(active, person), [person])
 
         def before_write(operation: Operation[Any], why: str) -> None:
             check_try(operation, why)
             registry.check(grant, is_over=False)
-            for other in others:
+            for other in giver.giving.grants:
                 registry.check(other, is_over=False, is_own=False)
 
         hook.client.before_write = before_write
         try:
-            given = give(hook.client, grant.organization_id, read_giving, utc_now, invite)
+            given = giver.give()
         except WorkspaceError as error:
             if is_new and gave_nothing(error):
                 registry.end(grant)
@@ -261,6 +256,19 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         except WorkspaceError:
             self._note_again_if_over(registry, grant)
             raise
+
+    @staticmethod
+    def _giving_of(registry: GrantRegistry, grant: Grant) -> Giving:
+        """Read what to give: another grant may have ended, and who ends one reads the notes afterwards."""
+        from airflow_provider_workspace.access.grants.notes import person_of, rows_of
+        from airflow_provider_workspace.access.grants.plan import Giving
+
+        active = registry.active(grant)
+        if grant.user_uuid is None:  # who had the address before is somebody else
+            active = [other for other in active if other.user_uuid is None]
+        others = [other for other in active if other.key != grant.key]
+        person = person_of([grant, *others])
+        return Giving(rows_of(active, person), [person], others)
 
     def _note_again_if_over(self, registry: GrantRegistry, grant: Grant) -> None:
         """Note a grant again that a sweep ended while its last request was under way: the next sweep takes it."""
@@ -354,7 +362,7 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.access.grants import notes as grants
-        from airflow_provider_workspace.access.grants.end_grant_early import EarlyEnd, end_early
+        from airflow_provider_workspace.access.grants.end_grants import EarlyEnd, end_early
         from airflow_provider_workspace.access.grants.notes import GrantRegistry, raise_if_unsupported
         from airflow_provider_workspace.access.reviews import notes as decisions
         from airflow_provider_workspace.access.reviews.notes import ReviewRegistry

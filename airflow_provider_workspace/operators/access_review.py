@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.access.rules.answers import AnswerRules
     from airflow_provider_workspace.access.rules.entitlements import NotedAccess
     from airflow_provider_workspace.access.rules.guards import Guards
-    from airflow_provider_workspace.access.rules.review_records import LastReview, Population, Rules
+    from airflow_provider_workspace.access.rules.review_records import Decisions, LastReview, Population, Rules
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.task_state import TaskState
 
@@ -87,9 +87,9 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
         """The evidence of this Dag run and task group."""
         from airflow_provider_workspace.access.reviews.evidence import Evidence
 
-        run_id, *names = (str(getattr(self._context.get("ti"), name, "")) for name in ("run_id", "dag_id", "map_index"))
-        group_id = self.task_id.rpartition(".")[0]
-        return Evidence(self.evidence, run_id, *names, group_id, digests=self.digests, state=self._written)
+        ti = self._context["ti"]
+        names = (ti.dag_id, str(ti.map_index), self.task_id.rpartition(".")[0])
+        return Evidence(self.evidence, ti.run_id, *names, digests=self.digests, state=self._written)
 
     def open(self, hook: WorkspaceHook, needed: int = 0, *, population: str = "", decisions: str = "") -> OpenReview:
         """
@@ -113,9 +113,9 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
 
     def _result_of(self, task_id: str | None) -> Mapping[str, Any]:
         """Return the result of an earlier task; empty if there is none."""
-        ti: Any = self._context.get("ti")
-        if task_id is None or task_id == self.task_id or ti is None:
+        if task_id is None or task_id == self.task_id:
             return {}
+        ti = self._context["ti"]
         result = ti.xcom_pull(task_ids=task_id, map_indexes=ti.map_index)
         return result if isinstance(result, Mapping) else {}
 
@@ -150,7 +150,9 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
         if noted is None:
             noted = self.access_notes(hook).read()
         now = datetime.now(timezone.utc)
-        return read_population(hook.client, organization_id, self.guards(), now, boards, last, noted)
+        return read_population(
+            hook.client, organization_id, self.guards(), now=now, boards=boards, last=last, noted=noted
+        )
 
     def access_notes(self, hook: WorkspaceHook) -> AccessNotes:
         """Return the notes about the people of the organization."""
@@ -158,22 +160,20 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
 
         return AccessNotes.of_tasks(hook.client.settings, self.where(hook)["organization_id"])
 
-    def note(self, hook: WorkspaceHook, review: OpenReview) -> ReviewNote | None:
-        """Return the note of what the review decided; ``None`` if it decided nothing."""
+    def note(self, hook: WorkspaceHook, population: Population, decisions: Decisions) -> ReviewNote:
+        """Return the note of what the review decided."""
         from airflow_provider_workspace.access.reviews.notes import note_of_review
 
-        if review.population is None or review.decisions is None:
-            return None
-        ti = self._context.get("ti")
+        ti = self._context["ti"]
         place = {
-            "dag_id": str(getattr(ti, "dag_id", "-")),
-            "run_id": str(getattr(ti, "run_id", "-")),
-            "map_index": getattr(ti, "map_index", -1),
+            "dag_id": ti.dag_id,
+            "run_id": ti.run_id,
+            "map_index": ti.map_index,
             "workspace_conn_id": self.workspace_conn_id,
             "review": self.evidence_of_run.name,
             **self.where(hook),
         }
-        return note_of_review(place, review.population, review.decisions, self.decisions_count_for)
+        return note_of_review(place, population, decisions, self.decisions_count_for)
 
     def guards(self) -> Guards:
         """Return who can only be kept."""
@@ -251,22 +251,21 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         context: Context,
         event: Mapping[str, Any],
         population: str,
-        asked_at: str | None = None,
-        due_at: str | None = None,
-        notified: Sequence[str] | None = None,
+        asked_at: str,
+        due_at: str,
+        notified: Sequence[str],
     ) -> Any:
         """
         Continue with the answer, or the error if there is none, to a question.
 
         :param population: digest of the population that was asked about
-        :param asked_at: when it was asked; ``None`` in a question of an earlier release
+        :param asked_at: when it was asked
         :param due_at: until when it could be answered
-        :param notified: the names of the notifiers that were called then; ``None`` as ``asked_at``
+        :param notified: the names of the notifiers that were called then
         """
         from airflow_provider_workspace.access.reviews.evidence import Answer
 
-        names = None if notified is None else tuple(notified)
-        self._answer = Answer(event, population, asked_at, due_at, names)
+        self._answer = Answer(event=event, asked=population, asked_at=asked_at, due_at=due_at, notified=tuple(notified))
         return self.execute(context)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
@@ -284,7 +283,7 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             answer_rules = self._answer_rules(review.population)
             decided = evidence.decide(review.population, self._answer, answer_rules, self.rules())
         elif decided is None:
-            self._ask(hook, evidence, review)
+            self._ask(hook, evidence, review.population, review.population_sha256)
         else:
             when, who = decided.decided_at, decided.by.name
             self.log.info("Decided at %s by %s; start a new run to decide again.", when, who)
@@ -317,14 +316,12 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             names.append(f"{named.__module__}.{named.__qualname__}")
         return names
 
-    def _ask(self, hook: WorkspaceHook, evidence: Evidence, review: OpenReview) -> NoReturn:
+    def _ask(self, hook: WorkspaceHook, evidence: Evidence, population: Population, digest: str) -> NoReturn:
         from airflow_provider_workspace.access.reviews.answer import form_of, question_of
         from airflow_provider_workspace.access.reviews.evidence import DONE_OPTION
         from airflow_provider_workspace.api.timestamps import to_second
         from airflow_provider_workspace.errors import WorkspaceInputError
 
-        population = review.population
-        assert population is not None  # noqa: S101 - open() refuses a review without one
         if not shows_forms():
             raise WorkspaceInputError(
                 "Upgrade Airflow to 3.1.1 or later: 3.1.0 shows no form under Required Actions, so nobody could answer"
@@ -337,19 +334,20 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         form = form_of(population, has_file=self.decisions_folder is not None)
         now = datetime.now(timezone.utc)
         told = {
-            "population": review.population_sha256,
+            "population": digest,
             "asked_at": to_second(now),
             "due_at": to_second(now + timedelta(seconds=self.review_timeout)),
             "notified": self._names_of_notifiers(),
         }
-        wait = (self.reviewers, self.review_timeout, self.notifiers)
         self.log.info("Waiting until everybody is decided, under Required Actions.")
         ask_and_wait(
             self,
             self._context,
-            wait,
-            "access reviewed",
-            told,
+            what="access reviewed",
+            kwargs=told,
+            seconds=self.review_timeout,
+            notifiers=self.notifiers,
+            users=self.reviewers,
             subject=subject,
             body=body,
             options=[DONE_OPTION],
@@ -381,13 +379,17 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
 
         evidence = self.evidence_of_run
         review = self.open(hook, 2)
+        population = review.population
+        decisions = review.decisions
+        assert population is not None  # noqa: S101 - open() refuses a review without them
+        assert decisions is not None  # noqa: S101
         rules = self.rules()
         planned: PlannedReview | None = None
         failed: WorkspaceError | None = None
         notes = self.access_notes(hook)
         try:
             wait_for_consistency(hook.client, self.task_state)
-            planned = self._plan(hook, review)
+            planned = self._plan(hook, population, decisions)
             plan = planned.plan
             self.log.info("%s", plan.table())
             plan.check_losses(self.max_removals)
@@ -400,26 +402,22 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
         try:
             if self.is_dry_run:
                 return plan.to_dict()
-            note = self.note(hook, review)
-            if note is not None:
-                notes.reviews.note(note)
+            notes.reviews.note(self.note(hook, population, decisions))
             invite = partial(self.invite_people, hook=hook, organization_id=self.where(hook)["organization_id"])
-            apply(hook.client, plan, invite, lambda: self._plan(hook, review).plan)
+            apply(hook.client, plan, invite, lambda: self._plan(hook, population, decisions).plan)
             notes.settle(plan)
         except WorkspaceError as error:
             failed = error
         outcomes = evidence.end_try(number, planned, failed, rules, dry_run=self.is_dry_run)
         return {"folder": str(evidence.folder), "counts": counts_of(outcomes), FILES: evidence.folder.own_files()}
 
-    def _plan(self, hook: WorkspaceHook, review: OpenReview) -> PlannedReview:
+    def _plan(self, hook: WorkspaceHook, population: Population, decisions: Decisions) -> PlannedReview:
         """Return what the decisions change, as things are now."""
         from airflow_provider_workspace.access.reviews.outcome import plan_decisions
 
-        assert review.population is not None  # noqa: S101 - open() refuses a review without them
-        assert review.decisions is not None  # noqa: S101
         noted = self.access_notes(hook).read()
         present = self.read_now(hook, noted=noted)
-        return plan_decisions(hook.client, review.population, review.decisions, present, noted)
+        return plan_decisions(hook.client, population, decisions, present=present, noted=noted)
 
 
 class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
@@ -440,15 +438,15 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
 
     def execute(self, context: Context) -> Any:
         """Close the review, unless it was not due."""
-        self._context = context or {}
+        self._context = context
         if self._first_task_was_skipped() and not self.evidence_of_run.folder.names():
             raise AirflowSkipException("The review was not due: its first task was skipped, and nothing was read.")
         return super().execute(context)
 
     def _first_task_was_skipped(self) -> bool:
-        ti: Any = self._context.get("ti")
-        if self.read_task_id is None or ti is None:
+        if self.read_task_id is None:
             return False
+        ti = self._context["ti"]
         is_mapped = ti.map_index is not None and ti.map_index >= 0
         states_by_run = ti.get_task_states(
             dag_id=ti.dag_id,
@@ -472,8 +470,8 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
             closing = ReviewClosing(evidence.folder, opened, self._files_of_earlier_tasks())
             review, digest = closing.close(partial(self.read_now, hook), self._facts(hook))
         evidence.keep_digest(digest)
-        note = self.note(hook, opened)
-        if review.state == COMPLETE and note is not None and opened.population is not None:
+        if review.state == COMPLETE and opened.population and opened.decisions:
+            note = self.note(hook, opened.population, opened.decisions)
             self.access_notes(hook).reviews.settle(note, everybody_in(opened.population))
         # Also of a task that fails, which has no result.
         said = "The review is %s, closed at %s. SHA-256 of review.json: %s"
@@ -491,10 +489,10 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
 
     def _facts(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Return what the evidence says of this run."""
-        ti = self._context.get("ti")
+        ti = self._context["ti"]
         return {
-            "dag_id": str(getattr(ti, "dag_id", "")),
-            "run_id": str(getattr(ti, "run_id", "")),
+            "dag_id": ti.dag_id,
+            "run_id": ti.run_id,
             "package": f"airflow-provider-workspace {__version__}",
             "airflow": conf.get("api", "base_url", fallback="") or "not set ([api] base_url)",
             "rules": self.rules(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -25,13 +26,66 @@ from airflow_provider_workspace.version_compat import AirflowFailException, Airf
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_workspace.access.approvals import Approval
     from airflow_provider_workspace.access.rules.answers import AnswerRules
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.plan import Plan
 
 REJECT = "Reject"
+# Key of the approval in the task state.
+APPROVAL = "airflow_provider_workspace_approved"
+# The fields of the XCom.
+RECORDED = ("plan", "by", "by_id", "at", "requested_by", "self_approved")
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """
+    What a person approved.
+
+    :param plan: digest of the plan in the question
+    :param changes: digests of its changes
+    :param by: name of the Airflow user who approved it
+    :param by_id: their id
+    :param at: when, as Airflow shows it
+    :param requested_by: who asked for it; empty if nobody is known
+    :param self_approved: whether who approved it also asked for it
+    :param max_tries: the number of tries of the task then, which increases each time it is cleared; ``None`` if not
+        known
+    """
+
+    plan: str
+    changes: list[str]
+    by: str
+    by_id: str
+    at: str
+    requested_by: str
+    self_approved: bool
+    max_tries: int | None
+
+    @classmethod
+    def read(cls, value: object) -> Approval | None:
+        """Read what the task state holds; ``None`` if that is no approval."""
+        names = {field.name for field in fields(cls)}
+        if not isinstance(value, Mapping) or value.keys() != names:
+            return None
+        return cls(**value)
+
+    @property
+    def approver(self) -> str:
+        """Who approved it, with their id if it is another text."""
+        from airflow_provider_workspace.access.rules.answers import Answerer
+
+        return str(Answerer(self.by_id, self.by))
+
+    def described(self) -> dict[str, Any]:
+        """Return what the XCom of it says."""
+        record = self.to_dict()
+        return {name: record[name] for name in RECORDED}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return asdict(self)
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
@@ -78,7 +132,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return result
 
     def execute_approved(
-        self, context: Context, event: Mapping[str, Any], plan: str, changes: list[str], rules: Any = None
+        self, context: Context, event: Mapping[str, Any], plan: str, changes: list[str], rules: Any
     ) -> Any:
         """
         Continue with the answer.
@@ -86,9 +140,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         :param event: the answer, or the error if there is none
         :param plan: digest of the plan in the question
         :param changes: digests of its changes
-        :param rules: who may answer; ``None`` in a question of an earlier release
+        :param rules: who may answer
         """
-        from airflow_provider_workspace.access.approvals import Approval
         from airflow_provider_workspace.access.rules.answers import AnswerRules
         from airflow_provider_workspace.errors import WorkspaceInputError, with_class
 
@@ -162,7 +215,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             return
         approval = self._approval()
         if approval is None:
-            self._ask(subject, plan, report, facts or {}, about)
+            self._ask(subject, plan, report=report, facts=facts or {}, about=about)
         cure = "Start a new run to have the plan approved as it is now"
         try:
             plan.check_approved(approval.changes, cure, f"plan {approval.plan}, which {approval.approver} approved")
@@ -207,7 +260,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return str(getattr(self._context.get("dag_run"), "triggering_user_name", None) or "")
 
     def _ask(
-        self, subject: str, plan: Plan, report: object, facts: Mapping[str, str], about: Sequence[str]
+        self, subject: str, plan: Plan, *, report: object, facts: Mapping[str, str], about: Sequence[str]
     ) -> NoReturn:
         from airflow_provider_workspace.procedures.plan import make_digest
 
@@ -217,26 +270,22 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         name = make_digest(digests)[-8:]
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
         introduction = introduce(rules, facts, self.approval_timeout)
-        body = question(introduction, plan, name, len(digests), report)
-        approved = {"plan": name, "changes": digests, "rules": rules.to_dict()}
-        wait = (self.approvers or [], self.approval_timeout, self.notifiers)
-        options = [_approve_option(name), REJECT]
         ask_and_wait(
             self,
             self._context,
-            wait,
-            f"plan {name} approved",
-            approved,
+            what=f"plan {name} approved",
+            kwargs={"plan": name, "changes": digests, "rules": rules.to_dict()},
+            seconds=self.approval_timeout,
+            notifiers=self.notifiers,
+            users=self.approvers or [],
             subject=subject,
-            body=body,
-            options=options,
+            body=question(introduction, plan, name=name, changes=len(digests), report=report),
+            options=[_approve_option(name), REJECT],
             params={},
         )
 
     def _approval(self) -> Approval | None:
         """Return the approval; ``None`` if there is none since the task was cleared last."""
-        from airflow_provider_workspace.access.approvals import Approval
-
         approval = Approval.read(self._approval_state.read())
         if approval is None or approval.max_tries != self._max_tries:
             return None
@@ -245,7 +294,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     @property
     def _approval_state(self) -> TaskState:
         """The task state with the approval."""
-        from airflow_provider_workspace.access.approvals import APPROVAL
         from airflow_provider_workspace.notes.task_state import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=APPROVAL)
@@ -257,28 +305,45 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
 
 def ask_and_wait(
-    task: Any, context: Any, wait: tuple[Any, Any, Any], what: str, kwargs: dict[str, Any], **question: Any
+    task: Any,
+    context: Any,
+    *,
+    what: str,
+    kwargs: dict[str, Any],
+    seconds: float | None,
+    notifiers: Any,
+    **question: Any,
 ) -> NoReturn:
     """
     Ask a person, and defer the task until it goes on in ``execute_approved``.
 
-    :param wait: who may answer, for how many seconds, and what to call when the question is asked
     :param what: what a new run would have, for messages
     :param kwargs: for ``execute_approved``
+    :param seconds: how long the question waits for its answer; ``None`` without a limit
+    :param notifiers: what to call when the question is asked
     :param question: see :func:`~airflow_provider_workspace.version_compat.ask_person`
     :raises WorkspaceInputError: if Airflow still shows another question
     """
     from airflow_provider_workspace.errors import WorkspaceInputError
     from airflow_provider_workspace.version_compat import ask_person, await_answer
 
-    (users, seconds, notifiers), ti_id, options = wait, context["ti"].id, question["options"]
-    asked = ask_person(ti_id, users=users, **question)
+    ti_id = context["ti"].id
+    options = question["options"]
+    asked = ask_person(ti_id, **question)
     if asked != options:
         msg = f"Airflow still shows the question of an earlier try ({asked[0]}). Start a new run to have {what}"
         raise WorkspaceInputError(msg, problem="question-of-earlier-try")
     for notify in [notifiers] if callable(notifiers) else notifiers:
         notify(context)
-    await_answer(task, ti_id, options, seconds, "execute_approved", kwargs, question["params"])
+    await_answer(
+        task,
+        ti_id,
+        options=options,
+        seconds=seconds,
+        method_name="execute_approved",
+        kwargs=kwargs,
+        params=question["params"],
+    )
 
 
 def describe_organization(settings: Settings, organization_id: str, name: str = "") -> str:
@@ -311,7 +376,7 @@ def introduce(rules: AnswerRules, facts: Mapping[str, str], seconds: float | Non
     return [*lines, ""]
 
 
-def question(introduction: list[str], plan: Plan, name: str, changes: int, report: object = None) -> str:
+def question(introduction: list[str], plan: Plan, *, name: str, changes: int, report: object = None) -> str:
     """
     Return the Markdown body of a question, short enough for every database.
 

@@ -58,9 +58,9 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
         task.log.info("The window was closed already.")
     done = Closed()
     if leases:
-        with LeaseHooks() as services:
-            task.workspace_url = services.url_for(leases[-1])
-            closer = Closer(registry, services, f"{ti.task_id}#{ti.try_number}")
+        with LeaseHooks() as hooks:
+            task.workspace_url = hooks.url_for(leases[-1])
+            closer = Closer(registry, hooks, f"{ti.task_id}#{ti.try_number}")
             done = closer.close_all(leases)
     for export_id, key in lost.items():
         cure = registry.describe_unreadable(key, registry.unreadable[key])

@@ -21,24 +21,26 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from airflow.sdk import DAG, BaseOperator, BaseSensorOperator
 
-from airflow_provider_workspace.access.reviews.notes import ReviewNote
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
-from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
-from airflow_provider_workspace.organization.file import read_organizations
+from airflow_provider_workspace.operators.organization import (
+    WorkspaceApplyOrganizationOperator,
+    WorkspacePlanOrganizationOperator,
+)
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from airflow_provider_workspace.triggers.workspace import WorkspaceArrivalTrigger
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests import decision_notes, grant_notes
 from tests.audit import effects
 from tests.dag_bag import DagBag
 from tests.dags.human import api_server, approving
 from tests.docs.blocks import BLOCKS, PAGES, ROOT, Block, before, in_language, the, write_files
-from tests.grant_notes import variable
 from tests.variables import install
 
 if TYPE_CHECKING:
@@ -202,8 +204,15 @@ def test_the_tests_of_the_pages_pass(airflow_cli: AirflowCli, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("block", ORGANIZATIONS, ids=str)
-def test_an_organization_file_is_valid(block: Block) -> None:
-    assert read_organizations(block.text, str(block))
+def test_an_organization_file_is_valid(block: Block, connect: Connect, tmp_path: Path) -> None:
+    connect()
+    path = tmp_path / "northwind.yaml"
+    path.write_text(block.text)
+    name = next(iter(yaml.safe_load(block.text).get("organizations", [None])))
+    apply = WorkspaceApplyOrganizationOperator(
+        task_id="apply", part="exports", file=str(path), organization=name, dry_run=True
+    )
+    assert apply.execute({})["changes"] == []
 
 
 def plan_of(roster: Path) -> dict[str, Any]:
@@ -410,28 +419,17 @@ def terminal(
     return Terminal(airflow_cli, tmp_path / "airflow", folder, sandbox.url)
 
 
-NOTE = {
-    "dag_id": "a_dag",
-    "run_id": "manual__1",
-    "workspace_conn_id": "workspace_default",
-    "organization_id": SEED.organization_id,
-    "since": "2026-10-01T00:00:00Z",
-    "until": "2999-01-01T00:00:00Z",
-}
-
-
 def decision(service: str) -> dict[str, str]:
     """Return the Variable of a review that has removed Noah."""
     person = {"email": "noah.newton@example.com", "level": None}
-    about = {"review": "autumn", "reviewer": "ruth", "decided_at": NOTE["since"]}
-    text = json.dumps({**NOTE, **about, "service": service, "people": [person]})
-    return {ReviewNote.model_validate_json(text).key: text}
+    return dict([decision_notes.variable(person, service=service, organization_id=SEED.organization_id)])
 
 
 def grant(service: str) -> dict[str, str]:
     """Return the Variable of a grant to Mina."""
-    key, text = variable(**NOTE, service=service, user_email="mina.member@example.com", user_uuid=SEED.member_uuid)
-    return {key: text}
+    mina = {"user_email": "mina.member@example.com", "user_uuid": SEED.member_uuid}
+    place = {"service": service, "organization_id": SEED.organization_id}
+    return dict([grant_notes.variable(**place, **mina, until="2999-01-01T00:00:00Z")])
 
 
 # What stands in Airflow before the commands of a page.

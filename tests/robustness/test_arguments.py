@@ -162,8 +162,8 @@ def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if cls in SENSORS:  # it would poke until its timeout
             patch.setattr("airflow.sdk.bases.sensor.time", SimpleNamespace(monotonic=time.monotonic, sleep=leave))
-        is_window = cls.__module__.endswith((".windows", ".window_closing", ".sweep"))
-        task.execute({"ti": task_instance()} if is_window else {})
+        needs_instance = cls.__module__.endswith((".windows", ".window_closing", ".sweep", ".access_review"))
+        task.execute({"ti": task_instance()} if needs_instance else {})
 
 
 def build_task(cls: type[Any], kwargs: dict[str, Any]) -> None:

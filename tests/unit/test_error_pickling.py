@@ -7,7 +7,6 @@ import importlib
 import inspect
 import pickle
 import pkgutil
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
@@ -18,15 +17,9 @@ import airflow_provider_workspace
 from airflow_provider_workspace.api.operations.projects import GetProject
 from airflow_provider_workspace.errors import (
     WorkspaceError,
-    WorkspaceInputError,
     WorkspaceRateLimitError,
     WorkspaceRequestError,
-    WorkspaceStorageError,
 )
-from airflow_provider_workspace.procedures.apply_plan import WorkspaceSyncIncompleteError
-from airflow_provider_workspace.procedures.dry_run import PlannedWrite
-from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
-from airflow_provider_workspace.procedures.roster import Entry
 from airflow_provider_workspace.sandbox.responses import ApiError
 
 
@@ -44,17 +37,14 @@ def exception_classes() -> list[type[Exception]]:
 
 
 CLASSES = exception_classes()
-INVITES = InvitesReport()
-INVITES.rows = 1
-INVITES.add(Entry(1, "ada@example.com", "failed", "refused"))
 CAUSE = WorkspaceRateLimitError("Wait.", status=429, retry_after=7.0, request_id="r-1", retryable=True)
 # What classes need, and the fields of their own that a caller would miss.
-ARGUMENTS: dict[type[Exception], dict[str, Any]] = {
-    WorkspaceSyncIncompleteError: {"causes": {"one": CAUSE}.values()},
-    WorkspaceInvitesIncompleteError: {"report": INVITES, "cause": CAUSE, "retry_after": 60.0},
-    WorkspaceInputError: {"problem": "rows-invalid"},
-    WorkspaceStorageError: {"permanent": True, "problem": "file-forbidden"},
-    WorkspaceError: {"permanent": False, "problem": "access-left"},
+ARGUMENTS: dict[str, dict[str, Any]] = {
+    "WorkspaceSyncIncompleteError": {"causes": {"one": CAUSE}.values()},
+    "WorkspaceInvitesIncompleteError": {"report": "1 failed", "cause": CAUSE, "retry_after": 60.0},
+    "WorkspaceInputError": {"problem": "rows-invalid"},
+    "WorkspaceStorageError": {"permanent": True, "problem": "file-forbidden"},
+    "WorkspaceError": {"permanent": False, "problem": "access-left"},
 }
 
 
@@ -62,11 +52,11 @@ def made(cls: type[Exception]) -> Exception:
     """Return an error with every field set."""
     if cls is ApiError:
         return ApiError(429, "throttled", "throttled", "Wait.", "email", {"Retry-After": "7"})
-    if cls is PlannedWrite:
-        return PlannedWrite(GetProject(organization_id="northwind", project_id=3), "it has another name")
+    if cls.__name__ == "PlannedWrite":
+        return cls(GetProject(organization_id="northwind", project_id=3), "it has another name")
     if not issubclass(cls, WorkspaceError):
         return cls("Check row 3")
-    arguments = ARGUMENTS.get(cls, {})
+    arguments = ARGUMENTS.get(cls.__name__, {})
     if issubclass(cls, WorkspaceRequestError):
         arguments = {"operation": "ListMembers", "request_id": "r-1", "retry_after": 7.0, "problem": "not-found"}
     error = cls("Check row 3", **arguments)
@@ -84,8 +74,6 @@ def said(error: Any) -> dict[str, Any]:
         fields = {name: said(value) for name, value in vars(error).items()}
         stated = {name: getattr(error, name, None) for name in ("problem", "permanent", "retry_after")}
         return {"class": type(error), "message": str(error), "args": error.args, **stated, **fields}
-    if isinstance(error, InvitesReport):
-        return error.to_dict()
     if isinstance(error, tuple):
         return {str(number): said(value) for number, value in enumerate(error)}
     return {"value": error}
@@ -96,20 +84,12 @@ def pickled(error: Exception) -> Exception:
     return again
 
 
-WAYS: dict[str, Callable[[Exception], Exception]] = {
-    "pickle": pickled,
-    "copy": copy.copy,
-    "deep copy": copy.deepcopy,
-}
-
-
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("cls", CLASSES, ids=[cls.__name__ for cls in CLASSES])
-def test_an_exception_says_the_same_afterwards(cls: type[Exception], way: str) -> None:
+def test_an_exception_says_the_same_afterwards(cls: type[Exception]) -> None:
     error = made(cls)
-    again = WAYS[way](error)
-    assert again is not error
-    assert said(again) == said(error)
+    for again in (pickled(error), copy.copy(error), copy.deepcopy(error)):
+        assert again is not error
+        assert said(again) == said(error)
 
 
 def test_the_walk_finds_the_exceptions_of_all_rooms() -> None:

@@ -20,7 +20,6 @@ from airflow.task.priority_strategy import PriorityWeightStrategy, validate_and_
 
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
-from airflow_provider_workspace.procedures.plan import ChangeRow
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import STEPS, maintenance_window, workspace_organization
 from airflow_provider_workspace.version_compat import AirflowFailException
@@ -431,8 +430,8 @@ def test_the_tasks_of_an_organization() -> None:
 def test_the_report_begins_with_the_totals(capsys: pytest.CaptureFixture[str]) -> None:
     with DAG("onboard", schedule=None) as dag:
         workspace_organization(file="northwind.yaml")
-    row = ChangeRow("create", "projects", "project x", before={}, after={}, why="", status="done", reason="")
-    created = row.to_dict()
+    created = {"action": "create", "part": "projects", "name": "project x", "before": {}, "after": {}}
+    created |= {"why": "", "status": "done", "reason": ""}
     parts = [
         {"changes": [created] * count, "table": f"{count} created\n  + …", "counts": {"create": count}}
         for count in (1, 0, 0, 43, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""End the grants that are over, for the operator and for the command line: organizations side by side."""
+"""End grants, when they are over or before, for operators and the command line: organizations side by side."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from airflow_provider_workspace.access.grants.end_organization_grants import OrganizationEnds, SweepRun
-from airflow_provider_workspace.access.grants.end_person_grants import PersonEnd
+from airflow_provider_workspace.access.grants.end_organization_grants import OrganizationEnds, PersonEnd, SweepRun
 from airflow_provider_workspace.access.grants.notes import GrantRegistry
+from airflow_provider_workspace.access.rules.entitlements import NotedAccess
 from airflow_provider_workspace.access.rules.guards import Guards
-from airflow_provider_workspace.errors import WorkspaceError, name_first
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
 from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.notes.note_hooks import NoteHooks
 from airflow_provider_workspace.notes.store import LockedStore
@@ -28,11 +29,13 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.notes.store import NoteStore
 
 log = logging.getLogger(__name__)
 
 # How long the ends of one organization may take, in seconds.
 MAX_SECONDS = 300.0
+NOBODY = "no temporary access is noted for"
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,82 @@ class GrantsEnded:
         }
 
 
+@dataclass(frozen=True)
+class EarlyEnd:
+    """
+    The wish to end the temporary access of a person.
+
+    :param user_email: an address of the person in the notes
+    :param ended_by: who wants it
+    :param organization_id: the organization; ``None`` if the person has temporary access in one only
+    :param service: base URL of the service; ``None`` for any
+    """
+
+    user_email: str
+    ended_by: str
+    organization_id: str | None = None
+    service: str | None = None
+
+    def is_at(self, grant: Grant) -> bool:
+        """Return whether a grant is in the place of this."""
+        is_service = self.service in (None, grant.service)
+        return is_service and self.organization_id in (None, grant.organization_id)
+
+    def names(self, grant: Grant) -> bool:
+        """Return whether a grant has the address of this."""
+        return address_key(grant.user_email) == address_key(self.user_email)
+
+    def grants_of(self, registry: GrantRegistry) -> list[Grant]:
+        """
+        Return the grants of the person, also those under another address of the same user.
+
+        :raises WorkspaceInputError: if nobody can tell whose access is to end
+        """
+        here = [grant for grant in registry.all() if self.is_at(grant)]
+        named = [grant for grant in here if self.names(grant)]
+        places = {(grant.service, grant.organization_id) for grant in named}
+        if len(places) > 1:
+            organizations = ", ".join(sorted(grant.organization_id for grant in named))
+            msg = f"{self.user_email} has temporary access in {len(places)} organizations. Name one: {organizations}"
+            raise WorkspaceInputError(msg)
+        users = {grant.user_uuid for grant in named if grant.user_uuid}
+        if len(users) > 1:
+            variables = ", ".join(f"'{grant.key}' (user {grant.user_uuid})" for grant in named)
+            why = f"{len(users)} users had the address {self.user_email}, so nobody can tell whose access is to end"
+            cure = "Set until of the right Variables to a time that is over"
+            raise WorkspaceInputError(f"{why}. {cure}: {variables}")
+        return [grant for grant in here if self.names(grant) or grant.user_uuid in users]
+
+
+@dataclass(frozen=True)
+class TrialStore:
+    """
+    Shows notes as they would be after some writes, and writes nothing.
+
+    :param values: what would be written, ``None`` for what would be deleted
+    """
+
+    store: NoteStore
+    values: dict[str, str | None] = field(default_factory=dict[str, "str | None"])
+
+    def list_keys(self) -> list[str]:
+        return self.store.list_keys()
+
+    def read(self, key: str) -> str | None:
+        if key in self.values:
+            return self.values[key]
+        return self.store.read(key)
+
+    def add(self, key: str, value: str) -> None:
+        self.values[key] = value
+
+    def write(self, key: str, value: str) -> None:
+        self.values[key] = value
+
+    def delete(self, key: str) -> None:
+        self.values[key] = None
+
+
 def end_grants(
     registry: GrantRegistry,
     reviews: ReviewRegistry,
@@ -117,7 +196,6 @@ def end_grants(
     :param only: the keys of the grants to end; ``None`` for all that are over
     :param evidence: keeps a file for each grant that ended; ``None`` for none
     """
-    guards = Guards.read(protected, None)
     now = utc_now()
     registry = GrantRegistry(LockedStore(registry.store))
     grants = registry.all()
@@ -126,17 +204,26 @@ def end_grants(
     if only is not None:
         over = [grant for grant in over if grant.key in only]
     people = _people_of(over)
-    run = SweepRun(registry, guards, now, writer or uuid4().hex, grants, evidence)
-    with NoteHooks() as services:
+    run = SweepRun(
+        registry=registry,
+        guards=Guards.read(protected, None),
+        now=now,
+        writer=writer or uuid4().hex,
+        noted=grants,
+        evidence=evidence,
+    )
+    with NoteHooks() as hooks:
         organizations: dict[tuple[str, str, str], OrganizationEnds] = {}
 
         def organization_of(grant: Grant) -> OrganizationEnds:
             otherwise = f"or take the access away by hand and delete the Variable '{grant.key}'"
-            client = services.hook_of(grant, otherwise).client
+            client = hooks.hook_of(grant, otherwise).client
             place = (grant.service, grant.workspace_conn_id, grant.organization_id)
             if place not in organizations:
-                decisions = reviews.decisions_of(grant.service, grant.organization_id)
-                organizations[place] = OrganizationEnds(run, client, grant.organization_id, decisions)
+                decided = NotedAccess(decisions=reviews.decisions_of(grant.service, grant.organization_id))
+                organizations[place] = OrganizationEnds(
+                    run_of_sweep=run, client=client, organization_id=grant.organization_id, decided=decided
+                )
             return organizations[place]
 
         for person in people:
@@ -151,6 +238,48 @@ def end_grants(
         _run_side_by_side(list(organizations.values()), dry_run=dry_run)
     unreadable = registry.unreadable if only is None else {}
     return _result_of(people, unreadable, active=len(active))
+
+
+def end_early(
+    registry: GrantRegistry,
+    reviews: ReviewRegistry,
+    wish: EarlyEnd,
+    protected: Collection[Any] = (),
+    *,
+    dry_run: bool = False,
+    evidence: GrantEvidence | None = None,
+) -> GrantsEnded:
+    """
+    End the grants of a person now, with the proof that the sweep asks for.
+
+    What cannot be ended stays noted with its new end, and the next sweep ends it.
+
+    :param protected: rows or addresses of people who are never removed or lowered
+    :param dry_run: whether to send and write nothing, and say what would be done
+    :param evidence: keeps a file for each grant that ended; ``None`` for none
+    :raises WorkspaceInputError: if the person has none, or nobody can tell whose access is to end
+    """
+    if dry_run:
+        registry = GrantRegistry(TrialStore(registry.store))
+    grants = wish.grants_of(registry)
+    if not grants:
+        more = f", and {len(registry.unreadable)} Variables are unreadable" if registry.unreadable else ""
+        why = f"{NOBODY} {wish.user_email}{more}"
+        raise WorkspaceInputError(f"{why}. Look at '{COMMAND} grants', and give an address that it shows")
+    now = utc_now()
+    keys: set[str] = set()
+    for grant in grants:
+        keys.add(grant.key)
+        if not grant.is_over(now):
+            _cut(registry, grant, now.timestamp(), wish.ended_by)
+    return end_grants(registry, reviews, protected, dry_run=dry_run, only=frozenset(keys), evidence=evidence)
+
+
+def _cut(registry: GrantRegistry, grant: Grant, now: float, ended_by: str) -> None:
+    """Note that a grant is over, and who ended it."""
+    log.info("%s: %s ends the temporary access until %s now.", grant.user_email, ended_by, grant.row["until"])
+    agreed_until = grant.agreed_until or grant.until
+    registry.change(grant, until=float(int(now) - 1), ended_by=ended_by, agreed_until=agreed_until)
 
 
 def _result_of(people: list[PersonEnd], unreadable: dict[str, str], *, active: int) -> GrantsEnded:

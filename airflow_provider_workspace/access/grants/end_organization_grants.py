@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.access.grants.end_person_grants import (
-    PersonEnd,
-    SeenPerson,
-    change_was_refused,
-    ended_grant,
-)
-from airflow_provider_workspace.access.grants.notes import person_of, rows_of, temporary_access_of
-from airflow_provider_workspace.access.grants.plan import Giving, OrganizationPeople, give, plan_end
+from airflow_provider_workspace.access.grants.evidence import EndProof
+from airflow_provider_workspace.access.grants.notes import BY_END, person_of, rows_of, temporary_access_of
+from airflow_provider_workspace.access.grants.plan import Giver, Giving, OrganizationPeople, plan_end
 from airflow_provider_workspace.access.rules.entitlements import NotedAccess
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.operations.invites import DeleteInvite
+from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.procedures.apply_plan import check_applied, send_changes
 from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look_until
 from airflow_provider_workspace.procedures.invites import invite_all
-from airflow_provider_workspace.procedures.plan import Plan
+from airflow_provider_workspace.procedures.plan import ChangeResult, Plan
 
 if TYPE_CHECKING:
     from threading import Event
@@ -48,7 +44,7 @@ MAX_LIST_AGE = 30.0
 MAX_FOLLOWED = 3
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SweepRun:
     """
     One run that ends grants.
@@ -69,11 +65,138 @@ class SweepRun:
 
 
 @dataclass
+class PersonEnd:
+    """
+    The end of the grants of one person.
+
+    :param over: the grants that are over, the one that ended last last
+    :param user_uuid: the user, from the notes or from the lists
+    :param noted: all grants of the person, as they were when it was planned
+    :param plan: what the end takes now
+    :param sent: what it took before, such as an invite that was accepted meanwhile
+    :param users_before: the members when it was planned
+    :param is_absent: whether the lists that were read first showed neither a member nor an invite
+    :param seen: what the lists showed that prove the end
+    :param evidence: the path of the file of each grant that ended, by the key of its Variable
+    :param done: what was done; empty before the notes are deleted
+    :param error: why the grants are left
+    """
+
+    over: list[Grant] = field(default_factory=list["Grant"])
+    user_uuid: str | None = None
+    noted: list[Grant] = field(default_factory=list["Grant"])
+    plan: Plan = field(default_factory=Plan)
+    sent: list[Change] = field(default_factory=list["Change"])
+    users_before: frozenset[str] = frozenset()
+    is_absent: bool = False
+    seen: EndProof | None = None
+    evidence: dict[str, str] = field(default_factory=dict[str, str])
+    done: str = ""
+    error: Exception | None = None
+
+    @property
+    def last(self) -> Grant:
+        """The grant that ended last."""
+        return self.over[-1]
+
+    @property
+    def addresses(self) -> set[str]:
+        """The addresses in the notes, as the keys of their Variables have them."""
+        return {grant.person for grant in [*self.over, *self.noted]}
+
+    @property
+    def person(self) -> NotedPerson:
+        """Who it is, from all that the notes have learned."""
+        return person_of([*self.over, *self.noted], self.user_uuid)
+
+    @property
+    def withdrawals(self) -> list[Change]:
+        """What the end takes of invites, each of which may be accepted at the same time."""
+        return [change for change in self.taken if isinstance(change.operation, DeleteInvite)]
+
+    @property
+    def may_appear(self) -> bool:
+        """Whether the lists may lag behind somebody: who accepts an invite, or whom they did not show at first."""
+        return bool(self.withdrawals) or (self.is_absent and not self.sent)
+
+    @property
+    def no_candidates(self) -> frozenset[str]:
+        """The users who cannot have accepted the invite, since they were members when the service deleted it."""
+        is_deleted = any(self.plan.outcomes.get(change) == ChangeResult("done") for change in self.withdrawals)
+        return self.users_before if is_deleted else frozenset()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing more is done about the person in this run."""
+        return bool(self.done) or self.error is not None
+
+    @property
+    def is_permanent(self) -> bool:
+        """Whether a retry changes nothing."""
+        return self.error is None or getattr(self.error, "permanent", False)
+
+    @property
+    def taken(self) -> list[Change]:
+        """The changes that are sent."""
+        return [change for change in self.plan.changes if change.sends]
+
+    @property
+    def made(self) -> list[Change]:
+        """The changes that are sent, without those that the service refused."""
+        return [change for change in self.taken if not change_was_refused(self.plan, change)]
+
+    @property
+    def description(self) -> str:
+        """What is done, for people."""
+        changes = [f"{change.name}: {change.notes}" for change in (*self.sent, *self.taken)]
+        return "; ".join(changes) if changes else "they did not have it any more"
+
+    @property
+    def proof(self) -> EndProof | None:
+        """What was sent, and what the lists showed of it; ``None`` if they were not read."""
+        lines = [
+            f"{type(change.operation).__name__}: {change.name}: {change.notes}" for change in self.sent + self.taken
+        ]
+        return self.seen and self.seen.model_copy(update={"sent": tuple(lines)})
+
+    def ends(self, grant: Grant) -> bool:
+        """Return whether a note says what it said when this began to end its grant."""
+        return any(ending.key == grant.key and ending.terms == grant.terms for ending in self.over)
+
+    def take_over(self, other: PersonEnd) -> None:
+        """End the grants of another too, who is the same user."""
+        self.over = sorted([*self.over, *other.over], key=BY_END)
+        other.over = []
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Keep an error, which stops no other person."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others are ended
+            self.error = error
+
+    def raise_if_kept(self) -> None:
+        """
+        Say what is left to people.
+
+        :raises WorkspaceError: if the person keeps something
+        """
+        kept = [change for change in self.plan.changes if _is_kept(change)]
+        if not kept:
+            return
+        named = "; ".join(f"{change.name}: {change.notes}" for change in kept)
+        cure = "Remove them" if self.last.then is None else f"Set level {self.last.then}"
+        msg = f"{cure} by hand, or delete the Variable '{self.last.key}' if they may keep what they have"
+        raise WorkspaceError(f"{named}. {msg}")
+
+
+@dataclass
 class OrganizationEnds:
     """
     The ends in one organization, over one connection.
 
-    :param decisions: what reviews decided about its people
+    :param decided: what reviews decided about its people
     :param people: the people whose grants are over
     :param unknown: the grants that are not over, and whose user is not known
     :param interruption: what stopped it, such as the end of its process; raised again by the caller
@@ -85,7 +208,7 @@ class OrganizationEnds:
     run_of_sweep: SweepRun
     client: WorkspaceClient
     organization_id: str
-    decisions: list[ReviewDecision] = field(default_factory=list["ReviewDecision"])
+    decided: NotedAccess
     people: list[PersonEnd] = field(default_factory=list[PersonEnd])
     unknown: list[Grant] = field(default_factory=list["Grant"])
     interruption: BaseException | None = None
@@ -234,13 +357,8 @@ class OrganizationEnds:
 
     def _still_over(self, person: PersonEnd) -> list[Grant]:
         """Return the grants of a person that are over, as their notes are now; what changed waits for the next run."""
-        noted = {grant.key: grant for grant in self.registry.of_person(*person.over)}
-        still_over: list[Grant] = []
-        for grant in person.over:
-            as_noted = noted.get(grant.key)
-            if as_noted is not None and as_noted.terms == grant.terms:
-                still_over.append(as_noted)
-        return still_over
+        noted = self.registry.of_person(*person.over)
+        return sorted(filter(person.ends, noted), key=BY_END)
 
     def _take(self, grant: Grant, person: PersonEnd) -> Grant:
         """Note that this run ends a grant, and who its user is."""
@@ -254,11 +372,10 @@ class OrganizationEnds:
     def _active_of(self, person: PersonEnd, people: OrganizationPeople) -> list[Grant]:
         """Return the grants of a person that are not over now, without those that this run ends, whatever the clock."""
         now = utc_now()
-        ending = {grant.key: grant.terms for grant in person.over}
         active: list[Grant] = []
         for grant in self._notes_of(person, people):
-            is_ending = ending.get(grant.key) == grant.terms
-            if not is_ending and not grant.is_over(now) and not self._is_ended_by_review(grant, person):
+            is_ended = person.ends(grant) or grant.is_over(now) or self._is_ended_by_review(grant, person, people)
+            if not is_ended:
                 active.append(grant)
         return active
 
@@ -278,27 +395,19 @@ class OrganizationEnds:
         who = person.person
         active = [grant for grant in grants if not grant.is_over(run.now)]
         temporary = [replace(temporary_access_of(grant), person=who) for grant in active]
-        decision = self._decision_about(who)
+        decision = self._decision_about(who, people)
         decisions = [replace(decision, person=who)] if decision else []
         noted = NotedAccess(temporary, decisions)
-        return plan_end(people, who, rows_of(grants, who), run.guards, run.now, noted)
+        return plan_end(people, who, rows_of(grants, who), guards=run.guards, now=run.now, noted=noted)
 
-    @cached_property
-    def _decided(self) -> NotedAccess:
-        """What reviews decided, by identity."""
-        return NotedAccess(decisions=self.decisions)
-
-    def _decision_about(self, person: NotedPerson) -> ReviewDecision | None:
+    def _decision_about(self, who: NotedPerson, people: OrganizationPeople) -> ReviewDecision | None:
         """Return what a review decided about a person; ``None`` if nothing is noted."""
-        key = address_key(person.email)
-        if person.user_uuid is not None:
-            return self._decided.of_member(key, person.user_uuid).decision
-        homes = self.people_now.homes if self.people_now else {}
-        return self._decided.of_invite(key, min(person.invite_ids, default=None), homes).decision
+        invite_id = min(who.invite_ids, default=None)
+        return people.decision_about(self.decided, email=who.email, user_uuid=who.user_uuid, invite_id=invite_id)
 
-    def _is_ended_by_review(self, grant: Grant, person: PersonEnd) -> bool:
+    def _is_ended_by_review(self, grant: Grant, person: PersonEnd, people: OrganizationPeople) -> bool:
         """Return whether a review removed a person after a grant was noted."""
-        decision = self._decision_about(person.person)
+        decision = self._decision_about(person.person, people)
         if decision is None or decision.level is not None:
             return False
         return grant.since <= decision.decided_at and self.run_of_sweep.now.timestamp() <= decision.until
@@ -400,29 +509,21 @@ class OrganizationEnds:
 
     def _give_back_to(self, returning: list[PersonEnd], people: OrganizationPeople) -> None:
         """Give again what is noted of people who have different addresses in their notes."""
-        noted: list[Grant] = []
-
-        def read_giving() -> Giving:
-            noted.clear()
-            rows: list[dict[str, Any]] = []
-            returning_now: list[NotedPerson] = []
-            for person in returning:
-                active = self._active_of(person, people)
-                if not active:
-                    continue
-                noted.extend(active)
-                who = person_of(active, person.user_uuid)
-                rows += rows_of(active, who)
-                returning_now.append(who)
-            return Giving(rows, returning_now)
+        giver = Giver(
+            client=self.client,
+            organization_id=self.organization_id,
+            read_giving=lambda: self._giving_to(returning, people),
+            clock=utc_now,
+            invite=self._invite,
+        )
 
         def check_notes() -> None:
-            for grant in noted:
+            for grant in giver.giving.grants:
                 self.registry.check(grant, is_over=False, is_own=False)
 
         self.check_notes = check_notes
         try:
-            given = give(self.client, self.organization_id, read_giving, utc_now, self._invite)
+            given = giver.give()
         except WorkspaceError as error:
             for person in returning:
                 person.error = error
@@ -432,14 +533,32 @@ class OrganizationEnds:
             for person in returning:
                 person.error = WorkspaceError(msg, permanent=False)
 
-    def _see(self, person: PersonEnd, people: OrganizationPeople) -> SeenPerson:
+    def _giving_to(self, returning: list[PersonEnd], people: OrganizationPeople) -> Giving:
+        """Read what the active grants of people give now."""
+        rows: list[dict[str, Any]] = []
+        noted: list[Grant] = []
+        returning_now: list[NotedPerson] = []
+        for person in returning:
+            active = self._active_of(person, people)
+            if not active:
+                continue
+            who = person_of(active, person.user_uuid)
+            rows += rows_of(active, who)
+            noted += active
+            returning_now.append(who)
+        return Giving(rows, returning_now, noted)
+
+    def _see(self, person: PersonEnd, people: OrganizationPeople) -> EndProof:
         """Return what the lists that were read last show of a person."""
         who = person.person
         seen = people.as_noted([who])
         members = seen.having(who.email)
-        level = members[0].level if members else None
-        has_invite = seen.invite_id_at(who.email) is not None
-        return SeenPerson(self.read_at, len(people.members), level, has_invite)
+        return EndProof(
+            lists_read_at=iso(self.read_at),
+            members_read=len(people.members),
+            level=members[0].level if members else None,
+            has_invite=seen.invite_id_at(who.email) is not None,
+        )
 
     def _keep_evidence(self, person: PersonEnd) -> None:
         """
@@ -448,15 +567,15 @@ class OrganizationEnds:
         :raises WorkspaceError: if one cannot be written; the notes stay then
         """
         evidence = self.run_of_sweep.evidence
-        if evidence is None or person.seen is None:
+        proof = person.proof
+        if evidence is None or proof is None:
             return
-        for grant in person.over:
-            ended = ended_grant(grant, person.seen, person.sent_lines, evidence.ended_by)
-            try:
-                person.evidence[grant.key] = evidence.keep(ended)
-            except WorkspaceError as error:
-                msg = f"The access is ended, but its file is not there, so its note stays: {error}"
-                raise WorkspaceError(msg, problem=error.problem, permanent=error.permanent) from None
+        try:
+            for grant in person.over:
+                person.evidence[grant.key] = evidence.keep(grant, proof)
+        except WorkspaceError as error:
+            msg = f"The access is ended, but its file is not there, so its note stays: {error}"
+            raise WorkspaceError(msg, problem=error.problem, permanent=error.permanent) from None
 
     def _delete_notes(self, person: PersonEnd) -> None:
         for grant in person.over:
@@ -505,3 +624,13 @@ def _error_of(person: PersonEnd, together: Plan, error: WorkspaceError) -> Excep
         return None
     reasons = [f"{change.action} {change.name}: {together.outcomes[change][1]}" for change in left]
     return WorkspaceError(f"Not done: {'; '.join(reasons)}. Check it in the workspace", permanent=error.permanent)
+
+
+def change_was_refused(plan: Plan, change: Change) -> bool:
+    """Return whether the service refused a change of a plan."""
+    status, _ = plan.outcomes.get(change, ("", ""))
+    return status == "refused"
+
+
+def _is_kept(change: Change) -> bool:
+    return change.mark == "kept" or change.action in ("differs", "unknown")

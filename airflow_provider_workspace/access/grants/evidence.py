@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceStorageError
 from airflow_provider_workspace.files.storage import UrlFile, folder_at
+from airflow_provider_workspace.notes.note import utc_now
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.access.grants.notes import Grant
 
 
 class EndProof(BaseModel):
@@ -31,7 +36,7 @@ class EndProof(BaseModel):
     members_read: int
     level: int | None
     has_invite: bool
-    sent: tuple[str, ...]
+    sent: tuple[str, ...] = ()
 
 
 class EndedGrant(BaseModel):
@@ -75,6 +80,32 @@ class EndedGrant(BaseModel):
     proof: EndProof
     variable: str
 
+    @classmethod
+    def of(cls, grant: Grant, proof: EndProof, ended_by: str) -> EndedGrant:
+        """Return the life of a grant that ended now."""
+        return cls(
+            user_email=grant.user_email,
+            user_uuid=grant.user_uuid,
+            service=grant.service,
+            organization_id=grant.organization_id,
+            level=grant.level,
+            then=grant.then,
+            reason=grant.reason,
+            requested_by=grant.requested_by,
+            approved_by=grant.approved_by,
+            approved_at=_iso_or_none(grant.approved_at),
+            noted_at=iso(grant.since),
+            given_at=_iso_or_none(grant.given_at),
+            given_by=grant.task,
+            agreed_until=iso(grant.agreed_until or grant.until),
+            until=iso(grant.until),
+            ended_early_by=grant.ended_by,
+            ended_by=ended_by,
+            ended_at=iso(utc_now().timestamp()),
+            proof=proof,
+            variable=grant.key,
+        )
+
     @property
     def file_name(self) -> str:
         """The name of its file: its end, then digests of the person and of the grant; the same in each try."""
@@ -102,12 +133,13 @@ class GrantEvidence:
         # Organizations are ended side by side.
         self._lock = Lock()
 
-    def keep(self, ended: EndedGrant) -> str:
+    def keep(self, grant: Grant, proof: EndProof) -> str:
         """
-        Create the file of a grant, or find the one of an earlier try, and return its path.
+        Create the file of a grant that ended, or find the one of an earlier try, and return its path.
 
         :raises WorkspaceError: if it cannot be written, or another file has its name
         """
+        ended = EndedGrant.of(grant, proof, self.ended_by)
         file = self.folder.child(ended.file_name)
         with self._lock:
             try:
@@ -131,6 +163,10 @@ def _raise_unless_same(file: UrlFile, ended: EndedGrant) -> None:
     if found.identity != ended.identity:
         msg = f"The file of another grant is in {place}. {cure}"
         raise WorkspaceError(msg, problem="file-exists")
+
+
+def _iso_or_none(seconds: float | None) -> str | None:
+    return None if seconds is None else iso(seconds)
 
 
 def _digest(*texts: str) -> str:

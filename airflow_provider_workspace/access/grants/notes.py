@@ -31,9 +31,9 @@ NotedLevel = Annotated[int, Field(ge=0)]
 # What a note learns after it was written; the other fields say what was agreed.
 LEARNED = {"user_uuid", "invite_id", "given_at", "writer"}
 
+# The order in which grants end.
+BY_END = attrgetter("until", "key")
 GRANT_PREFIX = "workspace_grant."
-# What an earlier release wrote before Airflow 3.3: the keys of the grants.
-FORMER_INDEX = "workspace_grants"
 NEEDS_AIRFLOW_3_3 = (
     "Temporary access needs Airflow 3.3 or newer, because only there can tasks list Variables: a grant that is not "
     "listed would never end"
@@ -49,11 +49,11 @@ class Grant(EndingNote):
     :param approved_by: who approved it; empty if nobody was asked
     :param user_uuid: the user of the person; ``None`` as long as no list has shown it
     :param invite_id: the invite of the person; ``None`` if there was none, or no list has shown it
-    :param approved_at: when; ``None`` if nobody was asked, or in notes of earlier releases
+    :param approved_at: when; ``None`` if nobody was asked
     :param given_at: when the service confirmed that it was given; ``None`` before
     :param ended_by: who ended it early; empty if nobody did
     :param agreed_until: the end that was agreed, if somebody ended it early
-    :param writer: the try that may act on it; ``None`` in notes of earlier releases
+    :param writer: the try or sweep that may act on it; ``None`` if no note says, as in one that people wrote
     """
 
     task_id: Text
@@ -143,7 +143,7 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
 
     def all(self) -> list[Grant]:
         """Return all grants, the one that ends first first; see :attr:`unreadable` for the others."""
-        return sorted(self.find(GRANT_PREFIX, skip_failed=True), key=lambda grant: (grant.until, grant.key))
+        return sorted(self.find(GRANT_PREFIX, skip_failed=True), key=BY_END)
 
     def read(self, key: str) -> Grant | None:
         """Return the grant of a key; ``None`` if there is none."""
@@ -326,20 +326,13 @@ class GrantVariables(VariableStore):
     """Stores grants as Variables, for tasks. Since Airflow 3.3."""
 
     prefix: str = GRANT_PREFIX
-    index: str = FORMER_INDEX
+    index: str = "workspace_grants"
     description: str = f"Temporary access: {COMMAND} grants shows it."
 
     def list_keys(self) -> list[str]:
-        """
-        Return the keys of all grants; before Airflow 3.3 there are none.
-
-        :raises WorkspaceError: before Airflow 3.3, if an earlier release of this package wrote some
-        """
+        """Return the keys of all grants; before Airflow 3.3 there are none."""
         if lists_variables():
             return variable_keys(self.prefix)
-        if self.read(self.index) not in (None, "", "[]"):
-            cure = f"Upgrade Airflow, or take the access away by hand and delete the Variable '{self.index}'"
-            raise WorkspaceError(f"{NEEDS_AIRFLOW_3_3}. {cure}, which lists grants.", permanent=True)
         log.info("%s. There are no grants to end.", NEEDS_AIRFLOW_3_3)
         return []
 

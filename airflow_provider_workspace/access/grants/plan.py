@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.access.members.lines import level_fields
 from airflow_provider_workspace.access.members.plan import plan_members
 from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.access.rules.guards import Guards
@@ -24,6 +25,7 @@ from airflow_provider_workspace.procedures.plan import OVERRULES, Change, Plan, 
 from airflow_provider_workspace.procedures.until import REMOVED
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.access.grants.notes import Grant
     from airflow_provider_workspace.access.rules.entitlements import ReviewDecision
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -46,10 +48,12 @@ class Giving:
 
     :param rows: the grants as rows
     :param people: their people
+    :param grants: those whose notes are checked again before each write
     """
 
-    rows: Rows
+    rows: Rows = ()
     people: Sequence[NotedPerson] = ()
+    grants: Sequence[Grant] = ()
 
 
 @dataclass
@@ -75,6 +79,21 @@ class Given:
 
 
 @dataclass(frozen=True)
+class GrantWish:
+    """
+    What a grant should give.
+
+    :param terms: what an approval covers besides the levels: how long, and why
+    :param given: levels that other grants gave the person, and what they have after those
+    """
+
+    email: str
+    level: int
+    terms: Mapping[str, str]
+    given: Mapping[int | None, int | None]
+
+
+@dataclass(frozen=True, kw_only=True)
 class GrantPlan:
     """
     What a grant changes.
@@ -229,17 +248,14 @@ class OrganizationPeople:
         """The key of the address of each user who is a member and shows it."""
         return homes_of(users_by_address(self.members))
 
-    def decision_about(self, email: str, noted: NotedAccess, now: datetime) -> ReviewDecision | None:
-        """Return what a review decided about whoever has an address; ``None`` if nothing counts now."""
+    def decision_about(
+        self, decided: NotedAccess, *, email: str, user_uuid: str | None, invite_id: str | None
+    ) -> ReviewDecision | None:
+        """Return the last decision about a user, or else about whoever has an invite or an address."""
         key = address_key(email)
-        user_uuid = self.user_uuid_at(email)
-        claims = noted.of_invite(key, self.invite_id_at(email), self.homes)
         if user_uuid is not None:
-            claims = noted.of_member(key, user_uuid)
-        decision = claims.decision
-        if decision is None or now.timestamp() > decision.until:
-            return None
-        return decision
+            return decided.of_member(key, user_uuid).decision
+        return decided.of_invite(key, invite_id, self.homes).decision
 
     def plan(self, rows: Rows, guards: Guards, now: datetime, noted: NotedAccess = NOTHING_NOTED) -> Plan:
         """Plan what rows say about their people, and about nobody else; notes have a say too."""
@@ -255,65 +271,54 @@ class OrganizationPeople:
         )
 
 
-def plan_grant(
-    client: WorkspaceClient,
-    organization_id: str,
-    row: Mapping[str, Any],
-    now: datetime,
-    given: Callable[[str | None], Mapping[int | None, int | None]],
-    terms: Mapping[str, Any],
-    person: NotedPerson,
-    noted: NotedAccess,
-) -> GrantPlan:
+def plan_grant(people: OrganizationPeople, wish: GrantWish, decided: NotedAccess, now: datetime) -> GrantPlan:
     """
     Plan temporary access.
 
-    :param row: the person and the level
-    :param given: returns levels that other grants gave a user, and what they have after those
-    :param terms: what an approval covers besides the levels: how long, and why
-    :param person: who it is, as far as it is known
-    :param noted: what reviews decided
+    :param decided: what reviews decided
     :raises WorkspaceInputError: if their level cannot be known, several accounts have the address, or they hold an
         open invite with a lower level
     """
-    email = row["target_email"]
-    level = row["level"]
-    people = OrganizationPeople.read(client, organization_id)
-    if people.user_of(person):
-        people = people.as_noted([person])
-    people.raise_if_ambiguous(email)
+    people.raise_if_ambiguous(wish.email)
     # Who has a higher level is held like an owner.
-    guards = Guards(frozenset(), level)
-    plan = people.plan([row], guards, now)
+    guards = Guards(frozenset(), wish.level)
+    plan = people.plan([{"target_email": wish.email, "level": wish.level}], guards, now)
     change = plan.changes[0] if plan.changes else None
-    plan.changes = []
-    before = change.before.get("level") if change else level
-    is_lower = before is None or before < level
-    if change and not change.sends and is_lower:
+    before: int | None = change.before.get("level") if change else wish.level
+    has_level = before is not None and before >= wish.level
+    if change and not change.sends and not has_level:
         why = f"{change.name} cannot get this level: {change.notes}"
         raise WorkspaceInputError(f"{why}. Correct that by hand first, such as the open invite")
     # What another grant gave ends as that grant says.
-    then_by_level = given(people.user_uuid_at(email))
-    then = then_by_level.get(before, before)
-    if then is not None and then >= level:
-        return GrantPlan(plan, before, then, people)
-    if change is None or not change.sends:  # another grant gave it: it is noted, and nothing is sent
-        read = ListMembers(organization_id=organization_id)
-        change = Change("change", "members", f"member {email}", operation=read)
-    decision = people.decision_about(email, noted, now)
-    if decision and (decision.level is None or decision.level < level):
-        then = _capped(then, decision)
-        terms = {**terms, OVERRULES: str(decision)}
-    else:
-        decision = None
-    level_before = {} if before is None else {"level": before}
-    end = {**terms, "then": REMOVED if then is None else then}
+    left = wish.given.get(before, before)
+    if left is not None and left >= wish.level:
+        return GrantPlan(plan=replace(plan, changes=[]), before=before, then=left, people=people)
+    decision = _decision_below(wish, people, decided, now)
+    then = _capped(left, decision) if decision else left
+    giving = change
+    if giving is None or not giving.sends:  # another grant gave it: it is noted, and nothing is sent
+        read = ListMembers(organization_id=people.organization_id)
+        giving = Change("change", "members", f"member {wish.email}", operation=read)
+    overruled = {OVERRULES: str(decision)} if decision else {}
+    after = {"level": wish.level, **wish.terms, **overruled, "then": REMOVED if then is None else then}
     reasons = [f"then {REMOVED if then is None else describe_level(then)}"]
-    if "until" in terms:
-        reasons.insert(0, f"until {terms['until']}")
-    after = {"level": level, **end}
-    plan.changes = [replace(change, before=level_before, after=after, why=", ".join(reasons))]
-    return GrantPlan(plan, before, then, people, decision)
+    if "until" in wish.terms:
+        reasons.insert(0, f"until {wish.terms['until']}")
+    granting = replace(giving, before=level_fields(before), after=after, why=", ".join(reasons))
+    return GrantPlan(plan=replace(plan, changes=[granting]), before=before, then=then, people=people, decision=decision)
+
+
+def _decision_below(
+    wish: GrantWish, people: OrganizationPeople, decided: NotedAccess, now: datetime
+) -> ReviewDecision | None:
+    """Return the decision of a review that counts now and allows less than a grant gives; ``None`` if there is none."""
+    email = wish.email
+    user_uuid = people.user_uuid_at(email)
+    decision = people.decision_about(decided, email=email, user_uuid=user_uuid, invite_id=people.invite_id_at(email))
+    if decision is None or now.timestamp() > decision.until:
+        return None
+    is_below = decision.level is None or decision.level < wish.level
+    return decision if is_below else None
 
 
 def _capped(level: int | None, decision: ReviewDecision) -> int | None:
@@ -333,7 +338,7 @@ def plan_give(people: OrganizationPeople, giving: Giving, now: datetime) -> Plan
 
 
 def plan_end(
-    people: OrganizationPeople, person: NotedPerson, rows: Rows, guards: Guards, now: datetime, noted: NotedAccess
+    people: OrganizationPeople, person: NotedPerson, rows: Rows, *, guards: Guards, now: datetime, noted: NotedAccess
 ) -> Plan:
     """
     Plan what the end of grants of a person takes; nothing is given.
@@ -368,41 +373,48 @@ def _gives(change: Change) -> bool:
     return change.action == "differs" and is_higher
 
 
-def give(
-    client: WorkspaceClient,
-    organization_id: str,
-    read_giving: Callable[[], Giving],
-    clock: Callable[[], datetime],
-    invite: Callable[[list[dict[str, Any]]], InvitesReport],
-) -> Given:
+@dataclass
+class Giver:
     """
-    Give what active grants say, until the lists show the highest of their levels; nothing is taken.
+    Gives what active grants say.
 
     :param read_giving: reads the notes, each time: other grants of the person may begin or end meanwhile
     :param invite: invites the people of these rows
+    :param giving: what the notes said when they were read last
     """
-    given = Given()
-    for _ in range(MAX_ROUNDS):
-        # The notes are read before the lists: who ends a grant changes the person first, and then the note.
-        giving = read_giving()
-        people = OrganizationPeople.read(client, organization_id)
-        plan = plan_give(people, giving, clock())
-        if given.plan.changes:  # who was invited may not be listed yet
-            plan.changes = [change for change in plan.changes if not change.invites]
-        if not plan.changes:
-            given.people = people
-            break
 
-        def plan_again(giving: Giving = giving) -> Plan:
-            people = OrganizationPeople.read(client, organization_id)
-            return plan_give(people, giving, clock())
+    client: WorkspaceClient
+    organization_id: str
+    read_giving: Callable[[], Giving]
+    clock: Callable[[], datetime]
+    invite: Callable[[list[dict[str, Any]]], InvitesReport]
+    giving: Giving = field(default_factory=Giving)
 
-        apply(client, plan, invite, plan_again)
-        given.plan.changes += plan.changes
-        given.plan.outcomes |= plan.outcomes
-        if not given.is_made:
-            break
-    return given
+    def give(self) -> Given:
+        """Give it, until the lists show the highest of the levels; nothing is taken."""
+        given = Given()
+        for _ in range(MAX_ROUNDS):
+            # The notes are read before the lists: who ends a grant changes the person first, and then the note.
+            self.giving = self.read_giving()
+            people = self._read()
+            plan = plan_give(people, self.giving, self.clock())
+            if given.plan.changes:  # who was invited may not be listed yet
+                plan.changes = [change for change in plan.changes if not change.invites]
+            if not plan.changes:
+                given.people = people
+                break
+            apply(self.client, plan, self.invite, self._plan_again)
+            given.plan.changes += plan.changes
+            given.plan.outcomes |= plan.outcomes
+            if not given.is_made:
+                break
+        return given
+
+    def _read(self) -> OrganizationPeople:
+        return OrganizationPeople.read(self.client, self.organization_id)
+
+    def _plan_again(self) -> Plan:
+        return plan_give(self._read(), self.giving, self.clock())
 
 
 def user_of_change(plan: Plan) -> str | None:
@@ -414,7 +426,7 @@ def user_of_change(plan: Plan) -> str | None:
 
 
 def gave_nothing(error: WorkspaceError) -> bool:
-    """Return whether an error of :func:`give` says for certain that no access was given."""
+    """Return whether an error of a :class:`Giver` says for certain that no access was given."""
     if isinstance(error, WorkspaceInvitesIncompleteError):
         return all(entry.status in ("failed", "not_sent") for entry in error.report.entries)
     for cause in getattr(error, "causes", [error]):

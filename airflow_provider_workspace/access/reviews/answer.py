@@ -157,14 +157,13 @@ def since_last_review(population: Population) -> list[str]:
         return ["There is no earlier review."]
     joined = population.joined
     gone = population.left or ()
-    before = "" if previous.people is None else f"left {previous.people}, "
     now = len(population.people)
     numbers = f"+ {len(joined)} joined - {len(gone)} gone = {now} now"
     joined_names = _names(joined, "those who are new in population.csv")
     gone_names = _names(gone, "left in population.json")
     since = previous.read_at
     return [
-        f"The last review, read {since}, {before}{numbers}.",
+        f"The last review, read {since}, left {previous.people}, {numbers}.",
         "",
         f"- Joined since {since}: {joined_names}.",
         f"- Gone since {since}: {gone_names}.",
@@ -339,14 +338,13 @@ def refuse(why: str, mistakes: Sequence[str] = ()) -> NoReturn:
     raise errors.WorkspaceInputError(message, problem="answer-refused")
 
 
-def refuse_silence(due_at: str | None) -> NoReturn:
+def refuse_silence(due_at: str) -> NoReturn:
     """
     Refuse to decide anything, since nobody answered.
 
     :raises WorkspaceInputError: always
     """
-    why = f"Nobody answered by {due_at}" if due_at else "Nobody answered in time"
-    raise errors.WorkspaceInputError(f"{why}. {ASK_AGAIN}", problem="not-answered")
+    raise errors.WorkspaceInputError(f"Nobody answered by {due_at}. {ASK_AGAIN}", problem="not-answered")
 
 
 def reason_of(refusal: errors.WorkspaceInputError) -> str:

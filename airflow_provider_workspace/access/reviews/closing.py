@@ -17,8 +17,8 @@ from airflow_provider_workspace.access.reviews.folder import (
     ReviewFolder,
     changed,
 )
-from airflow_provider_workspace.access.reviews.outcome import AFTER, judge
 from airflow_provider_workspace.access.reviews.page import ReviewPage
+from airflow_provider_workspace.access.rules.review_outcomes import AFTER, judge
 from airflow_provider_workspace.access.rules.review_records import (
     COMPLETE,
     INCOMPLETE,
@@ -106,8 +106,14 @@ class ReviewClosing:
             raise changed(folder.path / PAGE, "is not the file that was written")
         if present:
             return present
-        sent = tuple(self._sent())
-        page = ReviewPage(review, self.opened.population, self.opened.decisions, sent, last_look, self._last_refused())
+        page = ReviewPage(
+            review,
+            population=self.opened.population,
+            decided=self.opened.decisions,
+            sent=tuple(self._sent()),
+            last_look=last_look,
+            refused=self._last_refused(),
+        )
         folder.write(PAGE, page.text())
         return folder.digest(PAGE)
 

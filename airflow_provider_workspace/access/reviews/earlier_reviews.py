@@ -94,10 +94,14 @@ class EarlierReviews:
         if self.digests and not latest.digest:
             self._warn_of_unchecked(latest, reviews, self.digests)
         population = latest.read_population(POPULATION)
-        last_look = latest.read_population(LAST_LOOK)
-        sha256 = latest.review.files[POPULATION]
-        place = PreviousReview(folder=latest.path.name, read_at=population.read_at, sha256=sha256)
-        return LastReview(review=place, population=reviewed(population, last_look))
+        left = reviewed(population, latest.read_population(LAST_LOOK))
+        review = PreviousReview(
+            folder=latest.path.name,
+            read_at=population.read_at,
+            sha256=latest.review.files[POPULATION],
+            people=len(left.people),
+        )
+        return LastReview(review=review, population=left)
 
     def _read(self) -> Iterator[ReviewBeside]:
         """Return all of them; warn of those that only the second place knows."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from hashlib import sha256
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.reviews.answer import (
     ANOTHER_USER,
@@ -35,7 +35,6 @@ from airflow_provider_workspace.access.reviews.folder import (
     REVIEW,
     TABLE,
     TRIES,
-    FolderMemory,
     ReviewFolder,
     changed,
     number_of,
@@ -61,6 +60,9 @@ from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputErro
 from airflow_provider_workspace.files.reports import csv_text
 from airflow_provider_workspace.files.storage import file_below, folder_at
 
+if TYPE_CHECKING:
+    from airflow_provider_workspace.notes.task_state import TaskState
+
 # The only option of the question: the form says what is decided.
 DONE_OPTION = "Done"
 MAX_MISTAKES = 5
@@ -72,8 +74,8 @@ MAX_OPEN = 20
 class Carried:
     """The digests of files that earlier tasks wrote, as Airflow kept them; empty if it did not."""
 
-    population: str = ""
-    decisions: str = ""
+    population: str
+    decisions: str
 
 
 @dataclass(frozen=True)
@@ -98,16 +100,16 @@ class Answer:
 
     :param event: what Airflow says of it
     :param asked: digest of the population that was asked about
-    :param asked_at: when; ``None`` if that is not known
+    :param asked_at: when
     :param due_at: until when it could be answered
-    :param notified: the names of the notifiers that were called then; ``None`` if that is not known
+    :param notified: the names of the notifiers that were called then
     """
 
     event: Mapping[str, Any]
     asked: str
-    asked_at: str | None = None
-    due_at: str | None = None
-    notified: tuple[str, ...] | None = None
+    asked_at: str
+    due_at: str
+    notified: tuple[str, ...]
 
     @property
     def fields(self) -> dict[str, Any] | None:
@@ -124,13 +126,11 @@ class Evidence:
     :param run_id: Dag run of the review
     :param names: what else tells reviews of one run apart: Dag, map index, task group
     :param digests: the second place, which also has the digest of each ``review.json``; ``None`` for no such place
-    :param state: what the task remembers; ``None`` for nothing
+    :param state: what the task remembers
     :raises WorkspaceInputError: if a folder is neither, or the second place is below the first
     """
 
-    def __init__(
-        self, parent: Any, run_id: str, *names: str, digests: Any = None, state: FolderMemory | None = None
-    ) -> None:
+    def __init__(self, parent: Any, run_id: str, *names: str, digests: Any, state: TaskState) -> None:
         self._parent = folder_at(parent, "evidence")
         self._digests = None if digests is None else ReviewDigests(digests, self._parent)
         readable = re.sub(r"[^\w.-]+", "_", run_id, flags=re.ASCII)[:100]
@@ -303,7 +303,7 @@ class Evidence:
         error: WorkspaceError | None,
         rules: Rules,
         *,
-        dry_run: bool = False,
+        dry_run: bool,
     ) -> list[DecisionOutcome]:
         """
         Write and return what became of each decision in a try.

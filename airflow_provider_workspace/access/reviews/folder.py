@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.files.storage import MAX_MEGABYTES, UrlFile
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.notes.task_state import TaskState
 
 log = logging.getLogger(__name__)
 
@@ -38,36 +40,17 @@ NUMBERED = re.compile(rf"(?:{NOT_DECIDED}|{INTENTS}|{TRIES})(\d{{1,9}})\.json", 
 Record = TypeVar("Record", bound=BaseModel)
 
 
-class FolderMemory(Protocol):
-    """What a task remembers; see :class:`~airflow_provider_workspace.notes.task_state.TaskState`."""
-
-    @property
-    def survives_tries(self) -> bool:
-        """Whether a retry reads what this try writes."""
-        ...
-
-    def read(self) -> Any:
-        """Return the value of this try or an earlier one; ``None`` if there is none."""
-        ...
-
-    def write(self, value: object) -> None:
-        """Store plain JSON."""
-
-
 class WrittenFiles:
     """
     The digests of the files that a task wrote, by name, as Airflow keeps them.
 
-    :param state: what the task remembers; ``None`` for nothing
+    :param state: what the task remembers
     """
 
-    def __init__(self, state: FolderMemory | None) -> None:
+    def __init__(self, state: TaskState) -> None:
         self._state = state
-        self.survives_tries = state is not None and state.survives_tries
-        self._digests: dict[str, str] = {}
-        kept = state.read() if state else None
-        if isinstance(kept, Mapping):  # an earlier release kept one digest, without a name
-            self._digests.update(kept)
+        self.survives_tries = state.survives_tries
+        self._digests: dict[str, str] = dict(state.read() or {})
 
     def digest(self, name: str) -> str:
         """Return the digest of a file; empty if the task did not write it."""
@@ -76,8 +59,7 @@ class WrittenFiles:
     def add(self, name: str, digest: str) -> None:
         """Keep the digest of a file that is about to be written."""
         self._digests[name] = digest
-        if self._state is not None:
-            self._state.write(self.all())
+        self._state.write(self.all())
 
     def all(self) -> dict[str, str]:
         """Return all digests."""
@@ -89,10 +71,10 @@ class ReviewFolder:
     The files of one review.
 
     :param path: the folder, as :class:`~airflow_provider_workspace.files.storage.UrlFile` has it
-    :param state: what the task remembers; ``None`` for nothing
+    :param state: what the task remembers
     """
 
-    def __init__(self, path: Any, state: FolderMemory | None) -> None:
+    def __init__(self, path: Any, state: TaskState) -> None:
         self.path = path
         self._written = WrittenFiles(state)
 

@@ -204,8 +204,6 @@ def _scope(population: Population) -> list[str]:
     domains = ", ".join(population.verified_domains) or "none"
     organization = f"{inert(population.organization_id)} at {inert(population.service)}"
     lines = [f"Organization {organization}; verified domains: {inert(domains)}.", ""]
-    if population.lists is None:
-        return [*lines, "An earlier release of this package read the population, and did not keep which lists it read."]
     lines += [_described_list(each) for each in population.lists]
     if not any(each.name == "collaborators" for each in population.lists):
         lines.append("- no boards: no collaborators of dashboards were read")
@@ -253,19 +251,12 @@ def _reviewed_by(decided: Decisions) -> str:
 
 
 def _times_of(answered: Answered) -> list[str]:
-    """Return when the question was asked and due, as far as that is known."""
-    times: list[str] = []
-    if answered.asked_at:
-        times.append(f"asked {answered.asked_at}")
-    if answered.due_at:
-        times.append(f"due {answered.due_at}")
-    return times
+    """Return when the question was asked and due."""
+    return [f"asked {answered.asked_at}", f"due {answered.due_at}"]
 
 
 def _notified(answered: Answered) -> str:
     """Return who was told of the question: Airflow itself reminds nobody."""
-    if answered.notified is None:
-        return "Whether anybody was notified is not known."
     if not answered.notified:
         return "Nobody was notified; the question stood under Required Actions."
     return f"Notified when it was asked: {inert(', '.join(answered.notified))}. Nobody was reminded later."
@@ -300,8 +291,8 @@ def _facts_of_decisions(decided: Decisions) -> list[tuple[str, str]]:
     facts = [
         ("decided by", str(decided.by)),
         ("reviewer is reviewed", _said(decided.reviewer_is_reviewed)),
-        ("asked at", _said(decided.asked_at)),
-        ("due at", _said(decided.due_at)),
+        ("asked at", decided.asked_at),
+        ("due at", decided.due_at),
         ("decided at", _said(decided.decided_at)),
         ("decisions file", _said(decided.decisions_file)),
         ("population sha256", decided.population_sha256),

@@ -57,6 +57,7 @@ def read_population(
     client: WorkspaceClient,
     organization_id: str,
     guards: Guards,
+    *,
     now: datetime,
     boards: Iterable[ReviewedDashboard] = (),
     last: LastReview | None = None,
@@ -79,7 +80,9 @@ def read_population(
     found = lists.read(dict.fromkeys(boards))
     logins = [access.record.last_login for access in found if access.kind == MEMBER]
     shows_logins = any(logins)
-    reader = _Reader(guards, now if shows_logins else None, verified, noted, _homes(found))
+    reader = _Reader(
+        guards=guards, now=now if shows_logins else None, verified=verified, noted=noted, homes=_homes(found)
+    )
     people = [reader.person(who, access) for who, access in _named(found).items()]
     population = Population(
         read_at=to_second(now),
@@ -253,7 +256,8 @@ class _Reader:
         """Return what a reviewer must know of the grants that gave somebody their level; ``None`` if none did."""
         if access.kind == COLLABORATOR:
             return None
-        grants = grants_of(self.noted, access.kind, access.user.email, access.user.uuid, self.homes)
+        user = access.user
+        grants = grants_of(self.noted, access.kind, email=user.email, identity=user.uuid, homes=self.homes)
         giving = [grant for grant in grants if grant.level == access.record.level]
         if not giving:
             return None
@@ -263,11 +267,12 @@ class _Reader:
 
 
 def grants_of(
-    noted: NotedAccess, kind: PersonKind, email: str | None, identity: str | None, homes: Mapping[str, str]
+    noted: NotedAccess, kind: PersonKind, *, email: str | None, identity: str | None, homes: Mapping[str, str]
 ) -> tuple[TemporaryAccess, ...]:
     """
     Return the grants of a member or of an invite.
 
+    :param identity: the user, or the id of the invite
     :param homes: the key of the address of each user who is a member
     """
     key = address_key(email or "")
@@ -292,8 +297,7 @@ def _compared(population: Population, last: LastReview) -> Population:
         else:
             before[person.who] = earlier
     people = [person.model_copy(update={"change": _change(before, person)}) for person in population.people]
-    previous = last.review.model_copy(update={"people": len(last.population.people)})
-    news = {"previous": previous, "left": tuple(sorted(left)), "people": tuple(people)}
+    news = {"previous": last.review, "left": tuple(sorted(left)), "people": tuple(people)}
     return population.model_copy(update=news)
 
 

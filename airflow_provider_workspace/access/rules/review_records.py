@@ -126,13 +126,13 @@ class PreviousReview(ReviewRecord):
 
     :param folder: name of its folder
     :param sha256: digest of its population
-    :param people: how many it left with access; ``None`` in a file of an earlier release
+    :param people: how many it left with access
     """
 
     folder: str
     read_at: str
     sha256: str
-    people: int | None = None
+    people: int
 
 
 class ReadList(ReviewRecord):
@@ -155,7 +155,7 @@ class Population(ReviewRecord):
     """
     Everybody who has access.
 
-    :param lists: what was read, with the number of rows; ``None`` in a file of an earlier release
+    :param lists: what was read, with the number of rows
     :param previous: the last review; ``None`` if there was none
     :param left: who is gone since then; ``None`` if there was none
     :param people: first those whom a reviewer must look at
@@ -165,7 +165,7 @@ class Population(ReviewRecord):
     service: str
     organization_id: str
     verified_domains: tuple[str, ...] = ()
-    lists: tuple[ReadList, ...] | None = None
+    lists: tuple[ReadList, ...]
     previous: PreviousReview | None = None
     left: tuple[str, ...] | None = None
     people: tuple[ReviewedPerson, ...]
@@ -244,17 +244,17 @@ class Answered(ReviewRecord):
     What is known of an answer, whether it counts or not.
 
     :param decided_at: when it was given; ``None`` if there is none
-    :param asked_at: when the question was asked; ``None`` if that is not known
+    :param asked_at: when the question was asked
     :param due_at: until when it could be answered
-    :param notified: the names of the ``notifiers`` that were called when it was asked; ``None`` if that is not known
+    :param notified: the names of the ``notifiers`` that were called when it was asked
     :param answer: what was filled in
     :param decisions_file: the file that it names, and its digest
     """
 
     decided_at: str | None
-    asked_at: str | None = None
-    due_at: str | None = None
-    notified: tuple[str, ...] | None = None
+    asked_at: str
+    due_at: str
+    notified: tuple[str, ...]
     rules: Rules
     answer: dict[str, Any] | None
     decisions_file: str | None = None
@@ -334,7 +334,7 @@ class Try(ReviewRecord):
 
 class EarlierReview(ReviewRecord):
     """
-    What the next review needs of a closed one, which an earlier release of this package may have written.
+    What the next review needs of a closed one, which another release of this package may have written.
 
     :param files: the digest of each file
     """

@@ -10,10 +10,10 @@ import pytest
 
 from airflow_provider_workspace.access.grants.plan import (
     MAX_ROUNDS,
+    Giver,
     Giving,
     NotedPerson,
     OrganizationPeople,
-    give,
     plan_end,
     plan_give,
 )
@@ -69,7 +69,7 @@ def given(client: Any, *levels: int, status: str = "invited") -> Any:
         report.add(*(Entry(number, row["target_email"], status) for number, row in enumerate(rows, 1)))
         return report
 
-    return give(client, ORGANIZATION, read_giving, lambda: NOW, invite)
+    return Giver(client, ORGANIZATION, read_giving, lambda: NOW, invite).give()
 
 
 def test_without_active_grants_nothing_is_given() -> None:
@@ -93,4 +93,4 @@ def test_a_hidden_address_may_be_protected() -> None:
     people = OrganizationPeople(SimpleNamespace(), ORGANIZATION, People([], members))  # type: ignore[arg-type]
     guards = Guards(frozenset(["olive@example.com"]), None)
     with pytest.raises(WorkspaceError, match=rf"^\[access-not-proven\] .*hides the address of user {USER}"):
-        plan_end(people, PERSON, [], guards, NOW, NOTHING_NOTED)
+        plan_end(people, PERSON, [], guards=guards, now=NOW, noted=NOTHING_NOTED)

@@ -17,11 +17,11 @@ from urllib.request import urlopen
 
 import pytest
 
-from airflow_provider_workspace.access.reviews.notes import ReviewNote
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import COMMAND
+from tests import decision_notes
 from tests import grant_notes as grants
 from tests.audit import effects
 from tests.leases import SWEEP, digest, lease, swept, variable
@@ -426,19 +426,13 @@ def test_plan_knows_the_grants_and_decisions_in_airflows_database(
 ) -> None:
     connect()
     mina, adam = "mina.member@example.com", "adam.admin@example.com"
-    place = {
-        "dag_id": "access",
-        "run_id": "manual__1",
-        "service": sandbox.url,
-        "organization_id": SEED.organization_id,
-        "workspace_conn_id": "workspace_default",
-        "since": "2026-01-01T00:00:00Z",
-        "until": "2999-01-01T00:00:00Z",
-    }
-    values = dict([grants.variable(**place, user_email=mina, user_uuid=SEED.member_uuid)])
-    decided = {"decided_at": "2026-01-01T00:00:00Z", "review": "autumn", "reviewer": "ruth"}
-    text = json.dumps({**place, **decided, "people": [{"user_uuid": SEED.admin_uuid, "level": 1}]})
-    values[ReviewNote.model_validate_json(text).key] = text
+    place = {"service": sandbox.url, "organization_id": SEED.organization_id, "until": "2999-01-01T00:00:00Z"}
+    values = dict(
+        [
+            grants.variable(**place, user_email=mina, user_uuid=SEED.member_uuid),
+            decision_notes.variable({"user_uuid": SEED.admin_uuid, "level": 1}, **place),
+        ]
+    )
     airflow_cli.migrated_home(tmp_path, migrated_database, values)
     with closing(WorkspaceHook()) as hook:
         hook.update_member(user_uuid=SEED.member_uuid, level=8)
@@ -542,26 +536,17 @@ def test_grants_lists_temporary_access_and_the_sweep_ends_it(  # noqa: PLR0915 -
 def test_decisions_lists_what_reviews_decided_and_lifts_it(
     airflow: Airflow, airflow_cli: AirflowCli, migrated_database: Path, sandbox: SandboxServer, tmp_path: Path
 ) -> None:
-    organization_id = sandbox.seed.organization_id
-    fields = {
-        "dag_id": "quarterly",
-        "run_id": "run",
-        "service": sandbox.url,
-        "workspace_conn_id": "workspace_default",
-        "organization_id": organization_id,
-        "since": "2026-10-01T00:00:00Z",
-        "decided_at": "2026-10-01T00:00:00Z",
-        "review": "autumn",
-        "reviewer": "ruth",
-        "people": [
-            {"email": "noah@example.com", "user_uuid": "n", "level": None},
-            {"email": "adam@example.com", "level": 1},
-        ],
-    }
-    values = {}
-    for run_id, until in (("run", "2999-01-01T00:00:00Z"), ("old", "2026-10-02T00:00:00Z")):
-        text = json.dumps({**fields, "run_id": run_id, "until": until})
-        values[ReviewNote.model_validate_json(text).key] = text
+    people = [
+        {"email": "noah@example.com", "user_uuid": "n", "level": None},
+        {"email": "adam@example.com", "level": 1},
+    ]
+    place = {"service": sandbox.url, "organization_id": sandbox.seed.organization_id}
+    values = dict(
+        [
+            decision_notes.variable(*people, **place, run_id=run_id, until=until)
+            for run_id, until in (("run", "2999-01-01T00:00:00Z"), ("old", "2026-10-02T00:00:00Z"))
+        ]
+    )
     airflow_cli.migrated_home(tmp_path, migrated_database, values)
     run = airflow("workspace", "decisions")
     assert run.returncode == 0, run.stderr

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -185,3 +186,44 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
     run = airflow_cli.run("workspace", "import", home=tmp_path)
     assert run.returncode == 1
     assert "404" in run.stderr, "that of a proxy does not count as deleted"
+
+
+@pytest.fixture
+def read_import(
+    airflow_cli: AirflowCli, migrated_database: Path, connect: Connect, variables: Variables, tmp_path: Path
+) -> Callable[[], Any]:
+    """Return a function that imports an organization with three dashboards, and reads the file."""
+    connect()
+    create_dashboards()
+    return lambda: yaml.safe_load(imported(airflow_cli, migrated_database, tmp_path, variables))
+
+
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
+def test_a_file_has_what_the_organization_has(sandbox: SandboxServer, read_import: Callable[[], Any]) -> None:
+    user = {"uuid": "u-1", "email": "cora@example.com"}
+    unseen = {"uuid": "u-2", "email": None}
+    boards = [{"user": user, "level": 37}, {"user": user | {"email": "dan@example.com"}}, {"user": unseen, "level": 37}]
+    sandbox.inject("say", "list_dashboard_collaborators", body=boards)
+    sandbox.inject("say", "list_dashboard_collaborators", body=[], times=None)
+    sandbox.inject("say", "retrieve_project", body={"id": SEED.project_id, "name": "North\u202ewind"})
+    say(sandbox, "list_domains", {"id": SEED.domain_id, "domain": "new.example.com", "is_verified": False})
+    say(sandbox, "list_invites", {"id": SEED.invite_id, "target_email": None}, {"target_email": "eve@example.com"})
+    say(sandbox, "list_members", {"user": user, "level": 8}, {"user": unseen, "level": 1}, {"user": None})
+    file = read_import()
+    assert file["domains"] == [{"domain": "new.example.com", "verified": False}]
+    assert file["members"] == {"people": ["eve@example.com", {"email": "cora@example.com", "level": "admin"}]}
+    assert file["projects"][0]["name"] == "North\u202ewind"
+    shared, *others = file["projects"][0]["dashboards"]
+    assert shared["collaborators"] == [{"email": "cora@example.com", "level": 37}, {"email": "dan@example.com"}]
+    assert not any("collaborators" in dashboard for dashboard in others)
+
+
+@pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
+def test_a_file_leaves_out_what_is_empty_or_gone(sandbox: SandboxServer, read_import: Callable[[], Any]) -> None:
+    sandbox.inject("status_before", "retrieve_dashboard", status=404, times=None)
+    assert not any("dashboards" in project for project in read_import()["projects"])
+    sandbox.inject("say", "retrieve_project", body={"id": SEED.project_id, "name": "https://ada:s3cret@example.com"})
+    assert "projects" not in read_import(), "its name holds a secret"
+    for operation in ("list_projects", "list_domains", "list_members", "list_invites"):
+        say(sandbox, operation)
+    assert read_import() == {"organization_id": SEED.organization_id}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -100,4 +101,6 @@ def test_a_refusal_stops_the_remaining_requests(call: Call, connect: Connect, sa
     with pytest.raises(WorkspaceError, match="401") as failed:
         call("create_invites", people(200))
     assert sum("401" in entry.reason for entry in failed.value.report.entries) >= 20, "what was refused has its reason"
+    again = pickle.loads(pickle.dumps(failed.value))  # noqa: S301 - written here, as a process pool does
+    assert again.report.to_dict() == failed.value.report.to_dict()
     assert 2 <= len(writes(sandbox)) <= 5, "one that succeeds, then at most four at once"

@@ -11,6 +11,7 @@ import pytest
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.domains import WorkspaceCreateDomainOperator
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator
 from airflow_provider_workspace.sensors.workspace import WorkspaceMembersJoinedSensor
@@ -62,6 +63,16 @@ def test_a_member_sync_writes_nothing_because_of_an_incomplete_list(
     sync = WorkspaceSyncMembersOperator(task_id="sync", roster=members[:kept], protected=[], max_removals=None)
     with pytest.raises(WorkspaceIncompleteListError, match=r"rows, and .* Nothing was changed"):
         sync.execute({})
+    assert effects(sandbox) == []
+
+
+def test_nobody_is_invited_because_of_an_incomplete_list(
+    sandbox: SandboxServer, members: list[str], hide: Callable[..., None]
+) -> None:
+    hide("members")
+    invite = WorkspaceCreateInvitesOperator(task_id="invite", invites=members)
+    with pytest.raises(WorkspaceIncompleteListError):
+        invite.execute({})
     assert effects(sandbox) == []
 
 

@@ -16,7 +16,6 @@ from airflow.sdk.io import attach
 from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace.errors import WorkspaceStorageError
-from airflow_provider_workspace.files.reports import ReportFile
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
@@ -26,12 +25,6 @@ from tests.task_instance import TaskInstance
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
-
-
-COLUMNS = ("row", "email", "status")
-REPORT = {"counts": {"rows": 2}, "rows": [
-    {"row": 1, "email": "ada@example.com", "status": "invited"}, {"row": 2, "email": "=1+1", "status": "invalid"},
-]}  # fmt: skip
 
 
 @pytest.fixture
@@ -139,19 +132,33 @@ def test_errors_of_the_store_are_in_the_message(
 
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("prefix", ["", "file://", "memory://"])
-def test_a_report_is_replaced_only_when_it_is_complete(tmp_path: Path, prefix: str) -> None:
+def test_a_report_is_replaced_only_when_it_is_complete(
+    sandbox: SandboxServer, connect: Connect, tmp_path: Path, prefix: str
+) -> None:
+    connect(max_attempts=1)
+    rows: dict[str, Any] = {"invites": ["ada@example.com", "=1+1"], "on_invalid": "skip"}
     name = f"{prefix}{tmp_path}/report"
-    report = ReportFile(f"{name}.csv", "rows", COLUMNS, ("invalid",))
     read = ObjectStoragePath(f"{prefix or 'file://'}{tmp_path}/report.csv").read_text
-    assert read() == "row,email,status\n"
-    report.write(REPORT)
-    assert list(csv.DictReader(read().splitlines()))[1] == {"row": "2", "email": "'=1+1", "status": "invalid"}
-    assert report.excerpt(REPORT)["needs_attention"] == [REPORT["rows"][1]]
-    ReportFile(f"{name}.csv", "rows", COLUMNS, ())
-    assert "=1+1" in read()  # the report of an earlier try stays until the new one is complete
 
-    ReportFile(f"{name}.json", "rows", COLUMNS, ()).write(REPORT)
-    assert json.loads(ObjectStoragePath(f"{prefix or 'file://'}{tmp_path}/report.json").read_text()) == REPORT
+    def fail() -> None:
+        sandbox.inject("status_before", "list_invites", status=401)
+        with pytest.raises(AirflowFailException, match="401"):
+            invite(None, **rows, report_path=f"{name}.csv")
+
+    fail()
+    assert read() == "row,email,status,reason,invite_id\n"
+    result = invite(None, **rows, report_path=f"{name}.csv")
+    written = [*csv.DictReader(read().splitlines())]
+    assert written[1].items() >= {"row": "2", "email": "'=1+1", "status": "invalid"}.items()
+    assert [row["email"] for row in result["needs_attention"]] == ["=1+1"]
+    fail()
+    assert "=1+1" in read(), "the report of an earlier try stays until the new one is complete"
+    invite(None, **rows, report_path=f"{name}.json")
+    report = json.loads(ObjectStoragePath(f"{prefix or 'file://'}{tmp_path}/report.json").read_text())
+    assert [(row["email"], row["status"]) for row in report["addresses"]] == [
+        ("ada@example.com", "already_invited"),
+        ("=1+1", "invalid"),
+    ]
 
 
 @pytest.mark.parametrize(

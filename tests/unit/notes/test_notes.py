@@ -103,15 +103,15 @@ def test_a_hook_leads_where_its_note_led(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setenv("AIRFLOW_CONN_HERE", "workspace://:key@workspace.example.com")
     otherwise = "or delete the Variable"
-    with NoteHooks() as services:
-        here = services.hook_of(grant_of(workspace_conn_id="here"), otherwise)
-        assert services.hook_of(grant_of(workspace_conn_id="here", user_email="bo@example.com"), otherwise) is here
+    with NoteHooks() as hooks:
+        here = hooks.hook_of(grant_of(workspace_conn_id="here"), otherwise)
+        assert hooks.hook_of(grant_of(workspace_conn_id="here", user_email="bo@example.com"), otherwise) is here
         with pytest.raises(
             WorkspaceConfigError, match=r"^Connection 'here' leads to .*\. Set its host back, or delete the V"
         ):
-            services.hook_of(grant_of(workspace_conn_id="here", service="https://elsewhere.example.com"), otherwise)
+            hooks.hook_of(grant_of(workspace_conn_id="here", service="https://elsewhere.example.com"), otherwise)
         with pytest.raises(
             WorkspaceConfigError,
             match=r"^Connection 'gone' does not exist any more\. Add it again, or delete the Variable",
         ):
-            services.hook_of(grant_of(workspace_conn_id="gone"), otherwise)
+            hooks.hook_of(grant_of(workspace_conn_id="gone"), otherwise)

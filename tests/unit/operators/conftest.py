@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import pytest
 
-from airflow_provider_workspace.operators.base import WorkspaceTaskMixin
+from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 
 if TYPE_CHECKING:
     from tests.conftest import Connect
@@ -23,13 +23,14 @@ def connected(connect: Connect) -> None:
 def no_task_leads_to_its_context(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Walk over each task that ran, as OpenLineage does with ``include_full_task_info``: no context is found."""
     ran: list[tuple[Any, Any]] = []
-    context_of: Any = vars(WorkspaceTaskMixin)["_context"]
+    (every_task,) = (cls for cls in WorkspaceSweepOperator.__mro__ if "_context" in vars(cls))
+    context_of: Any = vars(every_task)["_context"]
 
     def note(task: Any, context: Any) -> None:
         ran.append((task, context))
         context_of.fset(task, context)
 
-    monkeypatch.setattr(WorkspaceTaskMixin, "_context", property(context_of.fget, note))
+    monkeypatch.setattr(every_task, "_context", property(context_of.fget, note))
     yield
     for task, context in ran:
         hidden = {id(value) for value in (context, context.get("ti")) if value}

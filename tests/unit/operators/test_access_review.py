@@ -26,6 +26,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.access.reviews.folder import ReviewFolder
+from airflow_provider_workspace.errors import WorkspaceNotAppliedError
 from airflow_provider_workspace.files.storage import UrlFile
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
@@ -342,16 +343,6 @@ def test_the_evidence_says_who_was_notified(tmp_path: Path) -> None:
     assert "secret" not in "".join(path.read_text() for path in review.folder.iterdir())
 
 
-def test_an_answer_to_a_question_of_an_earlier_release_counts(review: Review) -> None:
-    review.run("read_population")
-    review.ask()
-    del review.asked["notified"]
-    review.answer(KEPT)
-    review.run("apply_decisions")
-    review.close()
-    assert "Whether anybody was notified is not known." in review.text("review.md")
-
-
 @pytest.mark.parametrize(
     ("user", "message"),
     [
@@ -409,6 +400,40 @@ def test_who_changed_meanwhile_is_named_and_left(sandbox: SandboxServer, review:
     closed = review.close("is incomplete: ")
     assert closed["state"] == "incomplete"
     assert review.outcomes() == {MINA: "changed", NOAH: "done", LIV: "changed"}
+
+
+@pytest.mark.parametrize("is_shown", [True, False], ids=["addresses are shown", "and are not"])
+def test_what_is_due_of_one_person_meanwhile_is_not_said_of_another(
+    sandbox: SandboxServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_shown: bool
+) -> None:
+    review = Review(tmp_path, protected=[])  # or whoever has no address is kept
+
+    def set_level_of_noah(level: int) -> None:
+        sandbox.clear_faults()
+        set_level(SEED.absent_uuid, level)
+        if not is_shown:
+            hide_addresses(sandbox, MINA, NOAH)
+
+    mina, noah = (MINA, NOAH) if is_shown else (f"member {SEED.member_uuid}", f"member {SEED.absent_uuid}")
+    set_level_of_noah(1)
+    others = {who: "keep" for who in KEPT if who not in (MINA, NOAH)}
+    review.decide({**others, mina: "remove", noah: "remove"})
+    set_level_of_noah(8)
+    Interruptions(monkeypatch).after("DELETE /", lambda: set_level_of_noah(1))
+    with pytest.raises(WorkspaceNotAppliedError, match=rf"1 change is not done: .* remove member {noah}"):
+        review.run("apply_decisions")
+    assert review.outcomes("done-1.json") == {mina: "done", noah: "changed"}
+    assert "delete_member" in effects(sandbox)
+
+
+def hide_addresses(sandbox: SandboxServer, *emails: str) -> None:
+    """Let the list of members be as it is now, without some addresses."""
+    with WorkspaceHook() as hook:
+        members = [member.to_dict() for member in hook.list_members()]
+    for member in members:
+        if member["user"]["email"] in emails:
+            member["user"]["email"] = None
+    say(sandbox, "list_members", *members)
 
 
 @pytest.mark.usefixtures("no_waits")
@@ -623,19 +648,13 @@ def test_a_last_review_that_cannot_be_read_is_not_none(review: Review, tmp_path:
     assert len([*tmp_path.iterdir()]) == 1
 
 
-def test_a_last_review_of_an_earlier_release_is_compared_with(review: Review, tmp_path: Path) -> None:
-    """Its ``review.json`` has neither the rules nor the outcomes of today."""
+def test_a_last_review_of_another_release_is_compared_with(review: Review, tmp_path: Path) -> None:
+    """Of its ``review.json``, only what the next review needs is read."""
     finish(review, KEPT)
     closed = review.file("review.json")
     for name in ("rules", "outcomes", "other_files"):
         del closed[name]
-    for name in ("population.json", "last_look.json"):
-        population = review.file(name)
-        del population["lists"]
-        content = json.dumps(population)
-        (review.folder / name).write_text(content)
-        closed["files"][name] = hashlib.sha256(content.encode()).hexdigest()
-    (review.folder / "review.json").write_text(json.dumps({**closed, "of_an_earlier_release": 1}))
+    (review.folder / "review.json").write_text(json.dumps({**closed, "of_another_release": 1}))
     second = Review(tmp_path, "second")
     second.run("read_population")
     assert second.file("population.json")["previous"]["folder"] == review.folder.name

@@ -120,7 +120,8 @@ OWN_ACCESS = ".* answered, and nobody decides about their own access"
     [
         ({}, "ruth", RUTH, ""),
         ({}, None, NOBODY, ""),
-        ({}, None, None, "Airflow does not say who answered"),
+        *(({}, None, user, "Airflow does not say who answered")
+          for user in (None, "ruth", {}, {"name": "ruth"}, {"id": ""}, {"id": None, "name": "ruth"})),
         ({"approvers": ["2"]}, None, RUTH, r"ruth \(1\) answered, and only these users were asked: 2"),
         ({"approvers": ["2"]}, None, NOBODY, "Anonymous answered, and only these users were asked: 2"),
         # A user may choose a name, but not an id.
@@ -201,6 +202,8 @@ def test_a_question_that_nobody_may_answer_is_not_asked(
         ({}, "ruth", "- **Asked by**: ruth\n\n"),
         ({}, "ruth", "\n\n**1 to create, 1 to change, 3 to remove, 1 skipped**\n\n| Change | Who or what | "),
         ({}, None, "- **Asked by**: not known ("),
+        ({"requested_by": "ada@example.com"}, None, "- **Asked by**: ada@example.com\n"),
+        ({"requested_by": "Ruth"}, "ruth", "- **Asked by**: Ruth\n"),
         ({"requested_by": "_a_<b>"}, "bot", "- **Asked by**: &#95;a&#95;&#60;b&#62; (run started by bot)\n"),
         (STRICT, "ruth", "\n\nNobody approves their own request: not who asks, and not whom it is about.\n"),
         ({"approval_timeout": 3600}, "ruth", "- **Answer until**: 20"),
@@ -215,9 +218,7 @@ def test_the_question_says_who_asks_and_who_may_not_approve(
 
 
 @pytest.mark.parametrize("rules", [None, {}, {"approvers": []}])
-def test_an_answer_to_a_question_of_an_earlier_release_is_refused(
-    sandbox: SandboxServer, task: Task, rules: Any
-) -> None:
+def test_an_answer_to_a_question_of_another_release_is_refused(sandbox: SandboxServer, task: Task, rules: Any) -> None:
     approve = task.ask(sync())
     task.resume.kwargs["rules"] = rules
     with pytest.raises(AirflowFailException, match=r"Another release .*Clear the task to ask again"):
@@ -225,7 +226,7 @@ def test_an_answer_to_a_question_of_an_earlier_release_is_refused(
     assert effects(sandbox) == []
 
 
-def test_an_approval_that_an_earlier_release_noted_is_not_used(sandbox: SandboxServer, task: Task) -> None:
+def test_an_approval_that_another_release_noted_is_not_used(sandbox: SandboxServer, task: Task) -> None:
     approve = task.ask(sync())
     if "task_state_store" not in task.context:
         return

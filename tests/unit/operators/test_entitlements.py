@@ -11,7 +11,6 @@ from uuid import uuid4
 import pytest
 from airflow.sdk.execution_time import task_runner
 
-from airflow_provider_workspace.access.reviews.notes import DecidedPerson, ReviewNote
 from airflow_provider_workspace.cli import organization_commands
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -24,8 +23,8 @@ from airflow_provider_workspace.operators.organization import (
 from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests import decision_notes, grant_notes
 from tests.audit import effects, writes
-from tests.grant_notes import variable
 from tests.interruptions import Interruptions
 from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
@@ -55,7 +54,7 @@ def note_grant(notes: Variables, sandbox: SandboxServer, email: str, user: str |
     """Note a grant, as the operator does, and return its key."""
     place = {"service": sandbox.url, "organization_id": SEED.organization_id}
     usual = {"user_email": email, "user_uuid": user, "until": "2999-01-01T00:00:00Z"}
-    key, text = variable(**{**place, **usual, **fields})
+    key, text = grant_notes.variable(**{**place, **usual, **fields})
     notes.values[key] = text
     return key
 
@@ -64,22 +63,12 @@ def note_decision(
     notes: Variables, sandbox: SandboxServer, level: int | None, user: str, email: str, **fields: Any
 ) -> str:
     """Note what a review decided, as the operator does, and return the key."""
-    usual: dict[str, Any] = {
-        "dag_id": "review",
-        "run_id": "manual__1",
-        "service": sandbox.url,
-        "organization_id": SEED.organization_id,
-        "workspace_conn_id": "workspace_default",
-        "since": 1790000000.0,
-        "until": 9990000000.0,
-        "decided_at": 1790000000.0,
-        "review": "of October",
-        "reviewer": "Rita",
-    }
-    person = DecidedPerson(email=email, user_uuid=user, level=level)
-    note = ReviewNote(**{**usual, **fields}, people=(person,))
-    notes.values[note.key] = json.dumps(note.to_dict())
-    return note.key
+    usual = {"review": "of October", "reviewer": "Rita"}
+    place = {"service": sandbox.url, "organization_id": SEED.organization_id}
+    person = {"email": email, "user_uuid": user, "level": level}
+    key, text = decision_notes.variable(person, **{**place, **usual, **fields})
+    notes.values[key] = text
+    return key
 
 
 def run(road: str, rows: list[Any] = EVERYBODY, _context: Any = None, **arguments: Any) -> dict[str, Any]:
@@ -344,7 +333,7 @@ def test_an_approved_plan_overrules_all_decisions_about_a_person(
     else:
         WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=decided)
     note_decision(notes, sandbox, decided, SEED.admin_uuid, ADAM)
-    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, review="of June", decided_at=1780000000.0)
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, review="of June", decided_at="2026-05-28T20:26:40Z")
     other = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, organization_id="another")
     rows = with_level(ADAM, 8)
     approve(road, rows, task)

@@ -142,6 +142,9 @@ def test_if_exists_fail_refuses_an_existing_record(
 ) -> None:
     with pytest.raises(AirflowFailException, match=r"exists already\. Set if_exists='return' to reuse it"):
         run(cls, **arguments, if_exists="fail")
+    plan, found = run(cls, **arguments, dry_run=True), run(cls, **arguments)
+    has_id = {"id": found["id"]} if "id" in found else {}
+    assert plan == {"dry_run": True, "action": "skip", "why": "it exists already", "found": found, **has_id}
     assert effects(sandbox) == []
 
 

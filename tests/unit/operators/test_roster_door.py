@@ -20,12 +20,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
-from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator, WorkspaceCreateInvitesOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
-from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceMembersJoinedSensor
 from airflow_provider_workspace.version_compat import AirflowFailException
@@ -118,7 +117,7 @@ def test_a_first_row_with_an_address_is_a_person(sandbox: SandboxServer, file: A
 def test_a_first_row_that_may_be_a_person_is_not_left_out(sandbox: SandboxServer, file: Any, first: str) -> None:
     path = file(f"{first}\nmina.member@example.com,member\n")
     for road in (sync, organization, leave, invite):
-        with pytest.raises((AirflowFailException, WorkspaceInputError, WorkspaceInvitesIncompleteError), match="row 1"):
+        with pytest.raises((AirflowFailException, WorkspaceError), match="row 1"):
             road(path=path, columns=["email", "level"])
     assert "delete_member" not in effects(sandbox)
 

@@ -475,8 +475,8 @@ def test_a_dry_run_of_the_sweep_says_what_it_would_resume(sandbox: SandboxServer
     for run_id in ("abandoned", "abandoned too"):
         airflow.end(run_id, "its run is over")
     before = dict(airflow.variables.values), history(sandbox, FIRST), history(sandbox, SECOND)
-    with LeaseHooks() as services:
-        planned = sweep_windows(Closer(lease_registry(), services, "dry run"), dry_run=True)
+    with LeaseHooks() as hooks:
+        planned = sweep_windows(Closer(lease_registry(), hooks, "dry run"), dry_run=True)
     rows = [row["would_resume"] for row in planned.to_dict()["windows"]]
     assert (rows, planned.failed, planned.has_resumed) == ([[FIRST], [FIRST]], {}, False)
     assert f"would resume {FIRST}; held by others {SECOND}." in str(planned)

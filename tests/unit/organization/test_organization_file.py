@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import pendulum
@@ -13,19 +15,28 @@ import pytest
 import yaml
 
 import airflow_provider_workspace
-from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.files.storage import file_at
-from airflow_provider_workspace.organization.file import (
-    MAX_CHARACTERS,
-    MAX_FINDINGS,
-    SECTIONS,
-    Organization,
-    choose_organization,
-    load_organizations,
-    read_organizations,
-)
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from tests.conftest import Connect
 
 ID = "0190c0de-0000-4000-8000-0000000000a1"
+PARTS = ("projects", "dashboards", "collaborators", "domains", "members", "exports")
+# A field that no model has, for each model; and the fields that the schema does not name.
+Q = {"qqq": 1}
+UNKNOWN: dict[str, dict[str, Any]] = {
+    "Organization": Q,
+    "ProjectEntry": {"projects": [Q]},
+    "DashboardEntry": {"projects": [{"dashboards": [Q]}]},
+    "Collaborator": {"projects": [{"dashboards": [{"collaborators": [Q]}]}]},
+    "DomainEntry": {"domains": [Q]},
+    "Members": {"members": Q},
+    "Person": {"members": {"people": [Q]}},
+    "Defaults": {"members": {"defaults": Q}},
+    "ExportEntry": {"exports": [Q]},
+}
+SECRET = {"ProjectEntry": {"slack_incoming_webhook"}, "DomainEntry": {"saml_x509_cert"}}
 SCHEMA = json.loads(Path(airflow_provider_workspace.__file__).with_name("organization.schema.json").read_text())
 WHOLE = """\
 organization_id: 0190c0de-0000-4000-8000-000000000001
@@ -43,54 +54,88 @@ members:
   people:
     - ada@example.com
     - {email: lin@example.com, level: admin, first_name: Lin}
+    - grace.analyst@example.com
+    - mina.member@example.com
   defaults: {send_email: false}
   protected: [olive.owner@example.com]
 exports:
   - {batch_export_id: 0190c0de-0000-4000-8000-0000000000e1, paused: false}
 complete: [members]
+max_removals: 5
 """
 
 
-def mistakes(text: str | dict[str, Any]) -> str:
-    with pytest.raises(WorkspaceInputError) as caught:
-        read_organizations(text, "northwind.yaml")
-    return str(caught.value)
+# As many mistakes as one error names.
+MAX_FINDINGS = 100
+Plan = Callable[..., Any]
 
 
-def test_a_complete_file_is_read() -> None:
-    (found,) = read_organizations(WHOLE, "northwind.yaml").values()
-    assert found.members is not None
-    (project,) = found.projects
-    assert project.timezone == "Europe/Berlin"
-    collaborators = project.dashboards[0].collaborators or ()
-    members = found.members.people or ()
-    assert [(one.email, one.level) for one in collaborators] == [
-        ("grace.analyst@example.com", None),
-        ("mina.member@example.com", 37),
-    ]
-    assert [(one.email, one.level) for one in members] == [("ada@example.com", None), ("lin@example.com", 8)]
-    as_mapping = read_organizations(yaml.safe_load(WHOLE), "a mapping")[""]
-    assert found.model_dump() == as_mapping.model_dump()
+@pytest.fixture
+def plan(connect: Connect, tmp_path: Path) -> Plan:
+    """Plan a part of an organization file, which is a text or a mapping."""
+    connect()
+    path = tmp_path / "northwind.yaml"
+
+    def plan_part(content: str | dict[str, Any], part: str = "exports", organization: Any = None) -> Any:
+        if isinstance(content, str):
+            path.write_text(content)
+        file: Any = str(path) if isinstance(content, str) else content
+        return WorkspaceApplyOrganizationOperator(
+            task_id="plan", part=part, file=file, organization=organization, dry_run=True
+        ).execute({})
+
+    return plan_part
 
 
-def test_the_json_schema_matches_the_model() -> None:
+@pytest.fixture
+def mistakes(plan: Plan) -> Callable[[Any], str]:
+    """Return the error about a file."""
+
+    def error_of(content: Any) -> str:
+        with pytest.raises(AirflowFailException) as caught:
+            plan(content)
+        return str(caught.value)
+
+    return error_of
+
+
+def test_a_complete_file_is_read(plan: Plan) -> None:
+    found = {part: plan(WHOLE, part)["changes"] for part in PARTS}
+    on_board = "of Northwind / Sign-ups"
+    assert {row["name"]: row["after"] for rows in found.values() for row in rows if row["action"] != "remove"} == {
+        "project Northwind": {"timezone": "Europe/Berlin"},
+        "dashboard Northwind / Sign-ups": {"restriction_level": 37},
+        f"collaborator grace.analyst@example.com {on_board}": {},
+        f"collaborator mina.member@example.com {on_board}": {"level": 37},
+        "domain northwind.example.com": {},
+        "invite ada@example.com": {"send_email": False},
+        "invite lin@example.com": {"first_name": "Lin", "level": 8, "send_email": False},
+        "person olive.owner@example.com": {},
+        "export 0190c0de-0000-4000-8000-0000000000e1": {"paused": False},
+    }
+    assert {part: plan(yaml.safe_load(WHOLE), part)["changes"] for part in PARTS} == found
+
+
+def test_the_json_schema_matches_the_model(mistakes: Callable[[Any], str]) -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     for text in (WHOLE, "organizations:\n  north: {projects: [{name: Northwind}]}"):
         jsonschema.validate(yaml.safe_load(text), SCHEMA)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"projects": [{"name": "x", "timezon": "UTC"}]}, SCHEMA)
-    for model in {Organization, *SECTIONS.values()}:
-        entry = SCHEMA["$defs"][model.__name__]
+    for model, content in UNKNOWN.items():
+        entry = SCHEMA["$defs"][model]
         properties = (entry["anyOf"][1] if "anyOf" in entry else entry)["properties"]
-        assert set(properties) == set(model.model_fields) - {"slack_incoming_webhook", "saml_x509_cert"}
+        (known,) = re.findall(r"qqq: unknown field \(known: (.*)\)", mistakes(content))
+        assert {*known.split(", ")} == {*properties, *SECRET.get(model, ())}
+    assert {*UNKNOWN, "JsonValue"} == {*SCHEMA["$defs"]}
 
 
-def test_the_example_files_are_valid() -> None:
+def test_the_example_files_are_valid(plan: Plan) -> None:
     root = Path(__file__).resolve().parents[3]
     files = [*(root / "example_dags" / "data").glob("north*.yaml")]
     assert files
     for file in files:
-        assert load_organizations(str(file), file_at)
+        assert plan(file.read_text())["changes"] == []
         jsonschema.validate(yaml.safe_load(file.read_text()), SCHEMA)
 
 
@@ -180,7 +225,7 @@ def test_the_example_files_are_valid() -> None:
         ("max_removals: -1",
          "line 1: max_removals: expected a whole number, a share such as '50%', both as in '10 or 30%'"),
         ("projects: [{name: x,\n session_recording_sample_rate: yes}]", "line 2: projects.0.session_recording_sample"),
-        pytest.param("#" * (MAX_CHARACTERS + 1), "put the people into a roster", id="10 MB"),
+        pytest.param("#" * 2_000_001, "put the people into a roster", id="10 MB"),
         ("projects:\n  - name: x\n    slack_incoming_webhook: abc", "line 3: 'slack_incoming_webhook' is a secret"),
         ("domains:\n  - domain: x\n    saml_x509_cert: abc", "line 3: 'saml_x509_cert' is a secret"),
         ("projects: []\nprojects: []", "line 2: the key 'projects' is repeated"),
@@ -199,9 +244,9 @@ def test_the_example_files_are_valid() -> None:
         ("organizations:\n  a: 3", "line 2: organizations.a: Input should be"),
     ],
 )  # fmt: skip
-def test_each_mistake_is_named_with_its_line(text: str, said: str) -> None:
+def test_each_mistake_is_named_with_its_line(mistakes: Callable[[Any], str], text: str, said: str) -> None:
     error = mistakes(text)
-    assert error.startswith("Correct northwind.yaml:\n  line ")
+    assert "Correct northwind.yaml:\n  line " in error
     assert said in error
     assert "abc" not in error
 
@@ -216,89 +261,80 @@ def test_each_mistake_is_named_with_its_line(text: str, said: str) -> None:
     ],
     ids=["two", "mapping", "keys", "names"],
 )
-def test_only_the_first_of_many_mistakes_are_named(text: Any, lines: int) -> None:
+def test_only_the_first_of_many_mistakes_are_named(mistakes: Callable[[Any], str], text: Any, lines: int) -> None:
     found = mistakes(text).splitlines()
     assert len(found) == lines
     assert found[-1].startswith("  … there may be more") is (lines > MAX_FINDINGS)
 
 
-DAY, TIME = "2026-12-31", "2026-12-31T18:00:00Z"
+DAY, TIME = "9998-12-31", "9998-12-31T18:00:00Z"
 
 
-def until_of(file: Any) -> object:
-    """Return the end of the only person of a file."""
-    (organization,) = read_organizations(file, "x").values()
-    assert organization.members is not None
-    (row,) = organization.members.rows
-    return row.get("until")
+def ends(plan: Plan, content: Any) -> list[str]:
+    """Return what the plan says about the end of each person."""
+    return [row["why"] for row in plan(content, "members")["changes"]]
 
 
 @pytest.mark.parametrize(
     ("until", "found"),
-    [(DAY, DAY), (f"'{DAY}'", DAY), (f"{DAY} 20:00:00 +02:00", TIME), (TIME, TIME), ("", None)],
+    [(DAY, DAY), (f"'{DAY}'", DAY), (f"{DAY} 20:00:00 +02:00", TIME), (TIME, TIME), ("", "")],
 )
-def test_ends_in_yaml_are_dates_or_times(until: str, found: str | None) -> None:
-    assert until_of(f"members: {{people: [{{email: a@b.example, until: {until}}}]}}") == found
+def test_ends_in_yaml_are_dates_or_times(plan: Plan, until: str, found: str) -> None:
+    content = f"members: {{people: [{{email: a@b.example, until: {until}}}]}}"
+    assert ends(plan, content) == [found and f"until {found}, then removed"]
 
 
 @pytest.mark.parametrize(
     ("until", "found"),
     [
-        (date(2026, 12, 31), DAY),
-        (datetime(2026, 12, 31, 20, tzinfo=timezone(timedelta(hours=2))), TIME),
-        (pendulum.date(2026, 12, 31), DAY),
-        (pendulum.datetime(2026, 12, 31, 18), TIME),
+        (date(9998, 12, 31), DAY),
+        (datetime(9998, 12, 31, 20, tzinfo=timezone(timedelta(hours=2))), TIME),
+        (pendulum.date(9998, 12, 31), DAY),
+        (pendulum.datetime(9998, 12, 31, 18), TIME),
     ],
 )
-def test_ends_in_a_mapping_are_dates_or_times(until: object, found: str) -> None:
+def test_ends_in_a_mapping_are_dates_or_times(plan: Plan, until: object, found: str) -> None:
     person = {"email": "a@b.example", "until": until}
-    assert until_of({"members": {"people": [person]}}) == found
+    assert ends(plan, {"members": {"people": [person]}}) == [f"until {found}, then removed"]
 
 
-def test_an_end_may_be_a_default() -> None:
+def test_an_end_may_be_a_default(plan: Plan) -> None:
     people = "people: [a@b.example, {email: c@b.example, then: 1}]"
-    assert read_organizations(f"members: {{defaults: {{until: {DAY}, level: 8}}, {people}}}", "x")
+    content = f"members: {{defaults: {{until: {DAY}, level: 8}}, {people}}}"
+    assert ends(plan, content) == [f"until {DAY}, then removed", f"until {DAY}, then 1"]
 
 
-def test_anchors_and_merged_keys_work() -> None:
+def test_anchors_and_merged_keys_work(plan: Plan) -> None:
     text = "projects:\n  - &base {name: a, timezone: UTC}\n  - {<<: *base, name: b}"
-    assert [entry.timezone for entry in read_organizations(text, "x")[""].projects] == ["UTC", "UTC"]
+    created = plan(text, "projects")["changes"]
+    assert [row["name"] for row in created] == ["project a", "project b"]
+    assert [row["after"] for row in created] == [{"timezone": "UTC"}] * 2
 
 
-def test_an_organization_is_selected_by_name() -> None:
-    found = read_organizations("organizations: {north: {}, south: {}}", "all.yaml")
-    assert choose_organization(found, "south", "all.yaml") is found["south"]
+def test_an_organization_is_selected_by_name(plan: Plan) -> None:
+    text = "organizations: {north: {projects: [{name: N}]}, south: {projects: [{name: S}]}}"
+    assert [row["name"] for row in plan(text, "projects", "south")["changes"]] == ["project S"]
     unknown: list[tuple[Any, str]] = [
-        ("sout", r"did you mean 'south'\?.*no 'sout' in all.yaml"),
-        (None, r"one of north, south.*several in all.yaml"),
-        (["south"], r"^organization must be the name of an organization in all\.yaml"),
+        ("sout", r"did you mean 'south'\?.*no 'sout' in northwind.yaml"),
+        (None, r"one of north, south.*several in northwind.yaml"),
     ]
     for name, says in unknown:
-        with pytest.raises(WorkspaceInputError, match=says):
-            choose_organization(found, name, "all.yaml")
+        with pytest.raises(AirflowFailException, match=says):
+            plan(text, "projects", name)
 
 
-def test_roster_paths_are_relative_to_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = "organizations:\n" + "".join(
-        f"  {name}: {{members: {{roster: '{roster}'}}}}\n"
-        for name, roster in {"a": "team.csv", "b": "/shared/team.csv", "c": "s3://bucket/team.csv"}.items()
+def test_roster_paths_are_relative_to_the_file(plan: Plan, tmp_path: Path) -> None:
+    rosters = {"a": "team.csv", "b": "/shared/team.csv", "c": "memory://bucket/team.csv"}
+    text = "\ufefforganizations:\n" + "".join(
+        f"  {name}: {{members: {{roster: '{roster}'}}}}\n" for name, roster in rosters.items()
     )
-    (tmp_path / "all.yaml").write_text(f"\ufeff{text}")
-    found = load_organizations(str(tmp_path / "all.yaml"), file_at)
-    assert [one.members and one.members.roster for one in found.values()] == [
-        f"{tmp_path}/team.csv",
-        "/shared/team.csv",
-        "s3://bucket/team.csv",
-    ]
-    (tmp_path / "x.yaml").write_text("members: {roster: team.csv}")
-    monkeypatch.chdir(tmp_path)
-    (beside,) = load_organizations("x.yaml", file_at).values()
-    assert beside.members is not None
-    assert beside.members.roster == "team.csv"
-    assert load_organizations({"projects": []}, file_at)[""].model_dump() == Organization().model_dump()
+    for name, path in {**rosters, "a": f"{tmp_path}/team.csv"}.items():
+        with pytest.raises(AirflowFailException, match=rf"'?{path}"):
+            plan(text, "members", name)
 
 
-def test_unreadable_files_are_an_error(tmp_path: Path) -> None:
+def test_unreadable_files_are_an_error(connect: Connect, tmp_path: Path) -> None:
+    connect()
     (tmp_path / "a.yaml").write_bytes("projects: [{name: Größe}]".encode("latin-1"))
     (tmp_path / "loop.yaml").symlink_to("loop.yaml")
     for name, says in {
@@ -308,5 +344,6 @@ def test_unreadable_files_are_an_error(tmp_path: Path) -> None:
         "loop.yaml": r"The file cannot be read: .*symbolic links.*loop\.yaml",
         "north\0wind.yaml": r"is not a path: .*embedded null",
     }.items():
-        with pytest.raises(WorkspaceInputError, match=says):
-            load_organizations(f"{tmp_path}/{name}", file_at)
+        task = WorkspaceApplyOrganizationOperator(task_id="plan", part="exports", file=f"{tmp_path}/{name}")
+        with pytest.raises(AirflowFailException, match=says):
+            task.execute({})

@@ -353,20 +353,22 @@ MODES: list[dict[str, Any]] = [{"mode": "poke"}, {"mode": "reschedule"}, {"defer
 FIRST_POKE = {"ti": SimpleNamespace(get_first_reschedule_date=lambda _: None)}
 
 
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("soft_fail", [False, True])
-@pytest.mark.parametrize(
-    ("cls", "arguments", "connection", "says"),
-    [
-        (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.absent_uuid}, {}, "WorkspaceNotFoundError"),
-        (WorkspaceDomainVerifiedSensor, {"domain_id": "malformed"}, {}, "expected a UUID"),
-        (WorkspaceProjectOnboardedSensor, {"project_id": 1, "product": "None"}, {}, "product has no value"),
-        (WorkspaceInvitesSettledSensor, {"emails": "['a@example.com']"}, {}, "emails"),
-        (WorkspaceMembersJoinedSensor, {"emails": [ADA]}, {"key": "revoked"}, "WorkspaceAuthenticationError"),
-        (WorkspaceMembersJoinedSensor, {"emails": [ADA]}, {"key": SEED.no_scopes_key}, "WorkspacePermissionError"),
-        (WorkspaceMembersJoinedSensor, {"emails": [ADA]}, {"read_timeuot": 5}, "read_timeout"),
-    ],
-)
+# What, with which connection, and what the error says.
+NEVER: list[tuple[type[WorkspaceSensor], dict[str, Any], dict[str, Any], str]] = [
+    (WorkspaceDomainVerifiedSensor, {"domain_id": SEED.absent_uuid}, {}, "WorkspaceNotFoundError"),
+    (WorkspaceDomainVerifiedSensor, {"domain_id": "malformed"}, {}, "expected a UUID"),
+    (WorkspaceProjectOnboardedSensor, {"project_id": 1, "product": "None"}, {}, "product has no value"),
+    (WorkspaceInvitesSettledSensor, {"emails": "['a@example.com']"}, {}, "emails"),
+    (WorkspaceMembersJoinedSensor, {"emails": [ADA]}, {"key": "revoked"}, "WorkspaceAuthenticationError"),
+    (WorkspaceMembersJoinedSensor, {"emails": [ADA]}, {"key": SEED.no_scopes_key}, "WorkspacePermissionError"),
+    (WorkspaceMembersJoinedSensor, {"emails": [ADA]}, {"read_timeuot": 5}, "read_timeout"),
+]
+# All in one mode, and in each what the service refuses and a wrong connection.
+TRIED = [(*never, MODES[1], True) for never in NEVER]
+TRIED += [(*NEVER[number], mode, soft) for number in (0, 6) for mode in MODES for soft in (False, True)]
+
+
+@pytest.mark.parametrize(("cls", "arguments", "connection", "says", "mode", "soft_fail"), TRIED)
 def test_what_can_never_hold_fails_at_once_with_soft_fail_too(
     connect: Connect,
     cls: type[WorkspaceSensor],

@@ -48,8 +48,8 @@ def test_the_sweep_the_page_and_the_command_line_have_the_same_words(
     store = Store([variable(lease(**LEASE | {"until": 9 * 10**9} | changes))])
     monkeypatch.setattr(store, "run_of", run)
     registry: Any = LeaseRegistry(cast("LeaseStore", store))
-    with LeaseHooks() as services:
-        swept = sweep_windows(Closer(registry, services, "sweep"))
+    with LeaseHooks() as hooks:
+        swept = sweep_windows(Closer(registry, hooks, "sweep"))
     registry.record_sweep(SweepRecord(at=NOW, windows=swept.records))
     assert all(f"({words})" in line for line in str(swept).splitlines())
     (row,) = view(variables={"value": [{"key": key, "value": value} for key, value in store.items()]})["windows"][

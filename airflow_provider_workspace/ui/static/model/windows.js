@@ -166,14 +166,9 @@ function isStuck(verdict) {
   return ["abandoned", "overdue"].includes(verdict?.state ?? "");
 }
 
-/**
- * Return the words of the sweep; earlier releases noted state and reason only.
- *
- * @param {Verdict} [verdict]
- */
+/** @param {Verdict} [verdict] */
 function wordsOf(verdict) {
-  if (!verdict) return null;
-  return withTimes(verdict.text || [verdict.state, verdict.why].filter(Boolean).join(": "));
+  return verdict?.text ? withTimes(verdict.text) : null;
 }
 
 /**

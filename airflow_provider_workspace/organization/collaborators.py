@@ -53,7 +53,7 @@ def plan_collaborators(
     dashboard: DashboardCollaborators,
     wanted: Iterable[Collaborator],
     *,
-    members: Iterable[Member],
+    members: Sequence[Member],
     now: datetime,
     holders: Holders,
     is_complete: bool,
@@ -78,6 +78,7 @@ def plan_collaborators(
         rows=rows,
         listed=listed,
         users=users_by_address(members),
+        homes=homes_of(members),
         now=now,
         is_complete=is_complete,
     )
@@ -91,19 +92,16 @@ class _Planner:
 
     :param rows: the row of each person that counts, by the key of their address
     :param users: the users of each address
+    :param homes: the key of the address of each user
     """
 
     dashboard: DashboardCollaborators
     rows: Mapping[str, Collaborator]
     listed: Sequence[DashboardCollaborator]
     users: Mapping[str, Sequence[str]]
+    homes: Mapping[str, str]
     now: datetime
     is_complete: bool
-
-    @cached_property
-    def _homes(self) -> dict[str, str]:
-        """The key of the address of each member, by the user."""
-        return homes_of(self.users)
 
     @cached_property
     def _collaborators(self) -> dict[str, list[DashboardCollaborator]]:
@@ -115,7 +113,7 @@ class _Planner:
 
     def _key_of(self, collaborator: DashboardCollaborator) -> str:
         """Return the key of the address, which the members may show; empty if nobody does."""
-        home = self._homes.get(collaborator.label or "")
+        home = self.homes.get(collaborator.label or "")
         if home:
             return home
         email = collaborator.user.email if collaborator.user else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.comparison import email_key
 from airflow_provider_workspace.api.operations.dashboards import RemoveDashboardCollaborator
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 
@@ -86,27 +86,19 @@ def collaborator_identity(dashboard_id: object, user_uuid: object) -> Identity:
     return (str(dashboard_id), str(user_uuid or ""))
 
 
-def homes_of(users: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """
-    Return the key of the address of each user who shows it.
-
-    :param users: the users of each address, see :func:`users_by_address`
-    """
-    homes: dict[str, str] = {}
-    for key, uuids in users.items():
-        for user_uuid in filter(None, uuids):
-            homes[user_uuid] = key
-    return homes
+def homes_of(members: Iterable[Member]) -> dict[str, str]:
+    """Return the key of the address of each user who shows it, where the list shows the user last."""
+    return {member.user_uuid: email_key(member) for member in members if member.user_uuid and member.label}
 
 
 def users_by_address(members: Iterable[Member]) -> dict[str, list[str]]:
     """Return the users of each address, by its key; several if accounts share it."""
     users: dict[str, list[str]] = {}
     for member in members:
-        if member.user is None or not member.user.email:
+        if not member.email_address:
             continue
-        of_address = users.setdefault(address_key(member.user.email), [])
-        user_uuid = member.user.uuid or ""
+        of_address = users.setdefault(email_key(member), [])
+        user_uuid = member.user_uuid or ""
         if not user_uuid or user_uuid not in of_address:
             of_address.append(user_uuid)
     return users

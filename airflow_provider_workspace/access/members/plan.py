@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.members.case import (
     Case,
-    email_of,
     holder_of,
     is_withdrawn,
-    key_of,
     member_identity,
     saying_of,
 )
@@ -46,7 +44,7 @@ from airflow_provider_workspace.access.rules.entitlements import (
     entitlement_of,
 )
 from airflow_provider_workspace.access.rules.guards import HIDDEN, PROTECTED, Guards, raise_if_no_owner_left
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.operations.members import DeleteMember
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.holders import Holders, homes_of, users_by_address
@@ -133,8 +131,8 @@ def plan_removal(
     """
     change = removal(delete, delete.user_uuid, None, LEAVING)
     for member in members:
-        if member.user and member.user.uuid == delete.user_uuid:
-            who = member.user.email or delete.user_uuid
+        if member.user_uuid == delete.user_uuid:
+            who = member.email_address or delete.user_uuid
             guards.raise_if_kept(member, who)
             change = removal(delete, who, member.level, LEAVING)
     if not allow_last_owner:
@@ -182,13 +180,13 @@ class _Planner:
         """The open invites, by the key of their address."""
         invites: dict[str, list[Invite]] = {}
         for invite in self.people.invites:
-            invites.setdefault(address_key(invite.target_email or ""), []).append(invite)
+            invites.setdefault(email_key(invite), []).append(invite)
         return invites
 
     @cached_property
     def _joined(self) -> set[str]:
         """The keys of the addresses of members."""
-        return {key_of(member) for member in self.people.members}
+        return {email_key(member) for member in self.people.members}
 
     @cached_property
     def _users(self) -> dict[str, list[str]]:
@@ -198,14 +196,14 @@ class _Planner:
     @cached_property
     def _hidden(self) -> int:
         """How many members and open invites do not show their address."""
-        members = [member for member in self.people.members if not email_of(member)]
+        members = [member for member in self.people.members if not member.email_address]
         invites = [invite for invite in self.people.invites if not invite.target_email]
         return len(members) + len(invites)
 
     @cached_property
     def _homes(self) -> dict[str, str]:
         """The key of the address of each user who is a member and shows it."""
-        return homes_of(self._users)
+        return homes_of(self.people.members)
 
     def _has_access(self, key: str) -> bool:
         """Return whether somebody is a member or invited."""
@@ -296,14 +294,13 @@ class _Planner:
 
     def _of_member(self, member: Member) -> Change | None:
         """Plan the change to a member; ``None`` if there is none."""
-        key = key_of(member)
+        key = email_key(member)
         saying = self._saying(key, member.level)
         holder = holder_of(member, is_judged=saying is not None)
         self.holders.add(member_identity(member), holder)
         if saying is None:
             return None
-        user_uuid = member.user.uuid if member.user else None
-        claims = self.noted.of_member(key, user_uuid)
+        claims = self.noted.of_member(key, member.user_uuid)
         entitled, overruled = self._entitlement(saying, claims, member.level)
         case = Case(member, key, self._rows.get(key), saying, entitled, overruled)
         if not case.differs:

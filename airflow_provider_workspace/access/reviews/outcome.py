@@ -32,7 +32,6 @@ from airflow_provider_workspace.access.rules.review_records import (
     ReviewedPerson,
 )
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.outcome import is_in_doubt
@@ -41,6 +40,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceStatusError,
     WorkspaceTransportError,
 )
+from airflow_provider_workspace.procedures.holders import homes_of
 from airflow_provider_workspace.procedures.plan import Change, Plan
 
 if TYPE_CHECKING:
@@ -162,8 +162,8 @@ def plan_decisions(
     """
     outcomes = judge(population, decided, present, BEFORE)
     due = {outcome.who for outcome in outcomes if outcome.outcome == NOT_SENT}
-    members = [person for person in present.people if person.kind == MEMBER]
-    homes = {person.id: address_key(person.email) for person in members if person.id and person.email}
+    members = [_member(person) for person in present.people if person.kind == MEMBER]
+    homes = homes_of(members)
     changes: list[Change] = []
     for person, now in population.pairs_in(present):
         if person.who not in due:
@@ -175,7 +175,7 @@ def plan_decisions(
             ends = grants_of(noted, person.kind, person.email, person.id, homes)
         changes.append(_change(population.organization_id, person, level, decision, decided, ends))
     changes.sort(key=lambda change: ORDER.index(change.action))
-    raise_if_no_owner_left([_member(person) for person in members], changes)
+    raise_if_no_owner_left(members, changes)
     organization = client.settings.organization_at_service(population.organization_id)
     return PlannedReview(Plan(organization, changes, members=len(members)), outcomes)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.access.members.lines import withdrawal
 from airflow_provider_workspace.access.members.plan import plan_members
 from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.access.rules.guards import Guards
@@ -213,15 +214,8 @@ class OrganizationPeople:
             return []
         changes: list[Change] = []
         for invite_id in sorted(person.invite_ids):
-            withdrawal = Change(
-                "remove",
-                "members",
-                f"invite {person.email}",
-                why="no list shows it",
-                operation=DeleteInvite(organization_id=self.organization_id, invite_id=invite_id),
-                person=address_key(person.email),
-            )
-            changes.append(withdrawal)
+            delete = DeleteInvite(organization_id=self.organization_id, invite_id=invite_id)
+            changes.append(withdrawal(delete, person.email, "no list shows it"))
         return changes
 
     @property

@@ -163,12 +163,13 @@ def compared_with_invites(row: Row, invites: list[Invite], owner_level: int | No
 
 
 def removal(
-    delete: DeleteMember, who: str, level: int | None, why: str, ends: tuple[TemporaryAccess, ...] = ()
+    delete: DeleteMember, who: str, why: str, *, level: int | None = None, ends: tuple[TemporaryAccess, ...] = ()
 ) -> Change:
     """
     Remove a member.
 
     :param who: their address, perhaps with their user behind it; their user if the address is not known
+    :param level: their level; ``None`` if it is not shown
     :param ends: the temporary access that ends with it
     """
     return MemberChange(
@@ -183,20 +184,22 @@ def removal(
     )
 
 
-def withdrawal(organization_id: str, invite: Invite, why: str, ends: tuple[TemporaryAccess, ...]) -> Change:
+def withdrawal(
+    delete: DeleteInvite, email: str, why: str, *, level: int | None = None, ends: tuple[TemporaryAccess, ...] = ()
+) -> Change:
     """
     Withdraw an open invite.
 
+    :param level: its level; ``None`` if it is not shown
     :param ends: the temporary access that ends with it
     """
-    email = invite.target_email or ""
     return MemberChange(
         "remove",
         "members",
         f"invite {email}",
-        before=level_fields(invite.level),
+        before=level_fields(level),
         why=why,
-        operation=DeleteInvite(organization_id=organization_id, invite_id=str(invite.id)),
+        operation=delete,
         person=address_key(email),
         ends=ends,
     )

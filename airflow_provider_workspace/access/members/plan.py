@@ -45,6 +45,7 @@ from airflow_provider_workspace.access.rules.entitlements import (
 )
 from airflow_provider_workspace.access.rules.guards import HIDDEN, PROTECTED, Guards, raise_if_no_owner_left
 from airflow_provider_workspace.api.comparison import address_key, email_key
+from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.holders import Holders, homes_of, users_by_address
@@ -129,12 +130,12 @@ def plan_removal(
     :param allow_last_owner: whether nobody of the highest level need be left
     :raises WorkspaceInputError: if they are kept, with the argument that permits it
     """
-    change = removal(delete, delete.user_uuid, None, LEAVING)
+    change = removal(delete, delete.user_uuid, LEAVING)
     for member in members:
         if member.user_uuid == delete.user_uuid:
             who = member.email_address or delete.user_uuid
             guards.raise_if_kept(member, who)
-            change = removal(delete, who, member.level, LEAVING)
+            change = removal(delete, who, LEAVING, level=member.level)
     if not allow_last_owner:
         raise_if_no_owner_left(members, [change], ", or set allow_last_owner=True")
     return Plan(client.settings.organization_at_service(delete.organization_id), [change], members=len(members))
@@ -288,7 +289,8 @@ class _Planner:
             hold = HIDDEN + "its address or id"
         if hold:
             return held_back(email, why, hold, invite.level, None, entitled)
-        return withdrawal(self.organization_id, invite, why, entitled.ended)
+        delete = DeleteInvite(organization_id=self.organization_id, invite_id=str(invite.id))
+        return withdrawal(delete, email, why, level=invite.level, ends=entitled.ended)
 
     # Members
 
@@ -315,7 +317,7 @@ class _Planner:
         if case.wanted is not None:
             return level_change(self.organization_id, case, who, case.wanted)
         delete = DeleteMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid))
-        return removal(delete, who, case.held, case.why, ends=entitled.ended)
+        return removal(delete, who, case.why, level=case.held, ends=entitled.ended)
 
     def _why_held(self, case: Case) -> str:
         """Return why a member is left as they are; an empty string if they may be changed."""

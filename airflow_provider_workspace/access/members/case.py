@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.roster import Row
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """
     A member, and what is said about them.

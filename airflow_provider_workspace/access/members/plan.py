@@ -21,9 +21,9 @@ from airflow_provider_workspace.access.members.case import (
 )
 from airflow_provider_workspace.access.members.lines import (
     compared_with_invites,
-    held_back,
     highest_of,
     invitation,
+    kept,
     later_end,
     level_change,
     order_of,
@@ -280,15 +280,15 @@ class _Planner:
         if not is_withdrawn(saying, entitled, invite.level):
             # What else is to be done, the row of the person says.
             is_held = entitled.temporary is not None and not saying.has_access
-            return remark_on("wait", email, entitled.why, invite.level) if is_held else None
+            return remark_on("wait", email, entitled.why, before=invite.level) if is_held else None
         why = f"invited and {entitled.why}"
-        hold = ""
+        why_kept = ""
         if key in self.guards.protected:
-            hold = PROTECTED
+            why_kept = PROTECTED
         elif not (email and invite.id):
-            hold = HIDDEN + "its address or id"
-        if hold:
-            return held_back(email, why, hold, invite.level, None, entitled)
+            why_kept = HIDDEN + "its address or id"
+        if why_kept:
+            return kept(email, why, why_kept=why_kept, before=invite.level, after=None, entitled=entitled)
         delete = DeleteInvite(organization_id=self.organization_id, invite_id=str(invite.id))
         return withdrawal(delete, email, why, level=invite.level, ends=entitled.ended)
 
@@ -304,26 +304,33 @@ class _Planner:
             return None
         claims = self.noted.of_member(key, member.user_uuid)
         entitled, overruled = self._entitlement(saying, claims, member.level)
-        case = Case(member, key, self._rows.get(key), saying, entitled, overruled)
+        case = Case(
+            member=member,
+            key=key,
+            row=self._rows.get(key),
+            saying=saying,
+            entitled=entitled,
+            overruled=overruled,
+        )
         if not case.differs:
             return unchanged(case)
         who = case.email
         users = self._users.get(key, ())
         if len(users) > 1:
             who = f"{case.email} (user {case.user_uuid})"
-        hold = self._why_held(case)
-        if hold:
-            return held_back(who, case.why, hold, case.held, case.wanted, entitled)
+        why_kept = self._why_kept(case)
+        if why_kept:
+            return kept(who, case.why, why_kept=why_kept, before=case.held, after=case.wanted, entitled=entitled)
         if case.wanted is not None:
             return level_change(self.organization_id, case, who, case.wanted)
         delete = DeleteMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid))
         return removal(delete, who, case.why, level=case.held, ends=entitled.ended)
 
-    def _why_held(self, case: Case) -> str:
+    def _why_kept(self, case: Case) -> str:
         """Return why a member is left as they are; an empty string if they may be changed."""
-        hold = self.guards.why_kept(case.member)
-        if hold:
-            return hold
+        why_kept = self.guards.why_kept(case.member)
+        if why_kept:
+            return why_kept
         if not (case.email and case.user_uuid):
             return HIDDEN + "their address or user"
         row = case.row
@@ -417,7 +424,7 @@ class _Planner:
             return invitation(self.organization_id, row, entitled, overruled)
         are_shown = None not in levels
         if entitled.temporary and are_shown and highest == entitled.temporary.level:
-            return remark_on("wait", email, entitled.why, highest)
+            return remark_on("wait", email, entitled.why, before=highest)
         return compared_with_invites(row, invites, self.guards.owner_level)
 
     def _of_protected(self) -> list[Change]:

@@ -65,14 +65,14 @@ class Guards:
         :param who: their address, or else their user
         :raises WorkspaceInputError: with the argument that permits it
         """
-        hold = self.why_kept(member)
-        if not hold:
+        why_kept = self.why_kept(member)
+        if not why_kept:
             return
         cure = "set owner_level=None"
-        if hold == PROTECTED:
+        if why_kept == PROTECTED:
             why = f"{who} is protected"
             cure = "take the address out of protected"
-        elif hold == HIDDEN + ADDRESS:
+        elif why_kept == HIDDEN + ADDRESS:
             why = f"The service does not show the address of {who}, who may be protected"
             cure = "leave out protected"
         elif member.level is None:

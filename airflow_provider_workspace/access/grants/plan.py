@@ -17,8 +17,8 @@ from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
+from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.apply_plan import apply
-from airflow_provider_workspace.procedures.holders import homes_of
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.people import NotedPerson, People, read_people
 from airflow_provider_workspace.procedures.plan import OVERRULES, Change, Plan, counted

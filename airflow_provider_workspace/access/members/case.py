@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.access.rules.entitlements import Entitlement, ReviewDecision, Saying
 from airflow_provider_workspace.api.comparison import email_key
-from airflow_provider_workspace.procedures.holders import Holder
+from airflow_provider_workspace.procedures.access_list import AccessEntry
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
-    from airflow_provider_workspace.procedures.holders import Identity
+    from airflow_provider_workspace.procedures.access_list import Identity
     from airflow_provider_workspace.procedures.roster import Row
 
 
@@ -120,11 +120,11 @@ def is_withdrawn(saying: Saying, entitled: Entitlement, held: int | None) -> boo
 
 
 def member_identity(member: Member) -> Identity:
-    """Return what tells a member apart, as :class:`~airflow_provider_workspace.procedures.holders.Holders` know it."""
+    """Return what tells a member apart, as an access list knows it."""
     return (member.user_uuid or "",)
 
 
-def holder_of(member: Member, *, is_judged: bool) -> Holder:
+def entry_of(member: Member, *, is_judged: bool) -> AccessEntry:
     """
     Return a member as somebody who has access while a plan is made.
 
@@ -132,4 +132,4 @@ def holder_of(member: Member, *, is_judged: bool) -> Holder:
     """
     name = f"member {member.email_address or '-'} (user {member.user_uuid or '-'})"
     person = email_key(member)
-    return Holder(name, member.level, person, is_judged and bool(person))
+    return AccessEntry(name, member.level, person, is_judged and bool(person))

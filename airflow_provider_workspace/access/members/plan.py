@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.members.case import (
     Case,
-    holder_of,
+    entry_of,
     is_withdrawn,
     member_identity,
     saying_of,
@@ -48,7 +48,7 @@ from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.holders import Holders, homes_of, users_by_address
+from airflow_provider_workspace.procedures.access_list import AccessList, homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted
@@ -116,7 +116,7 @@ def plan_members(
         changes,
         members=len(people.members),
         remark="\n".join(_remarks(roster, noted)),
-        holders=planner.holders,
+        access_list=planner.access_list,
     )
 
 
@@ -169,7 +169,7 @@ class _Planner:
     is_leaving: bool
     is_complete: bool
     overrules: bool
-    holders: Holders = field(default_factory=Holders)
+    access_list: AccessList = field(default_factory=AccessList)
 
     @cached_property
     def _rows(self) -> dict[str, Row]:
@@ -212,7 +212,7 @@ class _Planner:
 
     def changes(self) -> list[Change]:
         """Return the changes, and what is not sent."""
-        self.holders.invited = frozenset(self._invites)
+        self.access_list.invited = frozenset(self._invites)
         changes: list[Change | None] = []
         staying: dict[str, list[Invite]] = {}
         for key, invites in self._invites.items():
@@ -222,7 +222,7 @@ class _Planner:
                 if change is None or change.action == "wait":
                     staying.setdefault(key, []).append(invite)
         for member in self.people.members:
-            if member_identity(member) in self.holders.shown:  # a list that changes may show a user twice
+            if member_identity(member) in self.access_list.shown:  # a list that changes may show a user twice
                 continue
             changes.append(self._of_member(member))
         changes += self._of_leavers() if self.is_leaving else self._of_newcomers(staying)
@@ -298,8 +298,8 @@ class _Planner:
         """Plan the change to a member; ``None`` if there is none."""
         key = email_key(member)
         saying = self._saying(key, member.level)
-        holder = holder_of(member, is_judged=saying is not None)
-        self.holders.add(member_identity(member), holder)
+        entry = entry_of(member, is_judged=saying is not None)
+        self.access_list.add(member_identity(member), entry)
         if saying is None:
             return None
         claims = self.noted.of_member(key, member.user_uuid)

@@ -40,7 +40,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceStatusError,
     WorkspaceTransportError,
 )
-from airflow_provider_workspace.procedures.holders import homes_of
+from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.plan import Change, Plan
 
 if TYPE_CHECKING:

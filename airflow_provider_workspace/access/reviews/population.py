@@ -28,8 +28,8 @@ from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.timestamps import parse_timestamp, to_second
 from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.find import read_counted, read_rows
-from airflow_provider_workspace.procedures.holders import homes_of
 from airflow_provider_workspace.procedures.people import read_people
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.comparison import email_key
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
 from airflow_provider_workspace.procedures.find import checked_pages_of
 
@@ -130,7 +130,7 @@ class _Reading:
         for invite in self._rows(ops.invites.ListInvites(**self._where)):
             if invite.created_at:
                 self.seen.invited_at.append(invite.created_at)
-            key = email_key(invite)
+            key = address_key(invite.target_email or "")
             if key:
                 has_only_expired = self.seen.invites.get(key, True)
                 self.seen.invites[key] = bool(invite.is_expired) and has_only_expired
@@ -144,15 +144,15 @@ class _Reading:
         members = ops.members.ListMembers(**self._where)
         first = self._client.send(members)
         self.seen.member_count = first.count
-        self.seen.first_members = [(row.id, row.label) for row in first.results]
+        self.seen.first_members = [(row.id, row.user.email if row.user else None) for row in first.results]
         if previous is not None and self._may_reuse_members(previous):
             self.seen.members = previous.members
             self.seen.hidden_members = previous.hidden_members
             self.seen.reuses = previous.reuses + 1
             return
         for row in self._rows(members, first):
-            if row.email_address:
-                self.seen.members.add(email_key(row))
+            if row.user and row.user.email:
+                self.seen.members.add(address_key(row.user.email))
             else:
                 self.seen.hidden_members += 1
         if not self.seen.members and not self.seen.hidden_members and not self.seen.incomplete:

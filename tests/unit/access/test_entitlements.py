@@ -358,3 +358,14 @@ def test_a_protected_address_of_nobody_is_told_and_one_of_a_newcomer_is_not() ->
         ("create", "level: 1"),
         ("skip", "protected, but neither a member nor invited: check the address"),
     ]
+
+
+def test_who_changes_address_while_the_list_is_read_has_the_one_that_is_shown_last() -> None:
+    shown: list[Member | Invite] = [
+        member(1, "grace@example.com", "u-grace"),
+        member(1, "old@example.com"),
+        member(1, "grace@example.com"),
+    ]
+    planned = plan([ADA], shown, granted(8, AFTER), leaving=True)
+    (change,) = planned.changes
+    assert "has another address now, grace@example.com" in change.line()

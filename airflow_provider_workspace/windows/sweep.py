@@ -257,8 +257,8 @@ class AbandonedWindows:
 
     def end_due(self, *, dry_run: bool) -> Ended:
         """Close them, which resumes their exports."""
-        with LeaseHooks() as services:
-            closer = Closer(self.registry, services, self.by)
+        with LeaseHooks() as hooks:
+            closer = Closer(self.registry, hooks, self.by)
             swept = sweep_windows(closer, at_once=self.at_once, dry_run=dry_run)
         if self.is_recorded and not dry_run:
             self.registry.record_sweep(SweepRecord(at=closer.clock(), windows=swept.records))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from airflow_provider_workspace.access.rules.entitlements import TemporaryAccess
+from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
 from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest, utc_now
@@ -288,7 +288,7 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> NotedPer
     )
 
 
-def temporary_access_of(grant: Grant) -> TemporaryAccess:
+def active_grant_of(grant: Grant) -> ActiveGrant:
     """Return a grant, as entitlements know it."""
     invite_ids = [grant.invite_id] if grant.invite_id else []
     person = NotedPerson(
@@ -297,7 +297,7 @@ def temporary_access_of(grant: Grant) -> TemporaryAccess:
         user_uuid=grant.user_uuid,
         invite_ids=frozenset(invite_ids),
     )
-    return TemporaryAccess(
+    return ActiveGrant(
         person=person,
         level=grant.level,
         since=grant.since,

@@ -15,7 +15,7 @@ from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.access.members.case import Case
-    from airflow_provider_workspace.access.rules.entitlements import Entitlement, ReviewDecision, TemporaryAccess
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Entitlement, ReviewDecision
     from airflow_provider_workspace.api.models import Invite
     from airflow_provider_workspace.procedures.roster import Roster, Row
 
@@ -35,7 +35,7 @@ class MemberChange(Change):
 
     _: KW_ONLY
     overrules: ReviewDecision | None = None
-    ends: tuple[TemporaryAccess, ...] = ()
+    ends: tuple[ActiveGrant, ...] = ()
 
 
 def order_of(change: Change) -> tuple[int, int]:
@@ -164,7 +164,7 @@ def compared_with_invites(row: Row, invites: list[Invite], owner_level: int | No
 
 
 def removal(
-    delete: DeleteMember, who: str, why: str, *, level: int | None = None, ends: tuple[TemporaryAccess, ...] = ()
+    delete: DeleteMember, who: str, why: str, *, level: int | None = None, ends: tuple[ActiveGrant, ...] = ()
 ) -> Change:
     """
     Remove a member.
@@ -186,7 +186,7 @@ def removal(
 
 
 def withdrawal(
-    delete: DeleteInvite, email: str, why: str, *, level: int | None = None, ends: tuple[TemporaryAccess, ...] = ()
+    delete: DeleteInvite, email: str, why: str, *, level: int | None = None, ends: tuple[ActiveGrant, ...] = ()
 ) -> Change:
     """
     Withdraw an open invite.

@@ -39,7 +39,7 @@ from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.plan import Change, Plan
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.access.rules.entitlements import TemporaryAccess
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
 
@@ -80,7 +80,7 @@ def plan_decisions(
         if now is None or person.who not in due:
             continue
         decision = decided.decisions[person.who]
-        ends: tuple[TemporaryAccess, ...] = ()
+        ends: tuple[ActiveGrant, ...] = ()
         if decision == REMOVE and person.kind != COLLABORATOR:
             ends = grants_of(noted, person.kind, email=person.email, identity=person.id, homes=homes)
         change = _change(
@@ -109,7 +109,7 @@ def _change(
     organization_id: str,
     level: int | None,
     why: str,
-    ends: tuple[TemporaryAccess, ...],
+    ends: tuple[ActiveGrant, ...],
 ) -> Change:
     """
     Return the change of somebody.

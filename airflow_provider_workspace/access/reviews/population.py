@@ -33,7 +33,7 @@ from airflow_provider_workspace.procedures.find import read_counted, read_rows
 from airflow_provider_workspace.procedures.people import read_people
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.access.rules.entitlements import TemporaryAccess
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
     from airflow_provider_workspace.access.rules.guards import Guards
     from airflow_provider_workspace.api.models import DashboardCollaborator, Invite
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -268,7 +268,7 @@ class _Reader:
 
 def grants_of(
     noted: NotedAccess, kind: PersonKind, *, email: str | None, identity: str | None, homes: Mapping[str, str]
-) -> tuple[TemporaryAccess, ...]:
+) -> tuple[ActiveGrant, ...]:
     """
     Return the grants of a member or of an invite.
 

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from airflow_provider_workspace.access.members.plan import plan_members
-from airflow_provider_workspace.access.rules.entitlements import NotedAccess, ReviewDecision, ActiveGrant
+from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, NotedAccess, ReviewDecision
 from airflow_provider_workspace.access.rules.guards import Guards
 from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.procedures.people import NotedPerson, People

@@ -246,13 +246,11 @@ class AbandonedWindows:
 
     :param by: who sweeps, as the leases note it
     :param at_once: whether to close also a window whose work has just ended
-    :param is_recorded: whether to write the record of the sweep, which says that one runs in this Airflow
     """
 
     registry: LeaseRegistry
     by: str
     at_once: bool = False
-    is_recorded: bool = True
     kind: str = "windows"
 
     def end_due(self, *, dry_run: bool) -> Ended:
@@ -260,7 +258,7 @@ class AbandonedWindows:
         with LeaseHooks() as services:
             closer = Closer(self.registry, services, self.by)
             swept = sweep_windows(closer, at_once=self.at_once, dry_run=dry_run)
-        if self.is_recorded and not dry_run:
+        if not dry_run:
             self.registry.record_sweep(SweepRecord(at=closer.clock(), windows=swept.records))
         message = str(swept)
         lines = message.splitlines()

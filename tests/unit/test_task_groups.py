@@ -327,7 +327,7 @@ def test_a_branch_at_the_end_of_the_work_cannot_skip_close() -> None:
     assert dag.get_task(f"{group}.branched_1").downstream_task_ids == {f"{group}.close", f"{group}.outcome"}
     assert "choose" not in dag.get_task(f"{group}.close").upstream_task_ids
     assert "beside" in dag.get_task(f"{group}.close").upstream_task_ids
-    assert dag.get_task(f"{group}.open").work_task_ids == ["beside", "choose"]
+    assert dag.get_task(f"{group}.open").work_task_ids == ["beside", "choose", "number"]
     assert dag.get_task(f"{group}.outcome").trigger_rule == "none_failed"
 
 

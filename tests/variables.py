@@ -16,16 +16,23 @@ class Variables:
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
+        # What a secrets backend returns, and which method is refused.
+        self.shadows: dict[str, str] = {}
+        self.is_read_only = ""
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self.values.get(key, default)
+        return self.shadows.get(key, self.values.get(key, default))
 
     def set(self, key: str, value: str, description: str | None = None) -> None:
         assert isinstance(value, str)
         assert description != ""
+        if self.is_read_only == "set":
+            raise RuntimeError("read-only")
         self.values[key] = value
 
     def delete(self, key: str) -> None:
+        if self.is_read_only == "delete":
+            raise RuntimeError("read-only")
         self.values.pop(key, None)
 
 

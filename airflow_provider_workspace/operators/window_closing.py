@@ -171,7 +171,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         if total.fields_in_doubt and self.do_xcom_push:
             self.push_xcom("resume_fields_in_doubt", total.fields_in_doubt)
         if done.failed:
-            raise still_paused_error(done.failed)
+            raise still_paused_error(done.failed, done.resumed)
         if done.wait_until is not None:
             self.defer_until(done.wait_until)
         self._raise_if_never_paused(total)
@@ -354,7 +354,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
         why = why_not_closed(lease_registry(), self.window)
         done = resume_exports(self, self._context["ti"], self.open_task_id)
         if done.failed:
-            raise still_paused_error(done.failed)
+            raise still_paused_error(done.failed, done.resumed)
         msg = (
             f"The window is overdue: {why}. Resumed: {_listed(done.resumed)}; held by other windows: "
             f"{_listed(done.held)}."

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 FIELDS_IN_DOUBT = (
     "a request to resume had no answer, and if it was carried out, the resume_fields of the next one had no effect. "
-    "Look in the workspace whether the missed intervals are exported"
+    "Look in the workspace whether the missed intervals are exported."
 )
 
 
@@ -267,15 +267,27 @@ def _leave_to_holders(lease: Lease, holders: list[Lease], done: Closed) -> None:
         log.warning("It will be resumed with the resume_fields of that window, not with those of this one.")
 
 
-def still_paused_error(failed: Mapping[str, object], details: str = "") -> WorkspaceRequestError:
+def still_paused_error(
+    failed: Mapping[str, object], resumed: Collection[str] = (), details: str = ""
+) -> WorkspaceRequestError:
     """
-    Return the error that names the exports still paused.
+    Return the error that names the exports still paused, and those that run and whose lease is left.
 
     It is never permanent: every retry may succeed, for example after somebody has corrected the API key.
 
     :param failed: the error of each export
+    :param resumed: exports that were resumed, also if their lease could not be changed afterwards
     :param details: text to append
     """
+    unnoted = {export_id: error for export_id, error in failed.items() if export_id in resumed}
+    failed = {export_id: error for export_id, error in failed.items() if export_id not in resumed}
+    if unnoted:
+        details = (
+            f"Resumed, but still noted as paused: {count_exports(unnoted)}, {', '.join(unnoted)}. "
+            f"{first_reason(unnoted)} {details}"
+        )
+    if not failed:
+        return WorkspaceRequestError(details.strip(), operation="UnpauseBatchExport", problem="note-not-kept")
     msg = (
         f"STILL PAUSED: {count_exports(failed)}. {first_reason(failed)} Correct the cause, then clear this task or run "
         f"'{COMMAND} sweep'. {ids_and_other_reasons(failed)} Without state_of this goes by the failed requests, "

@@ -76,9 +76,9 @@ class Sweep:
         return failed
 
     @property
-    def has_resumed(self) -> bool:
-        """Whether an export was resumed."""
-        return any(swept.closed.resumed for swept in self.windows)
+    def resumed(self) -> list[str]:
+        """The exports that were resumed."""
+        return [export_id for swept in self.windows for export_id in swept.closed.resumed]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -221,10 +221,13 @@ def _results(swept: SweptWindow) -> list[str]:
     """Return the results for the exports of a window, for people."""
     closed = swept.closed
     seen = [f"{state} {export_id}" for export_id, state in closed.seen.items()]
+    still_paused = [export_id for export_id in closed.failed if export_id not in closed.resumed]
+    unnoted = [export_id for export_id in closed.failed if export_id in closed.resumed]
     sections: list[tuple[str, Iterable[str]]] = [
         ("would resume", swept.would_resume or ()),
         ("resumed", closed.resumed),
-        ("STILL PAUSED", closed.failed),
+        ("STILL PAUSED", still_paused),
+        ("still noted as paused", unnoted),
         ("held by others", closed.held),
         ("left paused, as asked or as before,", closed.left_paused),
         ("never paused", closed.never_paused),
@@ -265,6 +268,7 @@ class AbandonedWindows:
         report = swept.to_dict()
         is_stuck = bool(swept.stuck)
         if swept.failed:
-            return Ended(self.kind, report, lines, still_paused_error(swept.failed, message), is_left=True)
-        is_alarm = not dry_run and (swept.has_resumed or is_stuck)
+            error = still_paused_error(swept.failed, swept.resumed, message)
+            return Ended(self.kind, report, lines, error, is_left=True)
+        is_alarm = not dry_run and (bool(swept.resumed) or is_stuck)
         return Ended(self.kind, report, lines, alarm=message if is_alarm else "", is_left=is_stuck)

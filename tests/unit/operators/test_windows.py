@@ -453,6 +453,42 @@ def test_close_waits_for_work_that_runs_though_the_last_task_was_set_by_hand(
     assert history(sandbox, FIRST) == ["pause", "unpause"]
 
 
+def test_a_lease_that_cannot_be_read_back_pauses_nothing(sandbox: SandboxServer, airflow: Airflow) -> None:
+    """A secrets backend or the environment has an older lease under its key."""
+    opened(FIRST).close()
+    window = Window(FIRST)
+    window.open()
+    (key,) = airflow.lease_keys()
+    airflow.variables.shadows[key] = airflow.variables.values[key].replace(FIRST, SECOND)
+    before = history(sandbox, FIRST)
+    with pytest.raises(AirflowFailException, match=rf"note-not-kept.*'{key}' does not hold what was noted"):
+        window.open()
+    assert history(sandbox, FIRST) == before
+
+
+@pytest.mark.parametrize("resumes", ["close", "sweep"])
+def test_a_lease_that_cannot_be_deleted_names_what_was_resumed(
+    sandbox: SandboxServer, airflow: Airflow, resumes: str
+) -> None:
+    window = opened(FIRST)
+    airflow.variables.is_read_only = "delete"
+    if resumes == "sweep":
+        airflow.end("run", "its run is over")
+    said = rf"note-not-kept.*Resumed, but still noted as paused: 1 batch export, {FIRST}\. .*RuntimeError.'read-only'"
+    with pytest.raises((AirflowFailException, WorkspaceError), match=said) as failed:
+        window.close() if resumes == "close" else sweep()
+    assert "STILL PAUSED" not in str(failed.value)
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+
+
+def test_a_lease_that_cannot_be_written_is_still_paused(sandbox: SandboxServer, airflow: Airflow) -> None:
+    window = opened(FIRST)
+    airflow.variables.is_read_only = "set"
+    with pytest.raises(WorkspaceError, match=r"STILL PAUSED: 1 batch export\. .*Airflow does not write it"):
+        window.close()
+    assert history(sandbox, FIRST) == ["pause"]
+
+
 @pytest.mark.parametrize(
     ("states", "why"),
     [
@@ -471,14 +507,14 @@ def test_the_guard_names_why_the_window_is_overdue(airflow: Airflow, states: dic
 @live
 @pytest.mark.parametrize("fault", ["status_before", "status_after"])
 def test_resume_fields_of_a_second_request_may_have_had_no_effect(
-    sandbox: SandboxServer, connect: Connect, capsys: pytest.CaptureFixture[str], fault: str
+    sandbox: SandboxServer, connect: Connect, caplog: pytest.LogCaptureFixture, fault: str
 ) -> None:
     connect(max_attempts=3, consistency_time=0)
     window = opened(FIRST, SECOND, resume_fields={"backfill": True})
     sandbox.inject(fault, "unpause_batch_export", status=502)
     assert window.close() == closed(FIRST, SECOND)
     assert window.pushed == {"resume_fields_in_doubt": [FIRST]}
-    assert "a request to resume had no answer" in capsys.readouterr().out
+    assert f"{FIRST}: a request to resume had no answer" in caplog.text
 
 
 @live
@@ -551,7 +587,7 @@ def test_a_dry_run_of_the_sweep_says_what_it_would_resume(sandbox: SandboxServer
     with LeaseHooks() as services:
         planned = sweep_windows(Closer(lease_registry(), services, "dry run"), dry_run=True)
     rows = [row["would_resume"] for row in planned.to_dict()["windows"]]
-    assert (rows, planned.failed, planned.has_resumed) == ([[FIRST], [FIRST]], {}, False)
+    assert (rows, planned.failed, planned.resumed) == ([[FIRST], [FIRST]], {}, [])
     assert f"would resume {FIRST}; held by others {SECOND}." in str(planned)
     assert (airflow.variables.values, history(sandbox, FIRST), history(sandbox, SECOND)) == before
 

@@ -360,3 +360,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
             f"{_listed(done.held)}."
         )
         raise AirflowFailException(with_problem(msg, "window-overdue"))
+
+
+# The tasks that resume.
+CLOSING = (WorkspaceCloseMaintenanceWindowOperator, WorkspaceGuardMaintenanceWindowOperator)

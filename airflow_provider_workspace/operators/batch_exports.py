@@ -69,5 +69,6 @@ class WorkspaceUnpauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator)
             from airflow_provider_workspace.windows.resuming import FIELDS_IN_DOUBT
 
             self.log.warning("Batch export %s: %s", self.batch_export_id, FIELDS_IN_DOUBT)
-            self.push_xcom("resume_fields_in_doubt", [self.batch_export_id])
+            if self.do_xcom_push:
+                self.push_xcom("resume_fields_in_doubt", [self.batch_export_id])
         return {**(self.plain(answer) if answer else {}), "batch_export_id": self.batch_export_id, "paused": False}

@@ -22,6 +22,7 @@ import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
+from airflow_provider_workspace.operators.batch_exports import WorkspaceUnpauseBatchExportOperator
 from airflow_provider_workspace.operators.windows import lease_registry
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
@@ -29,6 +30,7 @@ from airflow_provider_workspace.windows.requests import LeaseHooks
 from airflow_provider_workspace.windows.resuming import Closer
 from airflow_provider_workspace.windows.sweep import sweep_windows
 from tests.interruptions import Interruptions
+from tests.task_instance import TaskInstance, TaskStore
 from tests.windows import CLOSE, GROUP, SWEEP, Airflow, Window, opened, sweep
 
 if TYPE_CHECKING:
@@ -526,6 +528,34 @@ def test_resume_fields_of_a_later_try_may_have_had_no_effect(sandbox: SandboxSer
     time.sleep(0.2)
     assert window.close() == closed(FIRST)
     assert window.pushed == {"resume_fields_in_doubt": [FIRST]}
+
+
+@live
+@pytest.mark.parametrize(
+    ("fault", "fields", "in_doubt"),
+    [
+        ("status_before", {"backfill": True}, [FIRST]),
+        ("status_after", {"backfill": True}, [FIRST]),
+        ("status_after", None, None),
+        (None, {"backfill": True}, None),
+    ],
+)
+@pytest.mark.parametrize("attempts", [3, 1], ids=["the same try", "the next try"])
+def test_resume_fields_of_a_request_that_the_operator_repeats_may_have_had_no_effect(
+    sandbox: SandboxServer, connect: Connect, fault: str | None, fields: Any, in_doubt: Any, attempts: int
+) -> None:
+    connect(max_attempts=attempts, consistency_time=0)
+    if fault:
+        sandbox.inject(fault, "unpause_batch_export", status=502)
+    arguments = {"batch_export_id": FIRST, "resume_fields": fields}
+    context: Any = {"ti": TaskInstance(), "task_state_store": TaskStore()}
+    resume = WorkspaceUnpauseBatchExportOperator(task_id="task", **arguments)
+    if fault and attempts == 1:
+        with pytest.raises(WorkspaceError):
+            resume.execute(context)
+    resume.execute(context)
+    assert context["ti"].xcoms.get("resume_fields_in_doubt") == in_doubt
+    assert "begun" not in str(context["task_state_store"])
 
 
 @live

@@ -167,9 +167,10 @@ def keep_variable(key: str, value: str, description: str | None = None) -> None:
 
 
 def not_kept(key: str, why: str) -> WorkspaceError:
-    """Return the error of a note that cannot be relied on."""
+    """Return the error of a note that cannot be relied on; a retry may succeed when Airflow does not answer now."""
     cure = "Let tasks write and read this Variable in Airflow's database, then try again"
-    return WorkspaceError(f"The Variable '{key}' does not hold what was noted: {why}. {cure}", problem="note-not-kept")
+    msg = f"The Variable '{key}' does not hold what was noted: {why}. {cure}"
+    return WorkspaceError(msg, problem="note-not-kept", permanent=False)
 
 
 def write_variable(key: str, value: str, description: str | None = None) -> None:

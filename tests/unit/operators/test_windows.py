@@ -463,7 +463,7 @@ def test_a_lease_that_cannot_be_read_back_pauses_nothing(sandbox: SandboxServer,
     (key,) = airflow.lease_keys()
     airflow.variables.shadows[key] = airflow.variables.values[key].replace(FIRST, SECOND)
     before = history(sandbox, FIRST)
-    with pytest.raises(AirflowFailException, match=rf"note-not-kept.*'{key}' does not hold what was noted"):
+    with pytest.raises(WorkspaceError, match=rf"note-not-kept.*'{key}' does not hold what was noted"):
         window.open()
     assert history(sandbox, FIRST) == before
 

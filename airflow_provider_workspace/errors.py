@@ -87,6 +87,7 @@ PROBLEMS = frozenset(
         "not-found-by-proxy",
         "not-reached",
         "not-the-service",
+        "note-not-kept",
         "object-store-failed",
         "outcome-unknown",
         "paused-elsewhere",

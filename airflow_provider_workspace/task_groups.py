@@ -239,7 +239,8 @@ def maintenance_window(
         close.as_teardown(setups=setups, on_failure_fail_dagrun=True)
         close.setup_task_ids = frozenset(setup.task_id for setup in setups)
         close.work_task_ids = frozenset(task.task_id for task in work)
-        opened.work_task_ids = sorted(leaf.task_id for leaf in leaves)
+        # An inner window that cannot close does not hold this one open.
+        opened.work_task_ids = sorted(task.task_id for task in work if not isinstance(task, window_closing.CLOSING))
         if max_length is not None:
             guard = window_closing.WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from airflow_provider_workspace.access.members.plan import plan_members
-from airflow_provider_workspace.access.rules.entitlements import NotedAccess, ReviewDecision, TemporaryAccess
+from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, NotedAccess, ReviewDecision
 from airflow_provider_workspace.access.rules.guards import Guards
 from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.procedures.people import NotedPerson, People
@@ -34,11 +34,11 @@ def address_of(number: int) -> str:
 def noted(people: int) -> NotedAccess:
     """Return notes about people who are spread over the list."""
     now = NOW.timestamp()
-    grants: list[TemporaryAccess] = []
+    grants: list[ActiveGrant] = []
     for index in range(GRANTS):
         number = index * people // GRANTS
         person = NotedPerson(address_of(number), now - 60, user_of(number))
-        grants.append(TemporaryAccess(person, 8, now - 60, "2026-12-01", "ruth", f"grant.{index}"))
+        grants.append(ActiveGrant(person, 8, now - 60, "2026-12-01", "ruth", f"grant.{index}"))
     decisions: list[ReviewDecision] = []
     for index in range(REVIEWS * DECISIONS_OF_A_REVIEW):
         number = (index * 101 + 7) % people

@@ -16,16 +16,23 @@ class Variables:
 
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
+        # What a secrets backend returns, and which method is refused.
+        self.shadows: dict[str, str] = {}
+        self.is_read_only = ""
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self.values.get(key, default)
+        return self.shadows.get(key, self.values.get(key, default))
 
     def set(self, key: str, value: str, description: str | None = None) -> None:
         assert isinstance(value, str)
         assert description != ""
+        if self.is_read_only == "set":
+            raise RuntimeError("read-only")
         self.values[key] = value
 
     def delete(self, key: str) -> None:
+        if self.is_read_only == "delete":
+            raise RuntimeError("read-only")
         self.values.pop(key, None)
 
 
@@ -55,10 +62,16 @@ class Runs:
         state = self.over.get(run_ids[0], "active")
         return int(state == "active" or (state == "over" and states is None))
 
-    def get_task_states(self, *, run_ids: list[str], task_ids: list[str], **_: Any) -> dict[str, dict[str, Any]]:
+    def get_task_states(self, *, run_ids: list[str], task_ids: list[str] | None, **_: Any) -> dict[str, dict[str, Any]]:
         known = self.tasks.get(run_ids[0], {})
-        missing = {task_id: None for task_id in task_ids if not any(name.startswith(task_id) for name in known)}
+        missing = {task_id: None for task_id in task_ids or () if not any(name.startswith(task_id) for name in known)}
         return {run_ids[0]: {name: state for name, state in {**missing, **known}.items() if state != "gone"}}
+
+
+def runs_of_airflow() -> Runs:
+    """Return what a test has installed in place of what Airflow tells about runs."""
+    runs: Runs = RuntimeTaskInstance.get_task_states.__self__  # type: ignore[attr-defined]
+    return runs
 
 
 def install_runs(monkeypatch: pytest.MonkeyPatch) -> Runs:

@@ -13,7 +13,7 @@ from airflow.sdk import DAG
 from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.task_groups import maintenance_window
 from tests.task_instance import TaskStore
-from tests.variables import install, install_runs
+from tests.variables import install, install_runs, runs_of_airflow
 
 if TYPE_CHECKING:
     import pytest
@@ -36,7 +36,7 @@ class Airflow:
         if what == "its run":
             self.runs.over[run_id] = state
         else:
-            self.runs.tasks[run_id] = {CLOSE: state}
+            self.runs.tasks[run_id] = {CLOSE: state, "first": "success", "rebuild": "success"}
 
     def lease_keys(self) -> list[str]:
         """Return the keys of all leases."""
@@ -72,6 +72,7 @@ class Window:
         self.tasks: dict[str, str] = {}
         self.state: TaskStore | None = TaskStore()
         self.results: dict[str, Any] = {}
+        self.pushed: dict[str, Any] = {}
 
     def context(self, task_id: str) -> Any:
         """Return the context of a task."""
@@ -83,7 +84,7 @@ class Window:
             try_number=1,
             max_tries=self.max_tries,
             xcom_pull=lambda task_ids, **_: self.results.get(task_ids),
-            xcom_push=lambda **_: None,
+            xcom_push=lambda key, value: self.pushed.update({key: value}),
             get_task_states=self._states,
         )
         return {"ti": ti, **({} if self.state is None else {"task_state_store": self.state})}
@@ -113,8 +114,20 @@ class Window:
         return self.execute("pause")
 
     def close(self, event: Any = None) -> Any:
-        """Close it."""
+        """Close it, when its work has ended."""
+        self.end_work()
         return self.execute("close", event)
+
+    def clear(self) -> None:
+        """Clear its tasks."""
+        runs_of_airflow().tasks.pop(self.run_id, None)
+        self.max_tries += 1
+
+    def end_work(self) -> None:
+        """Let the tasks of the work have ended, unless a test says what they are."""
+        index = "" if self.map_index < 0 else f"_{self.map_index}"
+        for task_id in self.dag.get_task(f"{GROUP}.close").work_task_ids:
+            runs_of_airflow().tasks.setdefault(self.run_id, {}).setdefault(f"{task_id}{index}", "success")
 
     def guard(self, status: str | None = None) -> Any:
         """Wait for its end, or resume after that with a status of the trigger."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.access.grants import notes as grants
-from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry, temporary_access_of
+from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry, active_grant_of
 from airflow_provider_workspace.access.members.lines import MemberChange
 from airflow_provider_workspace.access.reviews import notes as decisions
 from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
@@ -61,7 +61,7 @@ class AccessNotes:
             raise WorkspaceError(self.grants.describe_unreadable(key, why), problem="grant-unreadable")
         here = [grant for grant in noted if self._is_here(grant) and not grant.is_over(now)]
         return NotedAccess(
-            grants=[temporary_access_of(grant) for grant in here],
+            grants=[active_grant_of(grant) for grant in here],
             decisions=self.reviews.decisions_of(self.service, self.organization_id),
         )
 

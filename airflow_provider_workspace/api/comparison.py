@@ -15,6 +15,7 @@ from airflow_provider_workspace.api.database_limits import storable_text
 from airflow_provider_workspace.api.secrets import is_secret, without_secrets
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.api.operation import Operation
 
 # Fields that say how to apply the request; the response need not repeat them.
@@ -58,6 +59,11 @@ def address_key(address: str) -> str:
     """
     local, at, domain = normal_text(address).rpartition("@")
     return local.lower() + at + domain_key(domain)
+
+
+def email_key(person: Invite | Member) -> str:
+    """Return the key of the address of a member or an invite; empty if it is not shown."""
+    return address_key(person.label or "")
 
 
 # How values are compared of fields that services store in another spelling.

@@ -227,6 +227,16 @@ class Member(Resource):
     def label(self) -> str | None:
         return self.user.email if self.user else None
 
+    @property
+    def email_address(self) -> str:
+        """The address; empty if it is not shown."""
+        return self.label or ""
+
+    @property
+    def user_uuid(self) -> str | None:
+        """The user; ``None`` if it is not shown."""
+        return self.user.uuid if self.user else None
+
 
 class ProjectItem(Resource):
     """A project in the list of projects. Section "Project"."""

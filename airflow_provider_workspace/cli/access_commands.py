@@ -156,8 +156,7 @@ def sweep(args: Namespace) -> None:
         _import_as_tasks_do(leases)
     due: list[Due] = []
     if "windows" in args.kinds:
-        # The note of the sweep says that a Dag sweeps, so a command does not write it.
-        due.append(AbandonedWindows(leases, f"{COMMAND} sweep {time.time()}", at_once=True, is_recorded=False))
+        due.append(AbandonedWindows(leases, f"{COMMAND} sweep {time.time()}", at_once=True))
     if "grants" in args.kinds:
         reviews = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
         overdue = OverdueGrants(

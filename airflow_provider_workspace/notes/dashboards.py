@@ -19,7 +19,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceOutcomeUnknownError,
 )
 from airflow_provider_workspace.notes.note import Note, digest
-from airflow_provider_workspace.notes.store import VariableStore, write_variable
+from airflow_provider_workspace.notes.store import VariableStore, keep_variable
 from airflow_provider_workspace.procedures.ensure import read_dashboard
 
 if TYPE_CHECKING:
@@ -297,7 +297,12 @@ class _VariableMemory:
         return error
 
     def remember(self, dashboard: Dashboard) -> None:
-        write_variable(self._key, self._wanted.created(dashboard.id).shown_text())
+        text = self._wanted.created(dashboard.id).shown_text()
+        try:
+            keep_variable(self._key, text)
+        except WorkspaceError as error:
+            msg = f"Dashboard {dashboard.id} was created, and is not remembered. It has to be {text}. {error}"
+            raise WorkspaceError(msg, problem="note-not-kept") from None
         self._store.delete(self._wanted.key)
 
     def give_up(self) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy import select
 
 from airflow_provider_workspace.api.database_limits import check_variable
 from airflow_provider_workspace.notes.leases import ACTIVE_RUN_STATES, LEASE_PREFIX, Run
+from airflow_provider_workspace.notes.store import RETURNS_ANOTHER, not_kept
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.notes.leases import Window
@@ -35,7 +36,10 @@ class DatabaseStore:
 
     def write(self, key: str, value: str) -> None:
         check_variable(key, value)
+        before = self.read(key)
         Variable.set(key, value)
+        if self.read(key) == before != value:
+            raise not_kept(key, RETURNS_ANOTHER)
 
     add = write
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Before Airflow 3.3 Variables cannot be listed: this one lists the keys of the leases.
 INDEX = "workspace_leases"
+# Above so many tasks, the states of all tasks of the run are read: a URL names each task.
+MAX_NAMED_TASKS = 100
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class LeaseVariables(VariableStore):
             runs = Ti.get_dr_count(dag_id=dag_id, run_ids=run_ids)
             return Run("over") if runs else Run("gone")
         watched = [window.close_task_id, *task_ids]
-        states = Ti.get_task_states(dag_id=dag_id, run_ids=run_ids, task_ids=watched)
+        named = watched if len(watched) <= MAX_NAMED_TASKS else None
+        states = Ti.get_task_states(dag_id=dag_id, run_ids=run_ids, task_ids=named)
         tasks = states.get(window.run_id, {})
         return Run(tasks=tasks)

@@ -99,6 +99,8 @@ class Lease(EndingNote):
     :param resumed_at: when the service confirmed the resume for this window
     :param late_pause_until: time until which a pause without an answer may take effect
     :param late_resume_until: time until which a resume without an answer may take effect
+    :param resume_in_doubt: whether a request to resume had no answer, so that the service may have resumed without
+        reading ``resume_fields`` of the next one
     :param state_of: name of what reads whether the export is paused; ``None`` if nothing does
     :param paused_before: whether the export was paused before the window, and stays so
     :param seen: what ``state_of`` showed last; ``None`` if nobody has read it
@@ -106,7 +108,7 @@ class Lease(EndingNote):
     :param refused: why the service refused to pause the export
     :param closer: the task and try that resumes it
     :param exports: number of exports of the window; 0 if it is not known
-    :param work_task_ids: the last tasks of the work, whose end is the end of the work
+    :param work_task_ids: all tasks of the work, whose end is the end of the work
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -130,6 +132,7 @@ class Lease(EndingNote):
     resumed_at: Time | None = None
     late_pause_until: Late | None = None
     late_resume_until: Late | None = None
+    resume_in_doubt: bool = False
     state_of: Text | None = None
     paused_before: bool = False
     seen: Seen | None = None

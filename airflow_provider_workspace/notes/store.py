@@ -19,6 +19,10 @@ LISTING_PAUSE = 0.7
 MAX_WRITES = 20
 # A Variable that is listed but not found is read again: Airflow reports a transient error as "not found".
 MAX_READS = 3
+# Why what was written cannot be read.
+RETURNS_ANOTHER = (
+    "Airflow returns another value of it, such as that of a secrets backend or of an environment variable AIRFLOW_VAR_…"
+)
 
 
 class NoteStore(Protocol):
@@ -85,14 +89,25 @@ class VariableStore:
             self._add_to_index(key)
 
     def write(self, key: str, value: str) -> None:
-        """Replace a value."""
-        write_variable(key, value, self.description)
+        """
+        Replace a value, which can be read then.
+
+        :raises WorkspaceError: if it cannot
+        """
+        keep_variable(key, value, self.description)
 
     def delete(self, key: str) -> None:
-        """Delete a value; one that is gone is no error."""
+        """
+        Delete a value; one that is gone is no error.
+
+        :raises WorkspaceError: if Airflow does not delete it
+        """
         from airflow.sdk import Variable
 
-        Variable.delete(key)
+        try:
+            Variable.delete(key)
+        except Exception as error:
+            raise not_kept(key, f"Airflow does not delete it ({error!r})") from error
         if not lists_variables():
             self._write_index([entry for entry in self._index() if entry != key])
 
@@ -123,6 +138,39 @@ class VariableStore:
             # Jitter, so that tasks that begin together do not retry together.
             waits.sleep(LISTING_PAUSE * (0.5 + random.random()))  # noqa: S311
         raise WorkspaceError(f"Other tasks keep overwriting the Variable '{self.index}'. Try again. Nothing was sent.")
+
+
+def keep_variable(key: str, value: str, description: str | None = None) -> None:
+    """
+    Write a Variable, and read it back: what cannot be read again must not be relied on.
+
+    Another task may have changed or deleted it meanwhile: that is no error here.
+
+    :raises WorkspaceInputError: if Airflow cannot store it
+    :raises WorkspaceError: if Airflow does not write it, or returns something else
+    """
+    from airflow.sdk import Variable
+
+    before = Variable.get(key, default=None)
+    try:
+        write_variable(key, value, description)
+    except WorkspaceError:
+        raise
+    except Exception as error:
+        raise not_kept(key, f"Airflow does not write it ({error!r})") from error
+    if before == value:
+        return
+    for _ in range(MAX_READS):
+        if Variable.get(key, default=None) != before:
+            return
+    raise not_kept(key, RETURNS_ANOTHER)
+
+
+def not_kept(key: str, why: str) -> WorkspaceError:
+    """Return the error of a note that cannot be relied on; a retry may succeed when Airflow does not answer now."""
+    cure = "Let tasks write and read this Variable in Airflow's database, then try again"
+    msg = f"The Variable '{key}' does not hold what was noted: {why}. {cure}"
+    return WorkspaceError(msg, problem="note-not-kept", permanent=False)
 
 
 def write_variable(key: str, value: str, description: str | None = None) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
     from airflow_provider_workspace.api.bodies import LevelName
-    from airflow_provider_workspace.errors import WorkspaceNotFoundError
+    from airflow_provider_workspace.api.operations.members import ListMembers
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.plan import Plan
@@ -80,9 +80,7 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.access.members.plan import plan_removal
         from airflow_provider_workspace.access.rules.guards import Guards
-        from airflow_provider_workspace.procedures.apply_plan import KEY_REFUSED, key_owner_removed
         from airflow_provider_workspace.procedures.find import check_user_id, read_rows
-        from airflow_provider_workspace.procedures.people import check_not_empty
 
         guards = Guards.read(self.protected, self.owner_level)
         members = self.operation_from_arguments(hook, "members.ListMembers")
@@ -97,20 +95,32 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
         organization = describe_organization(hook.client.settings, members.organization_id)
         self.await_approval(f"Make these changes to the members of {organization}?", plan)
         self.task_state.begin(what)
-
-        def find() -> bool:
-            try:
-                rows = read_rows(hook.client, members)
-            except KEY_REFUSED as error:
-                raise key_owner_removed(f"{what} was removed", error) from None
-            check_not_empty(rows)
-            return any(row.user is not None and row.user.uuid == user_uuid for row in rows)
-
-        def explain(error: WorkspaceNotFoundError) -> None:
-            check_user_id(hook.client, error, user_uuid, members, "membership")
-
-        deleted = self.remove(hook, what, delete, find=find, explain=explain)
+        deleted = self.remove(
+            hook,
+            what,
+            delete,
+            find=partial(_is_still_there, hook, members, user_uuid, what),
+            explain=lambda error: check_user_id(hook.client, error, user_uuid, members, "membership"),
+        )
         return {"user_uuid": user_uuid, "deleted": deleted}
+
+
+def _is_still_there(hook: WorkspaceHook, members: ListMembers, user_uuid: str, what: str) -> bool:
+    """
+    Return whether a user who was removed is listed.
+
+    :raises WorkspaceError: if the API key may not read the list any more, because it was theirs
+    """
+    from airflow_provider_workspace.procedures.apply_plan import KEY_REFUSED, key_owner_removed
+    from airflow_provider_workspace.procedures.find import read_rows
+    from airflow_provider_workspace.procedures.people import check_not_empty
+
+    try:
+        rows = read_rows(hook.client, members)
+    except KEY_REFUSED as error:
+        raise key_owner_removed(f"{what} was removed", error) from None
+    check_not_empty(rows)
+    return any(row.user_uuid == user_uuid for row in rows)
 
 
 class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, WorkspaceApprovalMixin):

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.windows.resuming import Closed
 
 
+# Seconds until the closing task looks again whether tasks of the work may still run.
+WORK_POLL_INTERVAL = 30.0
 # Results that the closing task returns.
 RETURNED = ("resumed", "left_paused", "held", "never_paused")
 # Results that it remembers for its next try.
-REMEMBERED = (*RETURNED, "fields_refused")
+REMEMBERED = (*RETURNED, "fields_refused", "fields_in_doubt")
 # States of a task that failed, or did not run because another one failed.
 FAILED_STATES = frozenset(("failed", "upstream_failed"))
 # The end of the id of a task among the states of a run, if it is mapped.
@@ -135,7 +137,8 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
     Close a window: resume the exports that no other open window holds. Scope ``batch_export:write``.
 
     A retry resumes only the exports that failed. Each export is resumed once, with the connection that paused it. The
-    result is ``{"resumed": [ids], "held": {id: [windows]}, "left_paused": [ids], "never_paused": {id: why}}``.
+    result is ``{"resumed": [ids], "held": {id: [windows]}, "left_paused": [ids], "never_paused": {id: why}}``; the XCom
+    ``resume_fields_in_doubt`` has the exports whose ``resume_fields`` may have had no effect.
 
     :param open_task_id: the task that opened the window
     :param outcome_task_id: the task that fails if the work fails; ``None`` if there is none
@@ -156,6 +159,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
         ti = self._context["ti"]
         max_tries = getattr(ti, "max_tries", None)
+        self._wait_for_work()
         memory = TaskState(self._context, self._carried)
         remembered = self._remembered(memory, max_tries)
         overdue = remembered.get("overdue", "") if remembered else self._describe_overdue(ti)
@@ -164,8 +168,10 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         total = done.added_to(earlier)
         results = {name: getattr(total, name) for name in REMEMBERED}
         memory.write({**results, "overdue": overdue, "max_tries": max_tries})
+        if total.fields_in_doubt and self.do_xcom_push:
+            self.push_xcom("resume_fields_in_doubt", total.fields_in_doubt)
         if done.failed:
-            raise still_paused_error(done.failed)
+            raise still_paused_error(done.failed, done.resumed)
         if done.wait_until is not None:
             self.defer_until(done.wait_until)
         self._raise_if_never_paused(total)
@@ -175,6 +181,21 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
             raise AirflowFailException(with_problem(msg, "window-overdue"))
         self._raise_if_outcome_skipped(ti, total)
         return {name: results[name] for name in RETURNED}
+
+    def _wait_for_work(self) -> None:
+        """Wait, deferred, while a task of the work may still run: people may have set the state of the one after it."""
+        from airflow_provider_workspace.windows.window_state import is_at_work
+
+        window = self.window
+        registry = lease_registry()
+        leases = registry.all(window=window)
+        if not leases or not is_at_work(registry.store.run(window, leases[-1].work_task_ids), leases[-1]):
+            return
+        now = time.time()
+        until = min(lease.until for lease in leases)
+        if now < until:
+            self.log.warning("Tasks of the work may still run, so its exports stay paused. Checking again.")
+            self.defer_until(min(until, now + WORK_POLL_INTERVAL))
 
     def _remembered(self, memory: TaskState, max_tries: int | None) -> dict[str, Any]:
         """Return what earlier tries have noted; empty if there was none."""
@@ -328,12 +349,18 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
         """Resume the exports, and fail."""
         from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.windows.resuming import still_paused_error
+        from airflow_provider_workspace.windows.window_state import why_not_closed
 
+        why = why_not_closed(lease_registry(), self.window)
         done = resume_exports(self, self._context["ti"], self.open_task_id)
         if done.failed:
-            raise still_paused_error(done.failed)
+            raise still_paused_error(done.failed, done.resumed)
         msg = (
-            "The window is overdue: its work was not done within the maximum length. Check its tasks, which were not "
-            f"stopped. Resumed: {_listed(done.resumed)}; held by other windows: {_listed(done.held)}."
+            f"The window is overdue: {why}. Resumed: {_listed(done.resumed)}; held by other windows: "
+            f"{_listed(done.held)}."
         )
         raise AirflowFailException(with_problem(msg, "window-overdue"))
+
+
+# The tasks that resume.
+CLOSING = (WorkspaceCloseMaintenanceWindowOperator, WorkspaceGuardMaintenanceWindowOperator)

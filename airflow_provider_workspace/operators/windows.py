@@ -157,7 +157,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     leave_paused: Arg[Sequence[str]] = arg(kinds.EXPORTS_OR_NONE, default=())
     resume_fields: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
     state_of: Any = fixed(kinds.TARGET, default=None)
-    # The last tasks of the work; the task group knows them when its work is complete.
+    # The tasks of the work; the task group knows them when its work is complete.
     work_task_ids = cast("Sequence[str]", ())
 
     def resolve_template_files(self) -> None:

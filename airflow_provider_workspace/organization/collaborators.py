@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.procedures.find import read_rows
-from airflow_provider_workspace.procedures.holders import (
-    Holder,
-    Holders,
+from airflow_provider_workspace.procedures.access_list import (
+    AccessEntry,
+    AccessList,
     collaborator_identity,
     homes_of,
     users_by_address,
 )
+from airflow_provider_workspace.procedures.find import read_rows
 from airflow_provider_workspace.procedures.plan import Action, Change
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ def plan_collaborators(
     dashboard: DashboardCollaborators,
     wanted: Iterable[Collaborator],
     *,
-    members: Iterable[Member],
+    members: Sequence[Member],
     now: datetime,
-    holders: Holders,
+    access_list: AccessList,
     is_complete: bool,
 ) -> list[Change]:
     """
@@ -63,7 +63,7 @@ def plan_collaborators(
 
     :param wanted: the rows of the file; of those of one person, the one without an end counts, or with the last
     :param members: the members of the organization
-    :param holders: gets the collaborators that are there
+    :param access_list: gets the collaborators that are there
     :param is_complete: whether people whom no row names are removed
     """
     listed: list[DashboardCollaborator] = []
@@ -71,13 +71,14 @@ def plan_collaborators(
         listed = read_rows(client, ops.dashboards.ListDashboardCollaborators(**dashboard.ids))
         for row in listed:
             identity = collaborator_identity(dashboard.ids["dashboard_id"], row.user_uuid or row.label)
-            holders.add(identity, Holder(dashboard.name_of(row.label or "-"), row.level))
+            access_list.add(identity, AccessEntry(dashboard.name_of(row.label or "-"), row.level))
     rows = {address_key(row.email): row for row in sorted(wanted, key=attrgetter("moment"))}
     planner = _Planner(
         dashboard=dashboard,
         rows=rows,
         listed=listed,
         users=users_by_address(members),
+        homes=homes_of(members),
         now=now,
         is_complete=is_complete,
     )
@@ -91,19 +92,16 @@ class _Planner:
 
     :param rows: the row of each person that counts, by the key of their address
     :param users: the users of each address
+    :param homes: the key of the address of each user
     """
 
     dashboard: DashboardCollaborators
     rows: Mapping[str, Collaborator]
     listed: Sequence[DashboardCollaborator]
     users: Mapping[str, Sequence[str]]
+    homes: Mapping[str, str]
     now: datetime
     is_complete: bool
-
-    @cached_property
-    def _homes(self) -> dict[str, str]:
-        """The key of the address of each member, by the user."""
-        return homes_of(self.users)
 
     @cached_property
     def _collaborators(self) -> dict[str, list[DashboardCollaborator]]:
@@ -115,7 +113,7 @@ class _Planner:
 
     def _key_of(self, collaborator: DashboardCollaborator) -> str:
         """Return the key of the address, which the members may show; empty if nobody does."""
-        home = self._homes.get(collaborator.label or "")
+        home = self.homes.get(collaborator.label or "")
         if home:
             return home
         email = collaborator.user.email if collaborator.user else None

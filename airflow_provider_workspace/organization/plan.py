@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         Organization,
         ProjectEntry,
     )
-    from airflow_provider_workspace.procedures.holders import Holders
+    from airflow_provider_workspace.procedures.access_list import AccessList
     from airflow_provider_workspace.procedures.roster_tables import RosterFile
 
 log = logging.getLogger(__name__)
@@ -123,7 +123,7 @@ def plan_organization(
             if not reader.knows_dashboards and _project_id(reader, project):
                 hidden += 1
             elif "dashboards" in parts or ("collaborators" in parts and dashboard.collaborators is not None):
-                changes += _plan_dashboard(wanted, project, dashboard, reader, holders=people.holders)
+                changes += _plan_dashboard(wanted, project, dashboard, reader, access_list=people.access_list)
     if "exports" in parts:
         changes += _plan_exports(wanted, reader)
     planned = [change for change in changes if change.part in parts]
@@ -134,7 +134,7 @@ def plan_organization(
     where = reader.client.settings.organization_at_service(reader.organization_id)
     remarks = [people.remark, _remark_on_collaborators(wanted) if "collaborators" in parts else ""]
     remark = "\n".join(filter(None, remarks))
-    return Plan(where, planned, members=people.members, remark=remark, holders=people.holders)
+    return Plan(where, planned, members=people.members, remark=remark, access_list=people.access_list)
 
 
 def _remark_on_collaborators(wanted: Organization) -> str:
@@ -306,7 +306,12 @@ def _refuse_collaborators_who_go(wanted: Organization, going: Collection[str], n
 
 
 def _plan_dashboard(
-    wanted: Organization, project: ProjectEntry, entry: DashboardEntry, reader: OrganizationReader, *, holders: Holders
+    wanted: Organization,
+    project: ProjectEntry,
+    entry: DashboardEntry,
+    reader: OrganizationReader,
+    *,
+    access_list: AccessList,
 ) -> list[Change]:
     """Compare a dashboard that Airflow remembers, and its collaborators."""
     name = f"dashboard {project.name} / {entry.name}"
@@ -339,7 +344,7 @@ def _plan_dashboard(
             entry.collaborators,
             members=reader.members,
             now=reader.now,
-            holders=holders,
+            access_list=access_list,
             is_complete="collaborators" in wanted.complete,
         )
     return changes

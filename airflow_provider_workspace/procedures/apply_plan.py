@@ -19,7 +19,7 @@ from airflow_provider_workspace.procedures.plan import PENDING, Change, ChangeRe
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
-    from airflow_provider_workspace.procedures.holders import Holders
+    from airflow_provider_workspace.procedures.access_list import AccessList
 
 log = logging.getLogger(__name__)
 
@@ -323,7 +323,7 @@ def _watch_withdrawn_invites(client: WorkspaceClient, plan: Plan, plan_again: Ca
         return again
 
     check_applied(client, plan, plan_last)
-    plan.joined = again.holders.joined_since(plan.holders)
+    plan.joined = again.access_list.joined_since(plan.access_list)
 
 
 def _pauses(seconds: float) -> list[float]:
@@ -361,7 +361,7 @@ def _left_of(plan: Plan, sent: Sequence[Change], again: Plan) -> list[_Left]:
         if (change.part, change.name) in pending:
             left.append(_Left(change, ""))
             continue
-        reason = _what_now(change, new) or _what_holder_has(change, plan.holders, again.holders)
+        reason = _what_now(change, new) or _what_they_have(change, plan.access_list, again.access_list)
         if reason:
             left.append(_Left(change, reason))
     people = {one.change.person for one in left} - {""}
@@ -392,22 +392,22 @@ def _what_now(sent: Change, new: Sequence[Change]) -> str:
     return ""
 
 
-def _what_holder_has(sent: Change, before: Holders, now: Holders) -> str:
+def _what_they_have(sent: Change, before: AccessList, now: AccessList) -> str:
     """Return what the user still has from whom a change took something, whatever their address is now."""
     if not sent.removes and not sent.lowers:
         return ""
     if before.of(sent.operation) is None:
         return ""
-    holder = now.of(sent.operation)
-    if holder is None:
+    entry = now.of(sent.operation)
+    if entry is None:
         hidden = now.hidden - before.hidden
         return f"may be one of {hidden} whom the service hides now" if hidden > 0 else ""
     if sent.removes:
-        return f"is still there: {holder.name}"
-    if holder.level is None:
-        return f"the service hides the level of {holder.name} now"
-    if holder.level > sent.after["level"]:
-        return f"still has level {holder.level}: {holder.name}"
+        return f"is still there: {entry.name}"
+    if entry.level is None:
+        return f"the service hides the level of {entry.name} now"
+    if entry.level > sent.after["level"]:
+        return f"still has level {entry.level}: {entry.name}"
     return ""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api import operations as ops
-from airflow_provider_workspace.api.comparison import address_key, domain_key, normal_text
+from airflow_provider_workspace.api.comparison import address_key, domain_key, email_key, normal_text
 from airflow_provider_workspace.api.models import ProjectItem
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.request_errors import incomplete_list_error
@@ -154,7 +154,7 @@ def _invite(client: WorkspaceClient, create: ops.invites.CreateInvite) -> Finder
     invites = ops.invites.ListInvites(organization_id=create.organization_id)
 
     def matches(row: Invite) -> bool:
-        return address_key(row.target_email or "") == key and not row.is_expired
+        return email_key(row) == key and not row.is_expired
 
     return Finder(f"invite of {create.target_email}", lambda: find_row(client, invites, matches), matches)
 
@@ -280,11 +280,8 @@ def find_user(
     address = check_address("user_email", email or "")
     organization_id = organization()
     key = address_key(address)
-    uuids: list[str] = []
-    for member in read_rows(client, ops.members.ListMembers(organization_id=organization_id)):
-        user = member.user
-        if user and user.uuid and address_key(user.email or "") == key:
-            uuids.append(user.uuid)
+    members = read_rows(client, ops.members.ListMembers(organization_id=organization_id))
+    uuids = [member.user_uuid for member in members if member.user_uuid and email_key(member) == key]
     if len(uuids) == 1:
         return uuids[0]
     where = f"have the address {address} in organization {organization_id}"

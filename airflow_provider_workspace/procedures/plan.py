@@ -17,7 +17,7 @@ from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.procedures import ensure
-from airflow_provider_workspace.procedures.holders import Holders
+from airflow_provider_workspace.procedures.access_list import AccessList
 from airflow_provider_workspace.procedures.invites_report import INVITES_THAT_NEED_ATTENTION
 from airflow_provider_workspace.procedures.until import END_FIELDS
 
@@ -338,7 +338,7 @@ class Plan:
     :param not_shown: the fields that were sent and that the answer did not show, of changes that were sent
     :param members: number of members of the organization; 0 if no people are planned
     :param remark: what people must know first; empty if there is nothing
-    :param holders: who had access when it was made
+    :param access_list: who had access when it was made
     :param joined: who joined while invites were withdrawn, and may have accepted one under another address
     :param last_taken: the change that took access from a member, if no request was accepted after it; else ``None``
     :param failures: the errors of changes that were not made, or may not have been made
@@ -350,7 +350,7 @@ class Plan:
     members: int = 0
     remark: str = ""
     not_shown: dict[Change, Sequence[str]] = field(default_factory=dict[Change, Sequence[str]])
-    holders: Holders = field(default_factory=Holders)
+    access_list: AccessList = field(default_factory=AccessList)
     joined: list[str] = field(default_factory=list[str])
     last_taken: Change | None = None
     failures: dict[Change, errors.WorkspaceRequestError] = field(default_factory=dict)

@@ -123,7 +123,8 @@ class NotedRequests:
             if in_doubt:
                 unanswered = getattr(lease, late_field)
             until = max(unanswered or 0.0, self.clock() + service.consistency_time)
-            lease = self.registry.update(lease, **{late_field: until})
+            in_doubt_before = lease.resume_in_doubt or (in_doubt and not pauses)
+            lease = self.registry.update(lease, resume_in_doubt=in_doubt_before, **{late_field: until})
 
         pauses = late_field == "late_pause_until"
         try:

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+FIELDS_IN_DOUBT = (
+    "a request to resume had no answer, and if it was carried out, the resume_fields of the next one had no effect. "
+    "Look in the workspace whether the missed intervals are exported."
+)
+
 
 @dataclass
 class Closed:
@@ -37,6 +42,8 @@ class Closed:
     :ivar left_paused: exports that stay paused because of ``leave_paused``, or as they were before the window
     :ivar never_paused: exports that the window did not pause, and why if the service refused
     :ivar fields_refused: exports that were resumed without ``resume_fields``, and why the service refused these
+    :ivar fields_in_doubt: exports that were resumed, perhaps by an earlier request without an answer: then the service
+        did not read the ``resume_fields`` of the one that it answered
     :ivar seen: what ``state_of`` showed after the resume
     :ivar failed: exports that could not be resumed
     :ivar wait_until: when to call again, because a request without an answer may take effect until then, or another
@@ -48,6 +55,7 @@ class Closed:
     left_paused: list[str] = field(default_factory=list)
     never_paused: dict[str, str | None] = field(default_factory=dict)
     fields_refused: dict[str, str] = field(default_factory=dict)
+    fields_in_doubt: list[str] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
     failed: dict[str, Exception] = field(default_factory=dict)
     wait_until: float | None = None
@@ -61,6 +69,7 @@ class Closed:
             held={**earlier.held, **self.held},
             never_paused={**earlier.never_paused, **self.never_paused},
             fields_refused={**earlier.fields_refused, **self.fields_refused},
+            fields_in_doubt=_without_duplicates([*earlier.fields_in_doubt, *self.fields_in_doubt]),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,6 +80,7 @@ class Closed:
             "left_paused": self.left_paused,
             "never_paused": self.never_paused,
             "fields_refused": self.fields_refused,
+            "fields_in_doubt": self.fields_in_doubt,
             "seen": self.seen,
             "failed": {export_id: str(error) for export_id, error in self.failed.items()},
             "again_after": None if self.wait_until is None else iso(self.wait_until),
@@ -181,7 +191,10 @@ class Closer(NotedRequests):
         # A request of an earlier try may be in progress.
         unanswered = _if_ahead(lease.late_resume_until, now)
         until = max(unanswered or 0.0, now + service.consistency_time)
-        lease = self.registry.change(lease, closer=self.name, state="closing", late_resume_until=until)
+        in_doubt = lease.resume_in_doubt or lease.late_resume_until is not None
+        lease = self.registry.change(
+            lease, closer=self.name, state="closing", late_resume_until=until, resume_in_doubt=in_doubt
+        )
         holders = holders_of(self.registry, lease, self.clock)
         late_pause = _if_ahead(lease.late_pause_until, self.clock())
         if holders:
@@ -192,6 +205,9 @@ class Closer(NotedRequests):
         if lease.resumed_at is None or lease.late_pause_until is not None:
             lease = self._resume(lease, unanswered, done)
             log.info("Resumed batch export %s.", lease.batch_export_id)
+            if lease.resume_fields and lease.resume_in_doubt:
+                log.warning("Batch export %s: %s", lease.batch_export_id, FIELDS_IN_DOUBT)
+                done.fields_in_doubt.append(lease.batch_export_id)
             lease = lease.model_copy(update={"resumed_at": self.clock(), "late_pause_until": late_pause})
         else:
             lease = lease.model_copy(update={"late_resume_until": unanswered})
@@ -251,15 +267,27 @@ def _leave_to_holders(lease: Lease, holders: list[Lease], done: Closed) -> None:
         log.warning("It will be resumed with the resume_fields of that window, not with those of this one.")
 
 
-def still_paused_error(failed: Mapping[str, object], details: str = "") -> WorkspaceRequestError:
+def still_paused_error(
+    failed: Mapping[str, object], resumed: Collection[str] = (), details: str = ""
+) -> WorkspaceRequestError:
     """
-    Return the error that names the exports still paused.
+    Return the error that names the exports still paused, and those that run and whose lease is left.
 
     It is never permanent: every retry may succeed, for example after somebody has corrected the API key.
 
     :param failed: the error of each export
+    :param resumed: exports that were resumed, also if their lease could not be changed afterwards
     :param details: text to append
     """
+    unnoted = {export_id: error for export_id, error in failed.items() if export_id in resumed}
+    failed = {export_id: error for export_id, error in failed.items() if export_id not in resumed}
+    if unnoted:
+        details = (
+            f"Resumed, but still noted as paused: {count_exports(unnoted)}, {', '.join(unnoted)}. "
+            f"{first_reason(unnoted)} {details}"
+        )
+    if not failed:
+        return WorkspaceRequestError(details.strip(), operation="UnpauseBatchExport", problem="note-not-kept")
     msg = (
         f"STILL PAUSED: {count_exports(failed)}. {first_reason(failed)} Correct the cause, then clear this task or run "
         f"'{COMMAND} sweep'. {ids_and_other_reasons(failed)} Without state_of this goes by the failed requests, "

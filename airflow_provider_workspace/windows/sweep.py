@@ -76,9 +76,9 @@ class Sweep:
         return failed
 
     @property
-    def has_resumed(self) -> bool:
-        """Whether an export was resumed."""
-        return any(swept.closed.resumed for swept in self.windows)
+    def resumed(self) -> list[str]:
+        """The exports that were resumed."""
+        return [export_id for swept in self.windows for export_id in swept.closed.resumed]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -221,10 +221,13 @@ def _results(swept: SweptWindow) -> list[str]:
     """Return the results for the exports of a window, for people."""
     closed = swept.closed
     seen = [f"{state} {export_id}" for export_id, state in closed.seen.items()]
+    still_paused = [export_id for export_id in closed.failed if export_id not in closed.resumed]
+    unnoted = [export_id for export_id in closed.failed if export_id in closed.resumed]
     sections: list[tuple[str, Iterable[str]]] = [
         ("would resume", swept.would_resume or ()),
         ("resumed", closed.resumed),
-        ("STILL PAUSED", closed.failed),
+        ("STILL PAUSED", still_paused),
+        ("still noted as paused", unnoted),
         ("held by others", closed.held),
         ("left paused, as asked or as before,", closed.left_paused),
         ("never paused", closed.never_paused),
@@ -246,27 +249,26 @@ class AbandonedWindows:
 
     :param by: who sweeps, as the leases note it
     :param at_once: whether to close also a window whose work has just ended
-    :param is_recorded: whether to write the record of the sweep, which says that one runs in this Airflow
     """
 
     registry: LeaseRegistry
     by: str
     at_once: bool = False
-    is_recorded: bool = True
     kind: str = "windows"
 
     def end_due(self, *, dry_run: bool) -> Ended:
         """Close them, which resumes their exports."""
-        with LeaseHooks() as services:
-            closer = Closer(self.registry, services, self.by)
+        with LeaseHooks() as hooks:
+            closer = Closer(self.registry, hooks, self.by)
             swept = sweep_windows(closer, at_once=self.at_once, dry_run=dry_run)
-        if self.is_recorded and not dry_run:
+        if not dry_run:
             self.registry.record_sweep(SweepRecord(at=closer.clock(), windows=swept.records))
         message = str(swept)
         lines = message.splitlines()
         report = swept.to_dict()
         is_stuck = bool(swept.stuck)
         if swept.failed:
-            return Ended(self.kind, report, lines, still_paused_error(swept.failed, message), is_left=True)
-        is_alarm = not dry_run and (swept.has_resumed or is_stuck)
+            error = still_paused_error(swept.failed, swept.resumed, message)
+            return Ended(self.kind, report, lines, error, is_left=True)
+        is_alarm = not dry_run and (bool(swept.resumed) or is_stuck)
         return Ended(self.kind, report, lines, alarm=message if is_alarm else "", is_left=is_stuck)

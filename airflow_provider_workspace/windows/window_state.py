@@ -43,16 +43,18 @@ def why_over(run: Run, window: Window) -> str:
     return f"its closing task is {state}" if state in FINISHED_STATES else ""
 
 
-def is_closing(run: Run, window: Window) -> bool:
+def is_closing(run: Run, window: Window, *, at_work: bool = False) -> bool:
     """
     Return whether the closing task of a window has begun and not ended, or waits for its next try.
 
     Whether the window is closed, only its leases say: its closing task may be skipped, or marked by hand.
+
+    :param at_work: whether its work may go on, for which a closing task waits that does not run at this moment
     """
     if why_over(run, window):
         return False
     _, state = closing_state(run, window)
-    return state not in OPEN_STATES
+    return state == "running" if at_work else state not in OPEN_STATES
 
 
 def progress_of(registry: LeaseRegistry, window: Window) -> Literal["open", "closing", "closed"]:
@@ -68,13 +70,40 @@ def progress_of(registry: LeaseRegistry, window: Window) -> Literal["open", "clo
 
 
 def work_has_ended(run: Run, lease: Lease) -> bool:
-    """Return whether the last tasks of the work of a window have ended."""
+    """Return whether all tasks of the work of a window have ended."""
+    by_task = _states_of_work(run, lease)
+    return bool(by_task) and all(states and _have_ended(states) for states in by_task)
+
+
+def is_at_work(run: Run, lease: Lease) -> bool:
+    """
+    Return whether a task of the work of a window may still run, whatever states people set on other tasks by hand.
+
+    Nothing resumes its exports before its end then, but a person who says so.
+    """
+    if run.state != "active":
+        return False
+    return any(not _have_ended(states) for states in _states_of_work(run, lease))
+
+
+def why_not_closed(registry: LeaseRegistry, window: Window) -> str:
+    """Return why a window that is overdue has not closed itself, with what to do."""
+    leases = registry.all(window=window)
+    run = registry.store.run(window, leases[-1].work_task_ids if leases else ())
+    why = why_over(run, window)
+    if leases and is_at_work(run, leases[-1]):
+        return "its work was not done within the maximum length. Check its tasks, which were not stopped"
+    return f"{why or WORK_ENDED}, so nothing resumed its exports before"
+
+
+def _states_of_work(run: Run, lease: Lease) -> list[list[str | None]]:
+    """Return the states of each task of the work; empty of one that Airflow does not know."""
     index = "(_[0-9]+)?" if lease.map_index < 0 else f"_{lease.map_index}"
-    for task_id in lease.work_task_ids:
-        states = run.states(task_id, index)
-        if not states or not all(state in FINISHED_STATES for state in states):
-            return False
-    return bool(lease.work_task_ids)
+    return [run.states(task_id, index) for task_id in lease.work_task_ids]
+
+
+def _have_ended(states: Sequence[str | None]) -> bool:
+    return all(state in FINISHED_STATES for state in states)
 
 
 @dataclass(frozen=True)
@@ -83,7 +112,7 @@ class WindowState:
     What a window is.
 
     :param name: ``overdue`` and ``abandoned`` windows are for the sweep to close
-    :param why: the reason, if it is neither opening nor open
+    :param why: the reason; empty of one that is opening or open and will close itself
     """
 
     name: Literal["opening", "open", "overdue", "closing", "closed", "abandoned"]
@@ -113,14 +142,15 @@ def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -
     window = newest.window
     run = registry.store.run(window, newest.work_task_ids)
     why = why_over(run, window)
-    if why:
+    at_work = is_at_work(run, newest)
+    if why and not at_work:
         return WindowState("abandoned", why)
     if any(lease.resuming(now) for lease in leases):
         return WindowState("closing", "its exports are being resumed")
     until = min(lease.until for lease in leases)
     if now >= until:
         return WindowState("overdue", f"overdue since {iso(until, 'seconds')}")
-    if is_closing(run, window):
+    if is_closing(run, window, at_work=at_work):
         return WindowState("closing", "its closing task has begun")
     if work_has_ended(run, newest):
         has_waited = _has_waited(registry, window, now)
@@ -128,11 +158,16 @@ def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -
     if any(lease.state == "closing" for lease in leases):
         return WindowState("closing", "not all of its exports are paused any more")
     if any(lease.state == "opening" for lease in leases):
-        return WindowState("opening")
+        return WindowState("opening", _with_work(why))
     held = [lease for lease in leases if lease.since == newest.since]
     if len(held) < newest.exports:
         return WindowState("closing", "not all of its exports are held any more, or a lease cannot be read")
-    return WindowState("open")
+    return WindowState("open", _with_work(why))
+
+
+def _with_work(why: str) -> str:
+    """Return why a window at work will not close itself; an empty string if it will."""
+    return f"{why}, and its work goes on" if why else ""
 
 
 def _has_waited(registry: LeaseRegistry, window: Window, now: float) -> bool:

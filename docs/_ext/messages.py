@@ -20,7 +20,7 @@ PACKAGE = DOCS.parent / "airflow_provider_workspace"
 TOPICS = {
     "The connection": (r"client/settings|client/exchange|client/wire|hooks/connection", "connection.md"),
     "Maintenance windows": (r"windows/|operators/w|triggers/d|task_groups", "guides/maintenance-windows.md"),
-    "Organization files": (r"^organization/|operators/organization|procedures/holders", "guides/organization-file.md"),
+    "Organization files": (r"^organization/|operators/organization|procedures/access", "guides/organization-file.md"),
     "Members": (r"access/members|access/rules/guards|operators/members", "guides/members.md"),
     "Approvals": (r"procedures/plan|access/rules/answers|operators/approval", "guides/approve.md"),
     "Rosters": (r"procedures/roster|files/(storage|reports)", "guides/rosters.md"),

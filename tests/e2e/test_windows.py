@@ -201,6 +201,20 @@ def test_a_guard_does_not_believe_a_close_that_was_marked(airflow: LiveAirflow, 
     assert "[window-overdue]" in airflow.log("window_marked", run_id, "maintenance_window.guard")
 
 
+def test_no_sweep_resumes_under_work_whose_close_was_marked(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id, _ = begin(airflow, "window_long")
+    path = f"dags/window_long/dagRuns/{run_id}/taskInstances/maintenance_window.close"
+    airflow.call("PATCH", path, {"new_state": "success"})
+    assert sweep(airflow).startswith("[success]")
+    assert airflow.tasks("window_long", run_id)["long"] == "running"
+    assert paused(server) == {FIRST, SECOND}
+    assert history(server, FIRST) == history(server, SECOND) == ["pause"]
+    (airflow.home / "end").touch()
+    airflow.finish("window_long", run_id)
+    assert sweep(airflow).startswith("[failed]")
+    assert history(server, FIRST) == history(server, SECOND) == ["pause", "unpause"]
+
+
 def test_deferred_work_goes_on_in_a_window_that_closed(airflow: LiveAirflow) -> None:
     run_id = airflow.trigger("window_deferred")
     assert airflow.finish("window_deferred", run_id) == "failed"

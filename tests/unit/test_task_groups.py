@@ -326,8 +326,15 @@ def test_a_branch_at_the_end_of_the_work_cannot_skip_close() -> None:
     assert dag.get_task(f"{group}.branched_1").downstream_task_ids == {f"{group}.close", f"{group}.outcome"}
     assert "choose" not in dag.get_task(f"{group}.close").upstream_task_ids
     assert "beside" in dag.get_task(f"{group}.close").upstream_task_ids
-    assert dag.get_task(f"{group}.open").work_task_ids == ["beside", "choose"]
+    assert dag.get_task(f"{group}.open").work_task_ids == ["beside", "choose", "number"]
     assert dag.get_task(f"{group}.outcome").trigger_rule == "none_failed"
+
+
+def test_an_inner_window_that_cannot_close_does_not_hold_the_outer_one_open() -> None:
+    with DAG("nested", schedule=None) as dag:
+        nested(maintenance_window)
+    work = dag.get_task("maintenance_window.open").work_task_ids
+    assert work == ["deep", "inner.open", "inner.outcome", "inner.pause", "number"]
 
 
 def test_a_fail_fast_dag_may_have_a_window() -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.grants.evidence import EndProof
-from airflow_provider_workspace.access.grants.notes import BY_END, person_of, rows_of, temporary_access_of
+from airflow_provider_workspace.access.grants.notes import BY_END, active_grant_of, person_of, rows_of
 from airflow_provider_workspace.access.grants.plan import Giver, Giving, OrganizationPeople, plan_end
 from airflow_provider_workspace.access.rules.entitlements import NotedAccess
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
@@ -394,7 +394,7 @@ class OrganizationEnds:
         run = self.run_of_sweep
         who = person.person
         active = [grant for grant in grants if not grant.is_over(run.now)]
-        temporary = [replace(temporary_access_of(grant), person=who) for grant in active]
+        temporary = [replace(active_grant_of(grant), person=who) for grant in active]
         decision = self._decision_about(who, people)
         decisions = [replace(decision, person=who)] if decision else []
         noted = NotedAccess(temporary, decisions)

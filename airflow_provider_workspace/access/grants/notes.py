@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from airflow_provider_workspace.access.rules.entitlements import TemporaryAccess
+from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
 from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest, utc_now
@@ -291,7 +291,7 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> NotedPer
     )
 
 
-def temporary_access_of(grant: Grant) -> TemporaryAccess:
+def active_grant_of(grant: Grant) -> ActiveGrant:
     """Return a grant, as entitlements know it."""
     invite_ids = [grant.invite_id] if grant.invite_id else []
     person = NotedPerson(
@@ -300,7 +300,7 @@ def temporary_access_of(grant: Grant) -> TemporaryAccess:
         user_uuid=grant.user_uuid,
         invite_ids=frozenset(invite_ids),
     )
-    return TemporaryAccess(
+    return ActiveGrant(
         person=person,
         level=grant.level,
         since=grant.since,

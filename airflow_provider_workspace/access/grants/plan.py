@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.access.members.lines import level_fields
+from airflow_provider_workspace.access.members.lines import level_fields, withdrawal
 from airflow_provider_workspace.access.members.plan import plan_members
 from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.access.rules.guards import Guards
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import ListMembers, UpdateMember
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
+from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.apply_plan import apply
-from airflow_provider_workspace.procedures.holders import homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.people import NotedPerson, People, read_people
 from airflow_provider_workspace.procedures.plan import OVERRULES, Change, Plan, counted
@@ -133,30 +133,30 @@ class OrganizationPeople:
     @property
     def user_uuids(self) -> frozenset[str]:
         """The users of the members."""
-        users = [_user_uuid(member) for member in self.members]
+        users = [member.user_uuid for member in self.members]
         return frozenset(user for user in users if user)
 
     def having(self, email: str) -> list[Member]:
         """Return the members who have an address."""
         key = address_key(email)
-        return [member for member in self.members if _key(member) == key]
+        return [member for member in self.members if email_key(member) == key]
 
     def user_of(self, person: NotedPerson) -> Member | None:
         """Return the member who is the user of a person; ``None`` if that user is no member, or not known."""
         if person.user_uuid is None:
             return None
-        users = [member for member in self.members if _user_uuid(member) == person.user_uuid]
+        users = [member for member in self.members if member.user_uuid == person.user_uuid]
         return users[0] if users else None
 
     def user_uuid_at(self, email: str) -> str | None:
         """Return the user who has an address; ``None`` if it is none, more than one, or not shown."""
         members = self.having(email)
-        return _user_uuid(members[0]) if len(members) == 1 else None
+        return members[0].user_uuid if len(members) == 1 else None
 
     def invite_id_at(self, email: str) -> str | None:
         """Return the open invite of an address; ``None`` if there is none, or more than one."""
         key = address_key(email)
-        invites = [invite for invite in self.people.invites if _key_of_invite(invite) == key]
+        invites = [invite for invite in self.people.invites if email_key(invite) == key]
         return invites[0].id if len(invites) == 1 else None
 
     def holds(self, person: NotedPerson) -> bool:
@@ -167,7 +167,7 @@ class OrganizationPeople:
     def has_left(self, person: NotedPerson, email: str) -> bool:
         """Return whether the user of a person is a member who has another address than this one."""
         user = self.user_of(person)
-        return user is not None and _key(user) != address_key(email)
+        return user is not None and email_key(user) != address_key(email)
 
     def as_noted(self, people: Iterable[NotedPerson]) -> OrganizationPeople:
         """Return the lists with the addresses of the notes: each person is their user or invite, and nobody else is."""
@@ -189,7 +189,7 @@ class OrganizationPeople:
         members = self.having(email)
         if len(members) < 2:
             return
-        users = [f"user {_user_uuid(member)}" for member in members]
+        users = [f"user {member.user_uuid}" for member in members]
         why = f"{len(members)} members have the address {email}, so nobody can tell who is meant"
         msg = f"{why}. Give each account its own address first: {', '.join(users)}"
         raise WorkspaceInputError(msg, problem="access-not-proven")
@@ -201,9 +201,9 @@ class OrganizationPeople:
         :param known: the users of other notes
         :raises WorkspaceError: if they may be one: a list hides who is in it, or somebody joined since
         """
-        hidden = [member for member in self.members if not _user_uuid(member)]
+        hidden = [member for member in self.members if not member.user_uuid]
         if person.user_uuid is None:
-            hidden += [member for member in self.members if not _email(member)]
+            hidden += [member for member in self.members if not member.email_address]
         doubt = f"{person.email} may still have access"
         cure = "Find out who they are now, and take the access away by hand"
         if not self.members:
@@ -214,7 +214,7 @@ class OrganizationPeople:
             raise WorkspaceError(f"{doubt}: {why}. {cure}", problem="access-not-proven")
         if person.user_uuid is not None:
             return
-        others = [member for member in self.members if _user_uuid(member) not in known]
+        others = [member for member in self.members if member.user_uuid not in known]
         candidates = [member for member in others if _may_be(member, person)]
         if not candidates:
             return
@@ -222,7 +222,7 @@ class OrganizationPeople:
         why = f"their invite is gone, and {members} may have accepted it"
         if person.level is not None:
             why = f"nobody has their address any more, and {members} may be them"
-        users = [f"{_email(member)} (user {_user_uuid(member)})" for member in candidates]
+        users = [f"{member.email_address} (user {member.user_uuid})" for member in candidates]
         named = name_first(users, "the list of members", separator=", ")
         raise WorkspaceError(f"{doubt}: {why}. {cure}: {named}", problem="access-not-proven")
 
@@ -232,21 +232,14 @@ class OrganizationPeople:
             return []
         changes: list[Change] = []
         for invite_id in sorted(person.invite_ids):
-            withdrawal = Change(
-                "remove",
-                "members",
-                f"invite {person.email}",
-                why="no list shows it",
-                operation=DeleteInvite(organization_id=self.organization_id, invite_id=invite_id),
-                person=address_key(person.email),
-            )
-            changes.append(withdrawal)
+            delete = DeleteInvite(organization_id=self.organization_id, invite_id=invite_id)
+            changes.append(withdrawal(delete, person.email, "no list shows it"))
         return changes
 
     @property
     def homes(self) -> dict[str, str]:
         """The key of the address of each user who is a member and shows it."""
-        return homes_of(users_by_address(self.members))
+        return homes_of(self.members)
 
     def decision_about(
         self, decided: NotedAccess, *, email: str, user_uuid: str | None, invite_id: str | None
@@ -348,12 +341,12 @@ def plan_end(
     :raises WorkspaceError: if it is not known who the person is, or whether they are protected
     """
     user = people.user_of(person)
-    if user and not _email(user) and guards.protected:
+    if user and not user.email_address and guards.protected:
         why = f"The service hides the address of user {person.user_uuid}, who may be protected"
         raise WorkspaceError(f"{why}. Take the access away by hand", problem="access-not-proven")
     addresses = {address_key(email) for email in person.emails}
     if user:
-        addresses.add(_key(user))
+        addresses.add(email_key(user))
     if addresses & guards.protected:
         guards = replace(guards, protected=guards.protected | {address_key(person.email)})
     seen = people.as_noted([person])
@@ -437,23 +430,6 @@ def gave_nothing(error: WorkspaceError) -> bool:
     return True
 
 
-def _email(member: Member) -> str:
-    return (member.user.email or "") if member.user else ""
-
-
-def _key(member: Member) -> str:
-    """Return the key of the address of a member; empty if it is not shown."""
-    return address_key(_email(member))
-
-
-def _key_of_invite(invite: Invite) -> str:
-    return address_key(invite.target_email or "")
-
-
-def _user_uuid(member: Member) -> str | None:
-    return member.user.uuid if member.user else None
-
-
 def _may_be(member: Member, person: NotedPerson) -> bool:
     """Return whether a member may be a person of whom nothing but an old address is known."""
     had_level = person.level is not None and (member.level is None or member.level >= person.level)
@@ -465,10 +441,10 @@ def _may_be(member: Member, person: NotedPerson) -> bool:
 
 def _member_as_noted(member: Member, person: NotedPerson) -> Member:
     """Return a member with the address in the notes of a person; without it if somebody else has it now."""
-    user_uuid = _user_uuid(member)
+    user_uuid = member.user_uuid
     if member.user is None or person.user_uuid is None or user_uuid is None:
         return member
-    has_address = _key(member) == address_key(person.email)
+    has_address = email_key(member) == address_key(person.email)
     is_person = user_uuid == person.user_uuid
     if is_person == has_address:
         return member
@@ -479,7 +455,7 @@ def _member_as_noted(member: Member, person: NotedPerson) -> Member:
 
 def _is_of_somebody_else(invite: Invite, person: NotedPerson) -> bool:
     """Return whether an invite to the address that a person had is not theirs."""
-    has_address = _key_of_invite(invite) == address_key(person.email)
+    has_address = email_key(invite) == address_key(person.email)
     return has_address and invite.id not in person.invite_ids
 
 

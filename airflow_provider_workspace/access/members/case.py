@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.access.rules.entitlements import Entitlement, ReviewDecision, Saying
-from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.procedures.holders import Holder
+from airflow_provider_workspace.api.comparison import email_key
+from airflow_provider_workspace.procedures.access_list import AccessEntry
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
-    from airflow_provider_workspace.procedures.holders import Identity
+    from airflow_provider_workspace.procedures.access_list import Identity
     from airflow_provider_workspace.procedures.roster import Row
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """
     A member, and what is said about them.
@@ -35,12 +35,12 @@ class Case:
     @property
     def email(self) -> str:
         """Their address; empty if it is not shown."""
-        return email_of(self.member)
+        return self.member.email_address
 
     @property
     def user_uuid(self) -> str | None:
         """Their user; ``None`` if it is not shown."""
-        return self.member.user.uuid if self.member.user else None
+        return self.member.user_uuid
 
     @property
     def held(self) -> int | None:
@@ -119,29 +119,17 @@ def is_withdrawn(saying: Saying, entitled: Entitlement, held: int | None) -> boo
     return bool(saying.why) and (held is None or held != entitled.level)
 
 
-def email_of(member: Member) -> str:
-    """Return the address of a member; empty if it is not shown."""
-    return (member.user.email or "") if member.user else ""
-
-
-def key_of(member: Member) -> str:
-    """Return the key of the address of a member; empty if it is not shown."""
-    return address_key(email_of(member))
-
-
 def member_identity(member: Member) -> Identity:
-    """Return what tells a member apart, as :class:`~airflow_provider_workspace.procedures.holders.Holders` know it."""
-    user_uuid = member.user.uuid if member.user else None
-    return (user_uuid or "",)
+    """Return what tells a member apart, as an access list knows it."""
+    return (member.user_uuid or "",)
 
 
-def holder_of(member: Member, *, is_judged: bool) -> Holder:
+def entry_of(member: Member, *, is_judged: bool) -> AccessEntry:
     """
     Return a member as somebody who has access while a plan is made.
 
     :param is_judged: whether the plan says what they should have
     """
-    (user_uuid,) = member_identity(member)
-    name = f"member {email_of(member) or '-'} (user {user_uuid or '-'})"
-    person = key_of(member)
-    return Holder(name, member.level, person, is_judged and bool(person))
+    name = f"member {member.email_address or '-'} (user {member.user_uuid or '-'})"
+    person = email_key(member)
+    return AccessEntry(name, member.level, person, is_judged and bool(person))

@@ -15,7 +15,7 @@ from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.access.members.case import Case
-    from airflow_provider_workspace.access.rules.entitlements import Entitlement, ReviewDecision, TemporaryAccess
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Entitlement, ReviewDecision
     from airflow_provider_workspace.api.models import Invite
     from airflow_provider_workspace.procedures.roster import Roster, Row
 
@@ -35,7 +35,7 @@ class MemberChange(Change):
 
     _: KW_ONLY
     overrules: ReviewDecision | None = None
-    ends: tuple[TemporaryAccess, ...] = ()
+    ends: tuple[ActiveGrant, ...] = ()
 
 
 def order_of(change: Change) -> tuple[int, int]:
@@ -65,7 +65,7 @@ def highest_of(levels: Iterable[int | None]) -> int | None:
 
 
 def remark_on(
-    action: Action, who: str, why: str, before: int | None = None, after: int | None = None, mark: Mark = ""
+    action: Action, who: str, why: str, *, before: int | None = None, after: int | None = None, mark: Mark = ""
 ) -> Change:
     """
     Return a line about a person of which nothing is sent.
@@ -84,10 +84,11 @@ def remark_on(
     )
 
 
-def held_back(who: str, why: str, hold: str, before: int | None, after: int | None, entitled: Entitlement) -> Change:
+def kept(who: str, why: str, *, why_kept: str, before: int | None, after: int | None, entitled: Entitlement) -> Change:
     """
-    Leave a person alone, because of ``hold``; what a source says about them is left to people.
+    Leave a person alone; what a source says about them is left to people.
 
+    :param why_kept: why they are neither removed nor changed
     :param after: the level that they should have; ``None`` if they should be removed
     """
     takes = after is None
@@ -95,22 +96,22 @@ def held_back(who: str, why: str, hold: str, before: int | None, after: int | No
         takes = after < before
     may_take = takes or before is None
     may_be_over = may_take and entitled.is_over
-    is_hidden = hold.startswith(HIDDEN)
+    is_hidden = why_kept.startswith(HIDDEN)
     action: Action = "differs"
     if is_hidden:
         action = "unknown"
     elif takes and not entitled.is_named:
         action = "skip"
-    reason = f"{why or OTHER_LEVEL}, but {hold}"
+    reason = f"{why or OTHER_LEVEL}, but {why_kept}"
     mark: Mark = "kept" if action == "skip" else ""
-    change = remark_on(action, who, reason, before, after, mark)
+    change = remark_on(action, who, reason, before=before, after=after, mark=mark)
     return replace(change, should_lose=may_be_over or (takes and is_hidden))
 
 
 def refused_by_review(row: Row, decision: ReviewDecision, who: str, held: int | None) -> Change:
     """Leave a row undone that gives more than a review decided."""
     why = f"{decision}, and row {row.number} gives more: correct the row, or have this plan approved"
-    change = remark_on("differs", who, why, held, row.level)
+    change = remark_on("differs", who, why, before=held, after=row.level)
     return replace(change, should_gain=True)
 
 
@@ -159,16 +160,17 @@ def compared_with_invites(row: Row, invites: list[Invite], owner_level: int | No
         why = f"holds {len(invites)} open invites: withdraw all but one by hand"
     elif owner_level is not None and (level or 0) < owner_level <= highest:
         why += f" as an owner (owner_level={owner_level}), whom a sync never changes: withdraw it by hand"
-    return remark_on("differs", email, why, highest, level)
+    return remark_on("differs", email, why, before=highest, after=level)
 
 
 def removal(
-    delete: DeleteMember, who: str, level: int | None, why: str, ends: tuple[TemporaryAccess, ...] = ()
+    delete: DeleteMember, who: str, why: str, *, level: int | None = None, ends: tuple[ActiveGrant, ...] = ()
 ) -> Change:
     """
     Remove a member.
 
     :param who: their address, perhaps with their user behind it; their user if the address is not known
+    :param level: their level; ``None`` if it is not shown
     :param ends: the temporary access that ends with it
     """
     return MemberChange(
@@ -183,20 +185,22 @@ def removal(
     )
 
 
-def withdrawal(organization_id: str, invite: Invite, why: str, ends: tuple[TemporaryAccess, ...]) -> Change:
+def withdrawal(
+    delete: DeleteInvite, email: str, why: str, *, level: int | None = None, ends: tuple[ActiveGrant, ...] = ()
+) -> Change:
     """
     Withdraw an open invite.
 
+    :param level: its level; ``None`` if it is not shown
     :param ends: the temporary access that ends with it
     """
-    email = invite.target_email or ""
     return MemberChange(
         "remove",
         "members",
         f"invite {email}",
-        before=level_fields(invite.level),
+        before=level_fields(level),
         why=why,
-        operation=DeleteInvite(organization_id=organization_id, invite_id=str(invite.id)),
+        operation=delete,
         person=address_key(email),
         ends=ends,
     )
@@ -232,7 +236,7 @@ def unchanged(case: Case) -> Change | None:
     if row and decision and has_less:
         return refused_by_review(row, decision, case.email, case.held)
     if case.entitled.temporary:
-        return remark_on("wait", case.email, case.entitled.why, case.held)
+        return remark_on("wait", case.email, case.entitled.why, before=case.held)
     return later_end(row) if row else None
 
 

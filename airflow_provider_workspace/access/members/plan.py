@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.members.case import (
     Case,
-    email_of,
-    holder_of,
+    entry_of,
     is_withdrawn,
-    key_of,
     member_identity,
     saying_of,
 )
 from airflow_provider_workspace.access.members.lines import (
     compared_with_invites,
-    held_back,
     highest_of,
     invitation,
+    kept,
     later_end,
     level_change,
     order_of,
@@ -46,10 +44,11 @@ from airflow_provider_workspace.access.rules.entitlements import (
     entitlement_of,
 )
 from airflow_provider_workspace.access.rules.guards import HIDDEN, PROTECTED, Guards, raise_if_no_owner_left
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.comparison import address_key, email_key
+from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.holders import Holders, homes_of, users_by_address
+from airflow_provider_workspace.procedures.access_list import AccessList, homes_of, users_by_address
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted
@@ -117,7 +116,7 @@ def plan_members(
         changes,
         members=len(people.members),
         remark="\n".join(_remarks(roster, noted)),
-        holders=planner.holders,
+        access_list=planner.access_list,
     )
 
 
@@ -131,12 +130,12 @@ def plan_removal(
     :param allow_last_owner: whether nobody of the highest level need be left
     :raises WorkspaceInputError: if they are kept, with the argument that permits it
     """
-    change = removal(delete, delete.user_uuid, None, LEAVING)
+    change = removal(delete, delete.user_uuid, LEAVING)
     for member in members:
-        if member.user and member.user.uuid == delete.user_uuid:
-            who = member.user.email or delete.user_uuid
+        if member.user_uuid == delete.user_uuid:
+            who = member.email_address or delete.user_uuid
             guards.raise_if_kept(member, who)
-            change = removal(delete, who, member.level, LEAVING)
+            change = removal(delete, who, LEAVING, level=member.level)
     if not allow_last_owner:
         raise_if_no_owner_left(members, [change], ", or set allow_last_owner=True")
     return Plan(client.settings.organization_at_service(delete.organization_id), [change], members=len(members))
@@ -170,7 +169,7 @@ class _Planner:
     is_leaving: bool
     is_complete: bool
     overrules: bool
-    holders: Holders = field(default_factory=Holders)
+    access_list: AccessList = field(default_factory=AccessList)
 
     @cached_property
     def _rows(self) -> dict[str, Row]:
@@ -182,13 +181,13 @@ class _Planner:
         """The open invites, by the key of their address."""
         invites: dict[str, list[Invite]] = {}
         for invite in self.people.invites:
-            invites.setdefault(address_key(invite.target_email or ""), []).append(invite)
+            invites.setdefault(email_key(invite), []).append(invite)
         return invites
 
     @cached_property
     def _joined(self) -> set[str]:
         """The keys of the addresses of members."""
-        return {key_of(member) for member in self.people.members}
+        return {email_key(member) for member in self.people.members}
 
     @cached_property
     def _users(self) -> dict[str, list[str]]:
@@ -198,14 +197,14 @@ class _Planner:
     @cached_property
     def _hidden(self) -> int:
         """How many members and open invites do not show their address."""
-        members = [member for member in self.people.members if not email_of(member)]
+        members = [member for member in self.people.members if not member.email_address]
         invites = [invite for invite in self.people.invites if not invite.target_email]
         return len(members) + len(invites)
 
     @cached_property
     def _homes(self) -> dict[str, str]:
         """The key of the address of each user who is a member and shows it."""
-        return homes_of(self._users)
+        return homes_of(self.people.members)
 
     def _has_access(self, key: str) -> bool:
         """Return whether somebody is a member or invited."""
@@ -213,7 +212,7 @@ class _Planner:
 
     def changes(self) -> list[Change]:
         """Return the changes, and what is not sent."""
-        self.holders.invited = frozenset(self._invites)
+        self.access_list.invited = frozenset(self._invites)
         changes: list[Change | None] = []
         staying: dict[str, list[Invite]] = {}
         for key, invites in self._invites.items():
@@ -223,7 +222,7 @@ class _Planner:
                 if change is None or change.action == "wait":
                     staying.setdefault(key, []).append(invite)
         for member in self.people.members:
-            if member_identity(member) in self.holders.shown:  # a list that changes may show a user twice
+            if member_identity(member) in self.access_list.shown:  # a list that changes may show a user twice
                 continue
             changes.append(self._of_member(member))
         changes += self._of_leavers() if self.is_leaving else self._of_newcomers(staying)
@@ -281,50 +280,57 @@ class _Planner:
         if not is_withdrawn(saying, entitled, invite.level):
             # What else is to be done, the row of the person says.
             is_held = entitled.temporary is not None and not saying.has_access
-            return remark_on("wait", email, entitled.why, invite.level) if is_held else None
+            return remark_on("wait", email, entitled.why, before=invite.level) if is_held else None
         why = f"invited and {entitled.why}"
-        hold = ""
+        why_kept = ""
         if key in self.guards.protected:
-            hold = PROTECTED
+            why_kept = PROTECTED
         elif not (email and invite.id):
-            hold = HIDDEN + "its address or id"
-        if hold:
-            return held_back(email, why, hold, invite.level, None, entitled)
-        return withdrawal(self.organization_id, invite, why, entitled.ended)
+            why_kept = HIDDEN + "its address or id"
+        if why_kept:
+            return kept(email, why, why_kept=why_kept, before=invite.level, after=None, entitled=entitled)
+        delete = DeleteInvite(organization_id=self.organization_id, invite_id=str(invite.id))
+        return withdrawal(delete, email, why, level=invite.level, ends=entitled.ended)
 
     # Members
 
     def _of_member(self, member: Member) -> Change | None:
         """Plan the change to a member; ``None`` if there is none."""
-        key = key_of(member)
+        key = email_key(member)
         saying = self._saying(key, member.level)
-        holder = holder_of(member, is_judged=saying is not None)
-        self.holders.add(member_identity(member), holder)
+        entry = entry_of(member, is_judged=saying is not None)
+        self.access_list.add(member_identity(member), entry)
         if saying is None:
             return None
-        user_uuid = member.user.uuid if member.user else None
-        claims = self.noted.of_member(key, user_uuid)
+        claims = self.noted.of_member(key, member.user_uuid)
         entitled, overruled = self._entitlement(saying, claims, member.level)
-        case = Case(member, key, self._rows.get(key), saying, entitled, overruled)
+        case = Case(
+            member=member,
+            key=key,
+            row=self._rows.get(key),
+            saying=saying,
+            entitled=entitled,
+            overruled=overruled,
+        )
         if not case.differs:
             return unchanged(case)
         who = case.email
         users = self._users.get(key, ())
         if len(users) > 1:
             who = f"{case.email} (user {case.user_uuid})"
-        hold = self._why_held(case)
-        if hold:
-            return held_back(who, case.why, hold, case.held, case.wanted, entitled)
+        why_kept = self._why_kept(case)
+        if why_kept:
+            return kept(who, case.why, why_kept=why_kept, before=case.held, after=case.wanted, entitled=entitled)
         if case.wanted is not None:
             return level_change(self.organization_id, case, who, case.wanted)
         delete = DeleteMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid))
-        return removal(delete, who, case.held, case.why, ends=entitled.ended)
+        return removal(delete, who, case.why, level=case.held, ends=entitled.ended)
 
-    def _why_held(self, case: Case) -> str:
+    def _why_kept(self, case: Case) -> str:
         """Return why a member is left as they are; an empty string if they may be changed."""
-        hold = self.guards.why_kept(case.member)
-        if hold:
-            return hold
+        why_kept = self.guards.why_kept(case.member)
+        if why_kept:
+            return why_kept
         if not (case.email and case.user_uuid):
             return HIDDEN + "their address or user"
         row = case.row
@@ -418,7 +424,7 @@ class _Planner:
             return invitation(self.organization_id, row, entitled, overruled)
         are_shown = None not in levels
         if entitled.temporary and are_shown and highest == entitled.temporary.level:
-            return remark_on("wait", email, entitled.why, highest)
+            return remark_on("wait", email, entitled.why, before=highest)
         return compared_with_invites(row, invites, self.guards.owner_level)
 
     def _of_protected(self) -> list[Change]:

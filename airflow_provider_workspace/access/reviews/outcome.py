@@ -35,10 +35,11 @@ from airflow_provider_workspace.errors import (
     WorkspaceStatusError,
     WorkspaceTransportError,
 )
+from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.plan import Change, Plan
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.access.rules.entitlements import TemporaryAccess
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
 
@@ -72,14 +73,14 @@ def plan_decisions(
     """
     outcomes = judge(population, decided, present, BEFORE)
     due = {outcome.who for outcome in outcomes if outcome.outcome == NOT_SENT}
-    members = [person for person in present.people if person.kind == MEMBER]
-    homes = {person.id: address_key(person.email) for person in members if person.id and person.email}
+    members = [_member(person) for person in present.people if person.kind == MEMBER]
+    homes = homes_of(members)
     changes: list[Change] = []
     for person, now in population.pairs_in(present):
         if now is None or person.who not in due:
             continue
         decision = decided.decisions[person.who]
-        ends: tuple[TemporaryAccess, ...] = ()
+        ends: tuple[ActiveGrant, ...] = ()
         if decision == REMOVE and person.kind != COLLABORATOR:
             ends = grants_of(noted, person.kind, email=person.email, identity=person.id, homes=homes)
         change = _change(
@@ -92,7 +93,7 @@ def plan_decisions(
         )
         changes.append(change)
     changes.sort(key=lambda change: ORDER.index(change.action))
-    raise_if_no_owner_left([_member(person) for person in members], changes)
+    raise_if_no_owner_left(members, changes)
     organization = client.settings.organization_at_service(population.organization_id)
     return PlannedReview(Plan(organization, changes, members=len(members)), outcomes)
 
@@ -108,7 +109,7 @@ def _change(
     organization_id: str,
     level: int | None,
     why: str,
-    ends: tuple[TemporaryAccess, ...],
+    ends: tuple[ActiveGrant, ...],
 ) -> Change:
     """
     Return the change of somebody.

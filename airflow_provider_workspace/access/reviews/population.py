@@ -28,11 +28,12 @@ from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.timestamps import parse_timestamp, to_second
 from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.find import read_counted, read_rows
 from airflow_provider_workspace.procedures.people import read_people
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.access.rules.entitlements import TemporaryAccess
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
     from airflow_provider_workspace.access.rules.guards import Guards
     from airflow_provider_workspace.api.models import DashboardCollaborator, Invite
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -80,9 +81,8 @@ def read_population(
     found = lists.read(dict.fromkeys(boards))
     logins = [access.record.last_login for access in found if access.kind == MEMBER]
     shows_logins = any(logins)
-    reader = _Reader(
-        guards=guards, now=now if shows_logins else None, verified=verified, noted=noted, homes=_homes(found)
-    )
+    homes = homes_of(access.record for access in found if access.kind == MEMBER)
+    reader = _Reader(guards=guards, now=now if shows_logins else None, verified=verified, noted=noted, homes=homes)
     people = [reader.person(who, access) for who, access in _named(found).items()]
     population = Population(
         read_at=to_second(now),
@@ -268,7 +268,7 @@ class _Reader:
 
 def grants_of(
     noted: NotedAccess, kind: PersonKind, *, email: str | None, identity: str | None, homes: Mapping[str, str]
-) -> tuple[TemporaryAccess, ...]:
+) -> tuple[ActiveGrant, ...]:
     """
     Return the grants of a member or of an invite.
 
@@ -279,12 +279,6 @@ def grants_of(
     if kind == MEMBER:
         return noted.of_member(key, identity).grants
     return noted.of_invite(key, identity, homes).grants
-
-
-def _homes(found: Iterable[_Access]) -> dict[str, str]:
-    """Return the key of the address of each user who is a member."""
-    users = [access.user for access in found if access.kind == MEMBER]
-    return {user.uuid: address_key(user.email) for user in users if user.uuid and user.email}
 
 
 def _compared(population: Population, last: LastReview) -> Population:

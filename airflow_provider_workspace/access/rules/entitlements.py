@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TemporaryAccess:
+class ActiveGrant:
     """
     A grant that is not over.
 
@@ -95,14 +95,14 @@ class Claims:
     :param decision: the last decision of a review; ``None`` if there is none
     """
 
-    grants: tuple[TemporaryAccess, ...] = ()
+    grants: tuple[ActiveGrant, ...] = ()
     decision: ReviewDecision | None = None
 
 
 NO_CLAIMS = Claims()
 
 
-N = TypeVar("N", TemporaryAccess, ReviewDecision)
+N = TypeVar("N", ActiveGrant, ReviewDecision)
 
 
 class _ByIdentity(Generic[N]):
@@ -168,12 +168,12 @@ class NotedAccess:
     :param are_known: whether the notes could be read: a plan in CI does not know them
     """
 
-    grants: Sequence[TemporaryAccess] = ()
+    grants: Sequence[ActiveGrant] = ()
     decisions: Sequence[ReviewDecision] = ()
     are_known: bool = True
 
     @cached_property
-    def _grants(self) -> _ByIdentity[TemporaryAccess]:
+    def _grants(self) -> _ByIdentity[ActiveGrant]:
         return _ByIdentity(self.grants)
 
     @cached_property
@@ -218,7 +218,7 @@ class NotedAccess:
 
         :param homes: the key of the address of each user who is a member
         """
-        records: list[TemporaryAccess | ReviewDecision] = []
+        records: list[ActiveGrant | ReviewDecision] = []
         records += self._grants.of_former(key, homes)
         records += self._decisions.of_former(key, homes)
         users = [record.person.user_uuid for record in records]
@@ -228,7 +228,7 @@ class NotedAccess:
 NOTHING_NOTED = NotedAccess()
 
 
-def _claims(grants: Sequence[TemporaryAccess], decisions: Sequence[ReviewDecision]) -> Claims:
+def _claims(grants: Sequence[ActiveGrant], decisions: Sequence[ReviewDecision]) -> Claims:
     if not (grants or decisions):  # as of most people, of whom there may be many
         return NO_CLAIMS
     last = max(decisions, key=attrgetter("decided_at"), default=None)
@@ -281,10 +281,10 @@ class Entitlement:
     level: int | None
     why: str
     is_named: bool
-    temporary: TemporaryAccess | None = None
+    temporary: ActiveGrant | None = None
     decision: ReviewDecision | None = None
     expired: ReviewDecision | None = None
-    ended: tuple[TemporaryAccess, ...] = ()
+    ended: tuple[ActiveGrant, ...] = ()
     is_over: bool = False
 
     @property
@@ -341,7 +341,7 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
         has_access = decision.level is not None
         level = decision.level
         why = str(decision)
-    temporary: TemporaryAccess | None = None
+    temporary: ActiveGrant | None = None
     highest = max(standing, key=attrgetter("level"), default=None)
     if highest and _is_more(highest, saying, has_access=has_access, level=level):
         temporary = highest
@@ -360,7 +360,7 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
     )
 
 
-def _stands(grant: TemporaryAccess, saying: Saying, decision: ReviewDecision | None) -> bool:
+def _stands(grant: ActiveGrant, saying: Saying, decision: ReviewDecision | None) -> bool:
     """Return whether a grant counts in spite of what else is said."""
     if saying.leaves:
         return False
@@ -380,7 +380,7 @@ def _says_more(saying: Saying, decision: ReviewDecision) -> bool:
     return saying.level > decision.level
 
 
-def _is_more(grant: TemporaryAccess, saying: Saying, *, has_access: bool, level: int | None) -> bool:
+def _is_more(grant: ActiveGrant, saying: Saying, *, has_access: bool, level: int | None) -> bool:
     """Return whether a grant gives more than rows do; any level is as much, unless it is what an ended row left."""
     if not has_access:
         return True

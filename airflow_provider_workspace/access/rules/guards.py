@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 from airflow_provider_workspace.errors import WorkspaceInputError
@@ -48,10 +48,9 @@ class Guards:
 
     def why_kept(self, member: Member) -> str:
         """Return why a member is neither removed nor changed; an empty string if they may be."""
-        email = (member.user and member.user.email) or ""
-        if address_key(email) in self.protected:
+        if email_key(member) in self.protected:
             return PROTECTED
-        if self.protected and not email:
+        if self.protected and not member.email_address:
             return HIDDEN + ADDRESS
         if self.owner_level is not None and member.level is None:
             return HIDDEN + "their level"
@@ -66,14 +65,14 @@ class Guards:
         :param who: their address, or else their user
         :raises WorkspaceInputError: with the argument that permits it
         """
-        hold = self.why_kept(member)
-        if not hold:
+        why_kept = self.why_kept(member)
+        if not why_kept:
             return
         cure = "set owner_level=None"
-        if hold == PROTECTED:
+        if why_kept == PROTECTED:
             why = f"{who} is protected"
             cure = "take the address out of protected"
-        elif hold == HIDDEN + ADDRESS:
+        elif why_kept == HIDDEN + ADDRESS:
             why = f"The service does not show the address of {who}, who may be protected"
             cure = "leave out protected"
         elif member.level is None:
@@ -92,8 +91,8 @@ def raise_if_no_owner_left(members: Iterable[Member], changes: Iterable[Change],
     """
     before: dict[str, int] = {}
     for member in members:
-        if member.user and member.user.uuid:
-            before[member.user.uuid] = member.level or 0
+        if member.user_uuid:
+            before[member.user_uuid] = member.level or 0
     highest = max(before.values(), default=-1)
     after = dict(before)
     last: list[str] = []

@@ -10,7 +10,7 @@ import pytest
 
 from airflow_provider_workspace.access.members.lines import MemberChange
 from airflow_provider_workspace.access.members.plan import plan_members
-from airflow_provider_workspace.access.rules.entitlements import NotedAccess, ReviewDecision, TemporaryAccess
+from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, NotedAccess, ReviewDecision
 from airflow_provider_workspace.access.rules.guards import Guards
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
@@ -52,7 +52,7 @@ def invited(level: int | None = None, email: str | None = ADA, invite_id: str = 
 
 def granted(level: int, since: str, user: str | None = USER, email: str = ADA, approved_by: str = "ruth") -> Any:
     person = NotedPerson(email, at(since), user_uuid=user, invite_ids=frozenset({INVITE}))
-    return TemporaryAccess(person, level, at(since), "2026-12-01T08:00:00Z", approved_by, f"workspace_grant.{since}")
+    return ActiveGrant(person, level, at(since), "2026-12-01T08:00:00Z", approved_by, f"workspace_grant.{since}")
 
 
 def decided(level: int | None, on: str, until: str = "2027-11-01", user: str | None = USER, email: str = ADA) -> Any:
@@ -78,7 +78,7 @@ def plan(rows: list[Any], records: list[Member | Invite], *notes: Any, **options
     guards = Guards.read(options.pop("protected", ()), options.pop("owner_level", 15))
     leaving = options.pop("leaving", False)
     noted = NotedAccess(
-        grants=[note for note in notes if isinstance(note, TemporaryAccess)],
+        grants=[note for note in notes if isinstance(note, ActiveGrant)],
         decisions=[note for note in notes if isinstance(note, ReviewDecision)],
     )
     roster = read_roster(rows if leaving else [*rows, OLGA])
@@ -292,7 +292,7 @@ def ends(planned: Plan) -> list[str]:
     ],
 )
 def test_which_grants_end_with_a_change(
-    rows: list[Any], notes: tuple[Any, ...], options: dict[str, Any], expected: list[TemporaryAccess]
+    rows: list[Any], notes: tuple[Any, ...], options: dict[str, Any], expected: list[ActiveGrant]
 ) -> None:
     assert ends(plan(rows, [member(8)], *notes, **options)) == [grant.key for grant in expected]
 
@@ -358,3 +358,14 @@ def test_a_protected_address_of_nobody_is_told_and_one_of_a_newcomer_is_not() ->
         ("create", "level: 1"),
         ("skip", "protected, but neither a member nor invited: check the address"),
     ]
+
+
+def test_who_changes_address_while_the_list_is_read_has_the_one_that_is_shown_last() -> None:
+    shown: list[Member | Invite] = [
+        member(1, "grace@example.com", "u-grace"),
+        member(1, "old@example.com"),
+        member(1, "grace@example.com"),
+    ]
+    planned = plan([ADA], shown, granted(8, AFTER), leaving=True)
+    (change,) = planned.changes
+    assert "has another address now, grace@example.com" in change.line()

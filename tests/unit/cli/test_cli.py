@@ -410,7 +410,10 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
         assert airflow("variables", "delete", name).returncode == 0
     run = airflow("workspace", "sweep")
     assert (run.returncode, run.stdout.splitlines()[-1]) == (0, "Nothing is due."), run.stderr
-    assert NO_WINDOW in airflow("workspace", "windows").stdout
+    listed = airflow("workspace", "windows").stdout
+    assert NO_WINDOW in listed
+    assert "Last sweep: 20" in listed
+    assert listed.endswith(", 0 min ago.\n"), "a sweep by command counts"
     resumed = [request["path"] for request in sandbox.requests() if request["path"].endswith("/unpause/")]
     assert resumed == [path.format(project_id=1, batch_export_id=export) for export in (export_id, other)]
     assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr

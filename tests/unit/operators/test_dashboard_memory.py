@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceOutcomeUnknownError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.dashboards import WorkspaceCreateDashboardOperator
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -80,6 +80,29 @@ def test_a_dashboard_is_created_once_and_registered(sandbox: SandboxServer, vari
         hook.update_dashboard(dashboard_id=2, deleted=True)
     assert create() == (3, True)
     assert created(sandbox) == 2
+
+
+@pytest.mark.usefixtures("waited")
+def test_a_dashboard_that_a_shadowed_variable_cannot_remember_is_created_once(
+    sandbox: SandboxServer, variables: Variables
+) -> None:
+    """A secrets backend, or AIRFLOW_VAR_SALES, has the value of a dashboard that is deleted."""
+    variables.shadows["sales"] = json.dumps(value(sandbox, 99))
+    with pytest.raises(AirflowFailException, match=r"note-not-kept.*Dashboard 2 was created, and is not remembered"):
+        create()
+    for task, number in (("first", 2), ("second", 1), ("third", 1)):
+        with pytest.raises(FAILED):
+            create(task, number)
+    assert created(sandbox) == 1
+
+
+@pytest.mark.usefixtures("waited")
+def test_where_variables_are_read_only_no_dashboard_is_created(sandbox: SandboxServer, variables: Variables) -> None:
+    variables.is_read_only = "set"
+    for number in (1, 2):
+        with pytest.raises(WorkspaceError, match=r"note-not-kept.*Airflow does not write it .RuntimeError"):
+            create(number=number)
+    assert created(sandbox) == 0
 
 
 @pytest.mark.usefixtures("waited")

@@ -22,6 +22,7 @@ import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
+from airflow_provider_workspace.operators.batch_exports import WorkspaceUnpauseBatchExportOperator
 from airflow_provider_workspace.operators.windows import lease_registry
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
@@ -29,6 +30,7 @@ from airflow_provider_workspace.windows.requests import LeaseHooks
 from airflow_provider_workspace.windows.resuming import Closer
 from airflow_provider_workspace.windows.sweep import sweep_windows
 from tests.interruptions import Interruptions
+from tests.task_instance import TaskInstance, TaskStore
 from tests.windows import CLOSE, GROUP, SWEEP, Airflow, Window, opened, sweep
 
 if TYPE_CHECKING:
@@ -241,7 +243,7 @@ def test_a_cleared_window_waits_for_its_own_resume(sandbox: SandboxServer, conne
     window = opened(FIRST)
     sandbox.inject("reset_before", operation="unpause_batch_export")
     still_paused(window.close)
-    window.max_tries += 1
+    window.clear()
     began = time.monotonic()
     window.open()
     window.pause()
@@ -421,6 +423,141 @@ def test_the_sweep_closes_only_abandoned_windows(sandbox: SandboxServer, airflow
     assert sweep() == {"windows": [], "unreadable": {}}
 
 
+@pytest.mark.parametrize("rebuild", [None, "success"], ids=["", "the last task, too"])
+@pytest.mark.parametrize("state", ["success", "failed", "skipped", "removed"])
+def test_nothing_resumes_under_work_that_runs_though_its_closing_task_was_set_by_hand(
+    sandbox: SandboxServer, airflow: Airflow, state: str, rebuild: str | None
+) -> None:
+    window = opened(FIRST)
+    airflow.runs.tasks["run"] = {CLOSE: state, "first": "running", "rebuild": rebuild}
+    assert sweep()["windows"] == []
+    other = opened(FIRST, run_id="other")
+    assert other.close()["held"] == {FIRST: [f"dag / run / {CLOSE}"]}
+    window.work()
+    assert history(sandbox, FIRST) == ["pause"]
+    (seen,) = airflow.swept["windows"].values()
+    assert seen["text"] == f"open: its closing task is {state}, and its work goes on"
+    airflow.runs.tasks["run"] = {CLOSE: state, "first": "failed", "rebuild": "success"}
+    with pytest.raises(AirflowFailException, match=rf"abandoned: its closing task is {state}\): resumed {FIRST}"):
+        sweep()
+
+
+def test_close_waits_for_work_that_runs_though_the_last_task_was_set_by_hand(
+    sandbox: SandboxServer, airflow: Airflow
+) -> None:
+    window = opened(FIRST)
+    airflow.runs.tasks["run"] = {CLOSE: "running", "first": "running", "rebuild": "success"}
+    with pytest.raises(TaskDeferred):
+        window.close()
+    assert history(sandbox, FIRST) == ["pause"]
+    airflow.runs.tasks["run"]["first"] = "success"
+    assert window.close({"status": "over", "state": {}}) == closed(FIRST)
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+
+
+def test_a_lease_that_cannot_be_read_back_pauses_nothing(sandbox: SandboxServer, airflow: Airflow) -> None:
+    """A secrets backend or the environment has an older lease under its key."""
+    opened(FIRST).close()
+    window = Window(FIRST)
+    window.open()
+    (key,) = airflow.lease_keys()
+    airflow.variables.shadows[key] = airflow.variables.values[key].replace(FIRST, SECOND)
+    before = history(sandbox, FIRST)
+    with pytest.raises(WorkspaceError, match=rf"note-not-kept.*'{key}' does not hold what was noted"):
+        window.open()
+    assert history(sandbox, FIRST) == before
+
+
+@pytest.mark.parametrize("resumes", ["close", "sweep"])
+def test_a_lease_that_cannot_be_deleted_names_what_was_resumed(
+    sandbox: SandboxServer, airflow: Airflow, resumes: str
+) -> None:
+    window = opened(FIRST)
+    airflow.variables.is_read_only = "delete"
+    if resumes == "sweep":
+        airflow.end("run", "its run is over")
+    said = rf"note-not-kept.*Resumed, but still noted as paused: 1 batch export, {FIRST}\. .*RuntimeError.'read-only'"
+    with pytest.raises((AirflowFailException, WorkspaceError), match=said) as failed:
+        window.close() if resumes == "close" else sweep()
+    assert "STILL PAUSED" not in str(failed.value)
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+
+
+def test_a_lease_that_cannot_be_written_is_still_paused(sandbox: SandboxServer, airflow: Airflow) -> None:
+    window = opened(FIRST)
+    airflow.variables.is_read_only = "set"
+    with pytest.raises(WorkspaceError, match=r"STILL PAUSED: 1 batch export\. .*Airflow does not write it"):
+        window.close()
+    assert history(sandbox, FIRST) == ["pause"]
+
+
+@pytest.mark.parametrize(
+    ("states", "why"),
+    [
+        ({"first": "running"}, "its work was not done within the maximum length"),
+        ({CLOSE: "success", "first": "success"}, "its closing task is success, so nothing resumed its exports before"),
+        ({CLOSE: "queued", "first": "failed"}, "its work has ended and its closing task has not begun"),
+    ],
+)
+def test_the_guard_names_why_the_window_is_overdue(airflow: Airflow, states: dict[str, str], why: str) -> None:
+    window = opened(FIRST, max_length=60)
+    airflow.runs.tasks["run"] = {CLOSE: None, "rebuild": "success", **states}
+    with pytest.raises(AirflowFailException, match=rf"^\[window-overdue\] The window is overdue: {why}"):
+        window.guard("over")
+
+
+@live
+@pytest.mark.parametrize("fault", ["status_before", "status_after"])
+def test_resume_fields_of_a_second_request_may_have_had_no_effect(
+    sandbox: SandboxServer, connect: Connect, caplog: pytest.LogCaptureFixture, fault: str
+) -> None:
+    connect(max_attempts=3, consistency_time=0)
+    window = opened(FIRST, SECOND, resume_fields={"backfill": True})
+    sandbox.inject(fault, "unpause_batch_export", status=502)
+    assert window.close() == closed(FIRST, SECOND)
+    assert window.pushed == {"resume_fields_in_doubt": [FIRST]}
+    assert f"{FIRST}: a request to resume had no answer" in caplog.text
+
+
+@live
+def test_resume_fields_of_a_later_try_may_have_had_no_effect(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(max_attempts=1, consistency_time=0.1)
+    window = opened(FIRST, resume_fields={"backfill": True})
+    sandbox.inject("reset_after", "unpause_batch_export")
+    still_paused(window.close)
+    time.sleep(0.2)
+    assert window.close() == closed(FIRST)
+    assert window.pushed == {"resume_fields_in_doubt": [FIRST]}
+
+
+@live
+@pytest.mark.parametrize(
+    ("fault", "fields", "in_doubt"),
+    [
+        ("status_before", {"backfill": True}, [FIRST]),
+        ("status_after", {"backfill": True}, [FIRST]),
+        ("status_after", None, None),
+        (None, {"backfill": True}, None),
+    ],
+)
+@pytest.mark.parametrize("attempts", [3, 1], ids=["the same try", "the next try"])
+def test_resume_fields_of_a_request_that_the_operator_repeats_may_have_had_no_effect(
+    sandbox: SandboxServer, connect: Connect, fault: str | None, fields: Any, in_doubt: Any, attempts: int
+) -> None:
+    connect(max_attempts=attempts, consistency_time=0)
+    if fault:
+        sandbox.inject(fault, "unpause_batch_export", status=502)
+    arguments = {"batch_export_id": FIRST, "resume_fields": fields}
+    context: Any = {"ti": TaskInstance(), "task_state_store": TaskStore()}
+    resume = WorkspaceUnpauseBatchExportOperator(task_id="task", **arguments)
+    if fault and attempts == 1:
+        with pytest.raises(WorkspaceError):
+            resume.execute(context)
+    resume.execute(context)
+    assert context["ti"].xcoms.get("resume_fields_in_doubt") == in_doubt
+    assert "begun" not in str(context["task_state_store"])
+
+
 @live
 @pytest.mark.parametrize("paths", [MOVED_PATHS, None], ids=["paths", "redirects"])
 @pytest.mark.parametrize("end", ["close", "sweep"])
@@ -452,14 +589,16 @@ def test_a_window_over_moved_pause_and_resume(
     assert redirected == (set() if paths else {307, 308})
 
 
+@pytest.mark.usefixtures("airflow")
 def test_the_sweep_ignores_a_window_that_closes_meanwhile(
-    sandbox: SandboxServer, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     window = opened(FIRST)
+    closing = iter([window.close])
 
     def closed_meanwhile(**_: Any) -> int:
-        if airflow.lease_keys():
-            window.close()
+        for close in closing:
+            close()
         return 0
 
     monkeypatch.setattr(RuntimeTaskInstance, "get_dr_count", closed_meanwhile)
@@ -478,7 +617,7 @@ def test_a_dry_run_of_the_sweep_says_what_it_would_resume(sandbox: SandboxServer
     with LeaseHooks() as hooks:
         planned = sweep_windows(Closer(lease_registry(), hooks, "dry run"), dry_run=True)
     rows = [row["would_resume"] for row in planned.to_dict()["windows"]]
-    assert (rows, planned.failed, planned.has_resumed) == ([[FIRST], [FIRST]], {}, False)
+    assert (rows, planned.failed, planned.resumed) == ([[FIRST], [FIRST]], {}, [])
     assert f"would resume {FIRST}; held by others {SECOND}." in str(planned)
     assert (airflow.variables.values, history(sandbox, FIRST), history(sandbox, SECOND)) == before
 
@@ -504,7 +643,8 @@ def test_the_sweep_closes_a_window_whose_work_has_ended(
     window = opened(FIRST, map_index=0 if index else -1)
     opened(SECOND, run_id="at work")
     others = {f"{CLOSE}_1": "running", "rebuild_1": "running"} if index else {}
-    airflow.runs.tasks["run"] = {f"{CLOSE}{index}": "queued", f"rebuild{index}": "success", **others}
+    ended = {f"first{index}": "success", f"rebuild{index}": "success"}
+    airflow.runs.tasks["run"] = {f"{CLOSE}{index}": "queued", **ended, **others}
     airflow.runs.tasks["at work"] = {CLOSE: None, "rebuild": "running"}
     assert sweep()["windows"] == []
     ((name, first),) = [(name, each) for name, each in airflow.swept["windows"].items() if each["state"] == "closing"]

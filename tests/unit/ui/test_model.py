@@ -256,6 +256,17 @@ def test_work_that_is_over_is_told_apart(view: View, fields: Any, answers: dict[
 
 
 @pytest.mark.parametrize(
+    ("load", "headline"),
+    [("running", PAUSED), ("failed", "1 export stuck: its closing task failed, for 1 h 0 min")],
+)
+def test_a_window_whose_work_goes_on_is_not_stuck_though_its_closing_task_was_marked(
+    view: View, load: str, headline: str
+) -> None:
+    marked = seen(task("window.close", "failed"), task("load", load), task("check", "success"))
+    assert view(variables=variables(WORK), **marked)["windows"]["headline"] == [headline]
+
+
+@pytest.mark.parametrize(
     ("owner", "dag", "owners", "line"),
     [
         ("ops", {"value": {"owners": ["ops", "data-team"], "is_paused": True}}, ["ops", "data-team"],

@@ -13,6 +13,7 @@ from airflow_provider_workspace.windows.window_state import window_state
 OPENED, UNTIL = 1_000.0, 4_600.0
 BEGUN = "closing: its closing task has begun"
 ENDED = "its work has ended and its closing task has not begun"
+GOES_ON = "and its work goes on"
 SHORT = "closing: not all of its exports are held any more, or a lease cannot be read"
 
 
@@ -65,12 +66,27 @@ OPEN: dict[str, Any] = {}
         ({"exports": 0}, None, {}, 2000, False, "open"),
         # The closing task.
         *((OPEN, OPEN, {"close": state}, 2000, False, "open") for state in ("scheduled", "queued")),
-        *((OPEN, OPEN, {"close": state}, 2000, False, BEGUN) for state in ("running", "up_for_retry", "deferred")),
-        *((OPEN, OPEN, {"close": state}, 2000, False, f"abandoned: its closing task is {state}")
+        *((OPEN, OPEN, {"close": state, "work": "success"}, 2000, False, BEGUN)
+         for state in ("running", "up_for_retry", "deferred")),
+        *((OPEN, OPEN, {"close": state, "work": "failed"}, 2000, False, f"abandoned: its closing task is {state}")
          for state in ("success", "failed", "skipped", "upstream_failed", "removed")),
-        (OPEN, OPEN, {"close": SimpleNamespace(value="removed")}, 2000, False,
+        (OPEN, OPEN, {"close": SimpleNamespace(value="removed"), "work": "skipped"}, 2000, False,
          "abandoned: its closing task is removed"),
-        (OPEN, OPEN, {"close": "no task"}, 2000, False, "abandoned: its closing task is gone"),
+        (OPEN, OPEN, {"close": "no task", "work": "success"}, 2000, False, "abandoned: its closing task is gone"),
+        # Work that may still run, whatever people set on the closing task or on the last task of the work.
+        *((OPEN, OPEN, {"close": state, "work": work}, 2000, True, f"open: its closing task is {state}, {GOES_ON}")
+         for state in ("success", "failed", "skipped", "removed", "upstream_failed")
+         for work in (None, "running", "deferred", "up_for_retry", "queued", "restarting")),
+        (OPEN, OPEN, {"close": "no task", "work": "running"}, 2000, True, f"open: its closing task is gone, {GOES_ON}"),
+        ({"state": "opening"}, OPEN, {"close": "success"}, 2000, True,
+         f"opening: its closing task is success, {GOES_ON}"),
+        (OPEN, OPEN, {"close": "success", "work": "running"}, 4600, True, "overdue since 1970-01-01T01:16:40Z"),
+        *((OPEN, OPEN, {"close": state, "work": "running"}, 2000, True, "open")
+         for state in ("up_for_retry", "deferred", "queued")),
+        (OPEN, OPEN, {"close": "running", "work": "running"}, 2000, True, BEGUN),
+        *(({"work_task_ids": ["first", "work"]}, {"work_task_ids": ["first", "work"]},
+           {"close": "success", "work": "success", "first": state}, 2000, True,
+           f"open: its closing task is success, {GOES_ON}") for state in ("running", "deferred")),
         # Its work.
         (OPEN, OPEN, {"work": "running"}, 2000, True, "open"),
         (OPEN, OPEN, {"work": "success"}, 2000, False, f"closing: {ENDED}"),

@@ -1,7 +1,7 @@
 // The section of maintenance windows that hold batch exports.
 //
 // What a window is, the last sweep says; as the sweep may be what is missing, a window is stuck too if it is
-// past its latest end, or its closing task failed.
+// past its latest end, or its closing task failed and no task of its work goes on.
 
 /** @import { Answer, Answers, Dag, Labels, Problem, Run, Section, Task } from "./types.js" */
 /** @import { Lease, Verdict } from "./variables.js" */
@@ -90,7 +90,7 @@ function windowRow(key, leases, around, labels, causes, now) {
   const tasks = tasksOf(lease, around.tasks);
   const since = Math.min(...leases.map((one) => one.since));
   const until = Math.min(...leases.map((one) => one.until));
-  const standing = standingOf(leases, verdict, tasks.closing, now);
+  const standing = standingOf(leases, verdict, tasks, now);
   const lines = linesOf(lease, around, tasks);
   const owners = [lease.owner, ...(dag.value?.owners ?? [])].filter((name) => name && name !== "airflow");
   const cause = standing.urgent ? causeOf(standing, verdict, tasks.closing) : null;
@@ -117,8 +117,8 @@ function windowRow(key, leases, around, labels, causes, now) {
 }
 
 /**
- * Return the tasks of the run of a window: its closing task, those that ask people, and the last ones of its
- * work.
+ * Return the tasks of the run of a window: its closing task, those that ask people, those of its work, and
+ * those that go on.
  *
  * @param {Lease} lease
  * @param {Task[]} all
@@ -127,9 +127,9 @@ function tasksOf({ close_task_id, map_index, work_task_ids: ids = [] }, all) {
   const isOfWindow = (/** @type {Task} */ task) => map_index < 0 || task.map_index === map_index;
   const closing = all.find((task) => task.task_id === close_task_id && task.map_index === map_index);
   const asking = all.filter((task) => asks(task) && (isOfWindow(task) || task.map_index === -1));
-  const last = all.filter((task) => ids.includes(task.task_id) && isOfWindow(task));
+  const work = all.filter((task) => ids.includes(task.task_id) && isOfWindow(task));
   const running = all.filter((task) => task !== closing && goesOn(task) && !asking.includes(task));
-  return { all, closing, asking, last, running };
+  return { all, closing, asking, work, running };
 }
 
 /**
@@ -137,11 +137,11 @@ function tasksOf({ close_task_id, map_index, work_task_ids: ids = [] }, all) {
  *
  * @param {Lease[]} leases
  * @param {Verdict | undefined} verdict
- * @param {Task | undefined} closing
+ * @param {ReturnType<typeof tasksOf>} tasks
  * @param {number} now
  * @returns {Standing}
  */
-function standingOf(leases, verdict, closing, now) {
+function standingOf(leases, verdict, { closing, work }, now) {
   const since = Math.min(...leases.map((lease) => lease.since));
   const until = Math.min(...leases.map((lease) => lease.until));
   if (isStuck(verdict)) {
@@ -153,7 +153,7 @@ function standingOf(leases, verdict, closing, now) {
     return { urgent: false, kind: "just resumed", from: resumed };
   }
   if (now >= until) return { urgent: true, kind: "stuck: past the latest end", from: until };
-  if (hasFailed(closing)) {
+  if (hasFailed(closing) && work.every(hasEnded)) {
     const from = Date.parse(closing?.end_date ?? "");
     return { urgent: true, kind: "stuck: its closing task failed", from: from || since };
   }
@@ -216,11 +216,11 @@ function exportState(lease) {
  * @param {ReturnType<typeof tasksOf>} tasks
  * @returns {Badge | null}
  */
-function workOf(lease, run, { last, asking }) {
+function workOf(lease, run, { work, asking }) {
   const isRunOver = ["success", "failed"].includes(run?.state ?? "");
-  if (isRunOver || (last.length && last.every(hasEnded))) return ["Work over", "warn"];
+  if (isRunOver || (work.length && work.every(hasEnded))) return ["Work over", "warn"];
   if (asking.length) return ["Somebody must answer", "warn"];
-  return last.length ? ["Work not over", "plain"] : null;
+  return work.length ? ["Work not over", "plain"] : null;
 }
 
 /**

@@ -113,7 +113,7 @@ function dagsOf(leases) {
 }
 
 /**
- * Read the closing tasks and the last tasks of windows, and those of their tasks that go on or have failed.
+ * Read the closing tasks of windows, the tasks of their work, and those of their runs that go on or have failed.
  *
  * @param {Lease[]} leases
  */

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.comparison import email_key
 from airflow_provider_workspace.api.operations.dashboards import RemoveDashboardCollaborator
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
 
-# What a holder is known by: the user, behind the dashboard if it is a collaborator.
+# What somebody who has access is known by: the user, behind the dashboard if it is a collaborator.
 Identity = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class AccessEntry:
     """
     A member or a collaborator, as a list shows them.
 
@@ -35,45 +35,45 @@ class Holder:
 
 
 @dataclass(slots=True)
-class Holders:
+class AccessList:
     """
     Who has access when a plan is made.
 
-    :param shown: the holders by what they are known by
+    :param shown: the entries by what their people are known by
     :param hidden: how many do not show their user
     :param invited: keys of the addresses with an open invite
     """
 
-    shown: dict[Identity, Holder] = field(default_factory=dict[Identity, Holder])
+    shown: dict[Identity, AccessEntry] = field(default_factory=dict[Identity, AccessEntry])
     hidden: int = 0
     invited: frozenset[str] = frozenset()
 
-    def add(self, identity: Identity, holder: Holder) -> None:
-        """Add a holder; the last part of the identity is the user, empty if it is not shown."""
+    def add(self, identity: Identity, entry: AccessEntry) -> None:
+        """Add an entry; the last part of the identity is the user, empty if it is not shown."""
         if identity[-1]:
-            self.shown[identity] = holder
+            self.shown[identity] = entry
         else:
             self.hidden += 1
 
-    def of(self, operation: object) -> Holder | None:
-        """Return the holder whom an operation is about; ``None`` if there is none."""
+    def of(self, operation: object) -> AccessEntry | None:
+        """Return the entry of whom an operation is about; ``None`` if there is none."""
         identity = identity_of(operation)
         return None if identity is None else self.shown.get(identity)
 
-    def joined_since(self, before: Holders) -> list[str]:
+    def joined_since(self, before: AccessList) -> list[str]:
         """Return who joined without an invite of their own, and about whom the plan says nothing, for people."""
         joined: list[str] = []
-        for identity, holder in self.shown.items():
-            is_explained = holder.is_judged or holder.person in before.invited
+        for identity, entry in self.shown.items():
+            is_explained = entry.is_judged or entry.person in before.invited
             if identity not in before.shown and not is_explained:
-                joined.append(holder.name)
+                joined.append(entry.name)
         if self.hidden > before.hidden:
             joined.append(f"{self.hidden - before.hidden} members whom the service does not show")
         return joined
 
 
 def identity_of(operation: object) -> Identity | None:
-    """Return what the holder is known by whom an operation is about; ``None`` if it is about none."""
+    """Return what somebody is known by whom an operation is about; ``None`` if it is about none."""
     if isinstance(operation, DeleteMember | UpdateMember):
         return (str(operation.user_uuid),)
     if isinstance(operation, RemoveDashboardCollaborator):
@@ -86,27 +86,19 @@ def collaborator_identity(dashboard_id: object, user_uuid: object) -> Identity:
     return (str(dashboard_id), str(user_uuid or ""))
 
 
-def homes_of(users: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """
-    Return the key of the address of each user who shows it.
-
-    :param users: the users of each address, see :func:`users_by_address`
-    """
-    homes: dict[str, str] = {}
-    for key, uuids in users.items():
-        for user_uuid in filter(None, uuids):
-            homes[user_uuid] = key
-    return homes
+def homes_of(members: Iterable[Member]) -> dict[str, str]:
+    """Return the key of the address of each user who shows it, where the list shows the user last."""
+    return {member.user_uuid: email_key(member) for member in members if member.user_uuid and member.label}
 
 
 def users_by_address(members: Iterable[Member]) -> dict[str, list[str]]:
     """Return the users of each address, by its key; several if accounts share it."""
     users: dict[str, list[str]] = {}
     for member in members:
-        if member.user is None or not member.user.email:
+        if not member.email_address:
             continue
-        of_address = users.setdefault(address_key(member.user.email), [])
-        user_uuid = member.user.uuid or ""
+        of_address = users.setdefault(email_key(member), [])
+        user_uuid = member.user_uuid or ""
         if not user_uuid or user_uuid not in of_address:
             of_address.append(user_uuid)
     return users

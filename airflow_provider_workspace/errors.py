@@ -52,6 +52,7 @@ PROBLEMS = frozenset(
         "answer-refused",
         "answerer-refused",
         "api-key-refused",
+        "approval-expired",
         "approval-stale",
         "changes-refused",
         "connection-broken",

@@ -104,12 +104,16 @@ class Task:
         assert reject == "Reject"
         return str(approve)
 
-    def answer(self, operator: Any, option: str, **event: Any) -> Any:
-        """Resume the task after an answer, as in a new process."""
+    def answer(self, operator: Any, option: str, *, at: datetime | None = None, **event: Any) -> Any:
+        """
+        Resume the task after an answer, as in a new process.
+
+        :param at: when it was given; by default at a time that results show
+        """
         given = {
             "chosen_options": [option],
             "params_input": {},
-            "responded_at": datetime(2026, 11, 22, tzinfo=timezone.utc),
+            "responded_at": at or datetime(2026, 11, 22, tzinfo=timezone.utc),
             "responded_by_user": {"id": "1", "name": "ruth"},
         }
         return operator.execute_approved(self.context, event=event or given, **self.resume.kwargs)

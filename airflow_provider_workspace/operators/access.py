@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 NOTED = "airflow_provider_workspace_granted"
 # Key in the task state: access was ended early, and a retry may find none.
 ENDED = "airflow_provider_workspace_ended"
+# How long an approval may wait until access is given, in seconds.
+MAX_APPROVAL_AGE = 7 * 86_400.0
 # Maximum number of characters of a reason: it is in the note, in questions, lists and results.
 MAX_REASON = 4000
 
@@ -52,7 +54,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
 
     :param user_email: address of the person; a person who is not a member is invited
     :param level: access level to give
-    :param length: how long, counted from when the grant is noted, which is after an approval
+    :param length: how long, counted from the approval, or without one from when the grant is noted
     :param until: the end, instead of ``length``: a date, which counts to its end in UTC, or a time with its zone, such
         as ``2026-12-31T18:00:00Z``
     :param reason: why, for the people who approve it or read the list of grants; at most 4,000 characters
@@ -206,16 +208,36 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         approval = self._approval()
         approved_by = approval.approver if approval else ""
         approved_at = parse_timestamp(approval.at) if approval else None
+        grant = self.draft(hook)
         changes = {
             "then": planned.then,
             "approved_by": approved_by,
             "approved_at": approved_at,
             "user_uuid": user_uuid,
+            "until": self._end_after(approved_at, grant),
         }
-        grant = self.draft(hook).model_copy(update=changes)
+        grant = grant.model_copy(update=changes)
         registry.add(grant)
         self._noted.begin(NOTED)
         return grant
+
+    def _end_after(self, approved_at: float | None, draft: Grant) -> float:
+        """
+        Return when a grant ends: its length counts from the approval.
+
+        :raises WorkspaceInputError: if the approval is too old, or its time is over
+        """
+        from airflow_provider_workspace.api.timestamps import for_people
+        from airflow_provider_workspace.errors import WorkspaceInputError
+
+        if approved_at is None:
+            return draft.until
+        approved_at = min(approved_at, draft.since)  # the clock of Airflow's API server may be ahead
+        until = draft.until if self.length is None else float(int(approved_at + self.length))
+        if draft.since < min(until, approved_at + MAX_APPROVAL_AGE):
+            return until
+        why = f"The access that was approved at {for_people(approved_at)} was not given in time"
+        raise WorkspaceInputError(f"{why}. Start a new run to ask again", problem="approval-expired")
 
     def _give(self, hook: WorkspaceHook, registry: GrantRegistry, grant: Grant, *, is_new: bool) -> Grant:
         """Give what is noted now; after a certain refusal, a new note is taken back."""
@@ -223,10 +245,11 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
         from airflow_provider_workspace.notes.note import utc_now
 
+        known = {other.key: other.given_at for other in registry.active(grant)}
         giver = Giver(
             client=hook.client,
             organization_id=grant.organization_id,
-            read_giving=partial(self._giving_of, registry, grant),
+            read_giving=partial(self._giving_of, registry, grant, known),
             clock=utc_now,
             invite=partial(self.invite_people, hook=hook, organization_id=grant.organization_id),
         )
@@ -258,17 +281,25 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             raise
 
     @staticmethod
-    def _giving_of(registry: GrantRegistry, grant: Grant) -> Giving:
-        """Read what to give: another grant may have ended, and who ends one reads the notes afterwards."""
+    def _giving_of(registry: GrantRegistry, grant: Grant, known: Mapping[str, float | None]) -> Giving:
+        """
+        Read what to give, and to whom: this grant, and what others began to give meanwhile, which it may have lowered.
+
+        What others gave before is held by the lists, or was taken back: it is not given again.
+
+        :param known: when the other grants of the person were given, as this one was noted
+        """
         from airflow_provider_workspace.access.grants.notes import person_of, rows_of
         from airflow_provider_workspace.access.grants.plan import Giving
 
         active = registry.active(grant)
         if grant.user_uuid is None:  # who had the address before is somebody else
             active = [other for other in active if other.user_uuid is None]
-        others = [other for other in active if other.key != grant.key]
-        person = person_of([grant, *others])
-        return Giving(rows_of(active, person), [person], others)
+        person = person_of([grant, *active])
+        own = [noted for noted in active if noted.key == grant.key]
+        others = [noted for noted in active if noted.key != grant.key]
+        begun = [other for other in others if other.key not in known or known[other.key] != other.given_at]
+        return Giving(rows_of([*own, *begun], person), [person], begun)
 
     def _note_again_if_over(self, registry: GrantRegistry, grant: Grant) -> None:
         """Note a grant again that a sweep ended while its last request was under way: the next sweep takes it."""

@@ -583,12 +583,65 @@ def test_an_approval_covers_how_long_and_why(
             task.answer(operator(require_approval=True, **change), approve)
         assert effects(sandbox) == []
         return
-    grant = task.answer(operator(require_approval=True), approve)
+    grant = task.answer(operator(require_approval=True), approve, at=datetime.now(timezone.utc))
     assert (grant["requested_by"], grant["approved_by"]) == ("max", "ruth (1)")
     task = Task(Question(refreshes=False), started_by="max")
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
     task.ti.run_id = "longer"
     task.ask(operator(require_approval=True, length=3 * HOUR))
+
+
+@pytest.mark.parametrize(
+    ("hours", "arguments", "message"),
+    [
+        (0.5, {}, ""),
+        (5, {}, r"\[approval-expired\] .*The access that was approved at 20.* was not given in time"),
+        (6 * 24, {"until": "2999-01-01", "length": None}, ""),
+        (60 * 24, {"until": "2999-01-01", "length": None}, r"\[approval-expired\] .*Start a new run to ask again"),
+        (-1 / 3, {}, ""),
+    ],
+)
+def test_the_end_counts_from_the_approval_which_has_an_age(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, hours: float, arguments: dict[str, Any], message: str
+) -> None:
+    """The worker may be gone for hours between the answer and the note; the clock of the API server may be ahead."""
+    question = Question(refreshes=False)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
+    task = Task(question, started_by="max")
+    approve = task.ask(operator(require_approval=True, **arguments))
+    approved_at = datetime.now(timezone.utc) - timedelta(hours=hours)
+    if message:
+        with pytest.raises(AirflowFailException, match=message):
+            task.answer(operator(require_approval=True, **arguments), approve, at=approved_at)
+        assert effects(sandbox) == []
+        return
+    grant = task.answer(operator(require_approval=True, **arguments), approve, at=approved_at)
+    if not arguments:
+        until = datetime.fromisoformat(grant["until"].replace("Z", "+00:00"))
+        assert until - datetime.now(timezone.utc) <= timedelta(hours=1 - max(hours, 0))
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_what_was_approved_is_sent_whatever_another_note_says(
+    sandbox: SandboxServer, notes: Variables, *, given: bool
+) -> None:
+    """Somebody has taken back what the other grant gave, or has edited its note."""
+    given_at = {"given_at": "2026-09-01T08:00:00Z"} if given else {}
+    place = {"service": sandbox.url, "organization_id": SEED.organization_id, "user_uuid": SEED.member_uuid}
+    key, text = variable(**place, user_email=MINA, level=15, until="2999-01-01T00:00:00Z", **given_at)
+    notes.values[key] = text
+    planned = give(dry_run=True)["changes"][0]
+    result = give()
+    assert (planned["after"]["level"], result["level"], level_of(MINA)) == (8, 8, 8)
+
+
+def test_an_invite_is_sent_at_the_level_that_was_approved(sandbox: SandboxServer, notes: Variables) -> None:
+    place = {"service": sandbox.url, "organization_id": SEED.organization_id, "user_email": "ada@example.com"}
+    key, text = variable(**place, level=15, then=None, until="2999-01-01T00:00:00Z")
+    notes.values[key] = text
+    assert give("ada@example.com")["level"] == 8
+    with WorkspaceHook() as hook:
+        assert [one.level for one in hook.list_invites() if one.target_email == "ada@example.com"] == [8]
 
 
 LONG = "*Rollout* of the boards, <b>until</b> it is done: " + "and so on, " * 200

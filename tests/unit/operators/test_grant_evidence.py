@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,7 @@ def give_with_approval(monkeypatch: pytest.MonkeyPatch) -> None:
         return WorkspaceGrantAccessOperator(task_id="grant", require_approval=True, **terms)
 
     approve = task.ask(operator())
-    task.answer(operator(), approve)
+    task.answer(operator(), approve, at=datetime.now(timezone.utc))
 
 
 def test_the_file_says_who_asked_approved_gave_and_ended_and_what_proves_it(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.grants.evidence import EndProof
 from airflow_provider_workspace.access.grants.notes import BY_END, active_grant_of, person_of, rows_of
-from airflow_provider_workspace.access.grants.plan import Giver, Giving, OrganizationPeople, plan_end
+from airflow_provider_workspace.access.grants.plan import CLOCK_SLACK, Giver, Giving, OrganizationPeople, plan_end
 from airflow_provider_workspace.access.rules.entitlements import NotedAccess
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 
 # How many seconds old the lists may be from which an end was planned: levels may have been changed since.
 MAX_LIST_AGE = 30.0
+# How long to wait for another run that ends the same grants, in seconds.
+OTHER_RUN_SECONDS = 30.0
 # How often somebody is followed from an invite that was withdrawn to the member who accepted it.
 MAX_FOLLOWED = 3
 
@@ -73,6 +75,7 @@ class PersonEnd:
     :param user_uuid: the user, from the notes or from the lists
     :param noted: all grants of the person, as they were when it was planned
     :param plan: what the end takes now
+    :param began: since when a run ends its grants: an earlier one may have been killed; ``None`` if this is the first
     :param sent: what it took before, such as an invite that was accepted meanwhile
     :param users_before: the members when it was planned
     :param is_absent: whether the lists that were read first showed neither a member nor an invite
@@ -87,6 +90,7 @@ class PersonEnd:
     noted: list[Grant] = field(default_factory=list["Grant"])
     plan: Plan = field(default_factory=Plan)
     sent: list[Change] = field(default_factory=list["Change"])
+    began: float | None = None
     users_before: frozenset[str] = frozenset()
     is_absent: bool = False
     seen: EndProof | None = None
@@ -162,6 +166,10 @@ class PersonEnd:
     def ends(self, grant: Grant) -> bool:
         """Return whether a note says what it said when this began to end its grant."""
         return any(ending.key == grant.key and ending.terms == grant.terms for ending in self.over)
+
+    def may_have_hit(self, active: Grant) -> bool:
+        """Return whether an earlier run, which was killed, may have taken what a grant gives that was noted then."""
+        return self.began is not None and active.since >= self.began - CLOCK_SLACK
 
     def take_over(self, other: PersonEnd) -> None:
         """End the grants of another too, who is the same user."""
@@ -286,6 +294,37 @@ class OrganizationEnds:
                     self._keep_evidence(person)
                     self._delete_notes(person)
                 person.done = person.description
+        if not dry_run:
+            for person in self.people:
+                if person.error is not None:
+                    self._settle(person)
+
+    def _settle(self, person: PersonEnd) -> None:
+        """Take back an error if another run has ended the grants; note that nothing was taken if that is so."""
+        try:
+            if self._is_ended_by_another(person):
+                person.done, person.error = "another run has ended it meanwhile", None
+            elif not (person.sent or person.made):
+                for grant in person.over:
+                    self.registry.change(grant, ending_since=None)
+        except WorkspaceError as error:
+            log.warning("%s: %s", person.last.user_email, error)
+
+    def _is_ended_by_another(self, person: PersonEnd) -> bool:
+        """Return whether the notes of a person are gone, perhaps in a moment, and nothing is left to take."""
+
+        def are_gone() -> bool:
+            return all(self.registry.read(grant.key) is None for grant in person.over)
+
+        notes = [self.registry.read(grant.key) for grant in person.over]
+        is_at_work = any(noted is not None and noted.writer != self.run_of_sweep.writer for noted in notes)
+        if not are_gone() and not (is_at_work and look_until(self.client, are_gone, OTHER_RUN_SECONDS)):
+            return False
+        people = self._read()
+        if not people.holds(person.person):
+            people.raise_unless_gone(person.person, self._known_users() | person.no_candidates)
+        left = self._plan_end(person, people, person.over)
+        return not any(change.sends or _is_kept(change) for change in left.changes)
 
     def _read(self) -> OrganizationPeople:
         people = OrganizationPeople.read(self.client, self.organization_id)
@@ -343,6 +382,7 @@ class OrganizationEnds:
         if not over:
             person.done = "it was ended or changed meanwhile"
             return
+        person.began = min((grant.ending_since for grant in over if grant.ending_since), default=None)
         if not dry_run:
             over = [self._take(grant, person) for grant in over]
         person.over = over
@@ -361,8 +401,10 @@ class OrganizationEnds:
         return sorted(filter(person.ends, noted), key=BY_END)
 
     def _take(self, grant: Grant, person: PersonEnd) -> Grant:
-        """Note that this run ends a grant, and who its user is."""
-        return self.registry.change(grant, writer=self.run_of_sweep.writer, user_uuid=person.user_uuid)
+        """Note that this run ends a grant, since when, and who its user is; then the other notes are read."""
+        ending_since = grant.ending_since or time.time()
+        changes = {"writer": self.run_of_sweep.writer, "user_uuid": person.user_uuid, "ending_since": ending_since}
+        return self.registry.change(grant, **changes)
 
     def _notes_of(self, person: PersonEnd, people: OrganizationPeople) -> list[Grant]:
         """Return all grants of a person as they are now."""
@@ -501,7 +543,7 @@ class OrganizationEnds:
         for person in self.unsettled():
             with person.guarded():
                 active = self._active_of(person, people)
-                is_new = any(grant not in person.noted for grant in active)
+                is_new = any(grant not in person.noted or person.may_have_hit(grant) for grant in active)
                 if active and (person.sent or person.taken or is_new):
                     returning.append(person)
         for batch in _batches(returning):

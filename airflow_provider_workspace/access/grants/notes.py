@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 NotedLevel = Annotated[int, Field(ge=0)]
 # What a note learns after it was written; the other fields say what was agreed.
-LEARNED = {"user_uuid", "invite_id", "given_at", "writer"}
+LEARNED = {"user_uuid", "invite_id", "given_at", "ending_since", "writer"}
 
 # The order in which grants end.
 BY_END = attrgetter("until", "key")
@@ -51,6 +51,7 @@ class Grant(EndingNote):
     :param invite_id: the invite of the person; ``None`` if there was none, or no list has shown it
     :param approved_at: when; ``None`` if nobody was asked
     :param given_at: when the service confirmed that it was given; ``None`` before
+    :param ending_since: since when a run ends it, which may have been killed; ``None`` before, and if it took nothing
     :param ended_by: who ended it early; empty if nobody did
     :param agreed_until: the end that was agreed, if somebody ended it early
     :param writer: the try or sweep that may act on it; ``None`` if no note says, as in one that people wrote
@@ -67,6 +68,7 @@ class Grant(EndingNote):
     invite_id: Text | None = None
     given_at: Time | None = None
     approved_at: Time | None = None
+    ending_since: Time | None = None
     ended_by: str = ""
     agreed_until: Time | None = None
     writer: Text | None = None

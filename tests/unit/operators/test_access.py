@@ -328,6 +328,45 @@ def test_ends_of_an_organization_read_its_lists_together(sandbox: SandboxServer,
     assert keys(notes) == []
 
 
+@pytest.mark.parametrize("request_of_first", ["GET", "PATCH"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_of_two_sweeps_at_once_none_fails(
+    sandbox: SandboxServer,
+    notes: Variables,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+    request_of_first: str,
+) -> None:
+    give()
+    clock.advance(HOUR + 1)
+    others: list[Any] = []
+    getattr(Interruptions(monkeypatch), moment)(request_of_first, lambda: others.append(end()))
+    ended = [*end()["ended"], *others[0]["ended"]]
+    assert {row["user_email"] for row in ended} == {MINA}
+    assert (level_of(MINA), keys(notes)) == (1, [])
+    assert effects(sandbox).count("update_member") <= 3
+
+
+def test_what_a_killed_sweep_took_of_a_grant_that_was_noted_then_is_given_back(
+    notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other grant found the level there, and sent nothing."""
+    give()
+    clock.advance(HOUR + 1)
+
+    interrupt = Interruptions(monkeypatch)
+    interrupt.before("PATCH", lambda: give(run_id="other", length=2 * HOUR))
+    interrupt.after("PATCH")
+    with pytest.raises(BaseException, match=r"^$"):
+        end()
+    assert (level_of(MINA), len(keys(notes))) == (1, 2)
+    assert len(end()["ended"]) == 1
+    assert (level_of(MINA), len(keys(notes))) == (8, 1)
+    set_level(1)  # what somebody takes back by hand afterwards is not given again
+    assert (end()["ended"], level_of(MINA)) == ([], 1)
+
+
 def test_a_day_that_was_typed_into_a_note_counts_to_its_end(sandbox: SandboxServer, notes: Variables) -> None:
     today = datetime.now(timezone.utc).date()
     invite_and_note(sandbox, notes, ["guest@example.com"], until=today.isoformat())

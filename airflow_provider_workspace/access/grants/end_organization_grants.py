@@ -322,7 +322,7 @@ class OrganizationEnds:
             return False
         people = self._read()
         if not people.holds(person.person):
-            people.raise_unless_gone(person.person, self._known_users() | person.no_candidates)
+            people.raise_unless_gone(person.person, self._known_users(people) | person.no_candidates)
         left = self._plan_end(person, people, person.over)
         return not any(change.sends or _is_kept(change) for change in left.changes)
 
@@ -392,7 +392,7 @@ class OrganizationEnds:
         person.seen = self._see(person, people)
         person.is_absent = not people.holds(person.person)
         if person.is_absent:
-            people.raise_unless_gone(person.person, self._known_users())
+            people.raise_unless_gone(person.person, self._known_users(people))
             person.plan.changes += people.withdrawals_of(person.person)
 
     def _still_over(self, person: PersonEnd) -> list[Grant]:
@@ -454,10 +454,15 @@ class OrganizationEnds:
             return False
         return grant.since <= decision.decided_at and self.run_of_sweep.now.timestamp() <= decision.until
 
-    def _known_users(self) -> set[str]:
-        """Return the users of notes who came by an invite of their own."""
-        noted = self.run_of_sweep.noted
-        return {grant.user_uuid for grant in noted if grant.user_uuid and grant.then is None}
+    def _known_users(self, people: OrganizationPeople) -> set[str]:
+        """Return the users who came by an invite of their own, here, and have the level that it gave."""
+        levels = {member.user_uuid: member.level for member in people.members}
+        known: set[str] = set()
+        for grant in self.run_of_sweep.noted:
+            is_here = (grant.service, grant.organization_id) == (self.client.settings.base_url, self.organization_id)
+            if is_here and grant.user_uuid and grant.then is None and levels.get(grant.user_uuid) == grant.level:
+                known.add(grant.user_uuid)
+        return known
 
     def _send(self, person: PersonEnd) -> None:
         """Send what the end takes, while the notes say the same."""
@@ -500,7 +505,7 @@ class OrganizationEnds:
         for person in waiting:
             with person.guarded():
                 if not people.holds(person.person):
-                    people.raise_unless_gone(person.person, self._known_users() | person.no_candidates)
+                    people.raise_unless_gone(person.person, self._known_users(people) | person.no_candidates)
                     person.seen = self._see(person, people)
                     continue
                 taken = person.taken

@@ -1231,6 +1231,31 @@ def test_another_grant_of_a_candidate_proves_nothing(sandbox: SandboxServer, not
     assert len(keys(notes)) == 2
 
 
+@pytest.mark.parametrize("place", ["another organization", "another level"])
+def test_a_user_who_is_known_elsewhere_or_at_another_level_is_a_candidate(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, place: str
+) -> None:
+    """Ada accepts the invite under another address, whose user a note of another invite knows."""
+    give(ADA)
+    accept(sandbox)
+    set_address(sandbox, user_at(ADA), MARRIED)
+    elsewhere = place == "another organization"
+    key, text = variable(
+        service=sandbox.url,
+        organization_id=SEED.absent_uuid if elsewhere else SEED.organization_id,
+        user_email=MARRIED,
+        user_uuid=user_at(MARRIED),
+        level=8 if elsewhere else 1,
+        then=None,
+        until="2999-01-01T00:00:00Z",
+    )
+    notes.values[key] = text
+    clock.advance(HOUR + 1)
+    with pytest.raises(AirflowFailException, match=rf"1 member may have accepted it\. .*: {MARRIED}"):
+        end()
+    assert len(keys(notes)) == 2
+
+
 def test_who_came_by_another_invite_is_no_candidate(sandbox: SandboxServer, notes: Variables, clock: Clock) -> None:
     give(ADA)
     give("bo@example.com", run_id="bo", length=2 * HOUR)

@@ -75,8 +75,13 @@ class AccessNotes:
         """
         Delete the notes of grants that ended with the changes of a plan, and of decisions that it overruled.
 
+        The grants of others note what their rows leave them afterwards.
+
         :raises WorkspaceError: if temporary access began while the plan took away what the person had before
         """
+        for change in _member_changes(plan):
+            if change.leaves:
+                self._leave(*change.leaves)
         finished = [change for change in _member_changes(plan) if _is_finished(plan, change)]
         for change in finished:
             for ended in change.ends:
@@ -86,6 +91,16 @@ class AccessNotes:
             if change.overrules:
                 self.reviews.lift(change.overrules)
         self._raise_if_undone([change for change in finished if change.takes_from_person])
+
+    def _leave(self, key: str, level: int) -> None:
+        """Note what a person has after a grant, because a row says so: its end must not take more."""
+        grant = self.grants.read(key)
+        if grant is None or (grant.then is not None and grant.then >= level):
+            return
+        try:
+            self.grants.change(grant, then=level)
+        except WorkspaceError as error:
+            log.warning("%s: the next run notes what comes after the temporary access: %s", grant.user_email, error)
 
     def _raise_if_undone(self, taken: Sequence[MemberChange]) -> None:
         """Refuse to end well after taking what a grant gave that was noted after the plan was made."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.rules.guards import HIDDEN
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.api.levels import LEVELS, describe_level
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change, Mark
@@ -27,15 +27,17 @@ OTHER_LEVEL = "another level on the roster"
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberChange(Change):
     """
-    A change of a member or an invite that is sent.
+    A change of a member or an invite, or a line about one whom temporary access holds.
 
     :param overrules: the decision of a review that an approval of it overrules; ``None`` if there is none
     :param ends: temporary access that ends with it
+    :param leaves: the key of a grant, and the level that a row leaves the person after it; ``None`` if it says it
     """
 
     _: KW_ONLY
     overrules: ReviewDecision | None = None
     ends: tuple[ActiveGrant, ...] = ()
+    leaves: tuple[str, int] | None = None
 
 
 def order_of(change: Change) -> tuple[int, int]:
@@ -236,8 +238,25 @@ def unchanged(case: Case) -> Change | None:
     if row and decision and has_less:
         return refused_by_review(row, decision, case.email, case.held)
     if case.entitled.temporary:
-        return remark_on("wait", case.email, case.entitled.why, before=case.held)
+        return _held_by_grant(case, case.entitled.temporary)
     return later_end(row) if row else None
+
+
+def _held_by_grant(case: Case, grant: ActiveGrant) -> Change:
+    """Say that temporary access holds a level, and what the row of the person leaves them after it."""
+    line = remark_on("wait", case.email, case.entitled.why, before=case.held)
+    level = case.entitled.level if case.row and not case.row.end.until else None
+    if level is None or (grant.then is not None and grant.then >= level):
+        return line
+    return MemberChange(
+        line.action,
+        line.part,
+        line.name,
+        before=line.before,
+        why=f"{line.why}, then {describe_level(level)}",
+        person=line.person,
+        leaves=(grant.key, level),
+    )
 
 
 def rows_left_out(roster: Roster, *, is_leaving: bool) -> list[Change]:

@@ -52,7 +52,9 @@ def invited(level: int | None = None, email: str | None = ADA, invite_id: str = 
 
 def granted(level: int, since: str, user: str | None = USER, email: str = ADA, approved_by: str = "ruth") -> Any:
     person = NotedPerson(email, at(since), user_uuid=user, invite_ids=frozenset({INVITE}))
-    return ActiveGrant(person, level, at(since), "2026-12-01T08:00:00Z", approved_by, f"workspace_grant.{since}")
+    until, key = "2026-12-01T08:00:00Z", f"workspace_grant.{since}"
+    # What it leaves is as much as any row gives.
+    return ActiveGrant(person, level, at(since), until, approved_by, key, then=15)
 
 
 def decided(level: int | None, on: str, until: str = "2027-11-01", user: str | None = USER, email: str = ADA) -> Any:

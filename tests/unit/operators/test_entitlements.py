@@ -116,6 +116,26 @@ def test_a_sync_neither_lowers_nor_removes_who_has_temporary_access(
 
 
 @pytest.mark.parametrize("road", ROADS)
+def test_the_end_of_a_grant_leaves_what_a_row_gives_by_now(sandbox: SandboxServer, notes: Variables, road: str) -> None:
+    """Mina was invited by the grant, joined, and is on the roster since."""
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    key = note_grant(notes, sandbox, MINA, SEED.member_uuid, then=None)
+    before = notes.values[key]
+    if road == "sync":
+        run(road, with_level(MINA, 1), dry_run=True)
+        assert notes.values[key] == before
+    result = run(road, with_level(MINA, 1))
+    assert f"{HELD}, then member (1)" in result["table"]
+    noted = json.loads(notes.values[key])
+    assert noted["then"] == 1
+    assert HELD in run(road, with_level(MINA, 1))["table"]
+    notes.values[key] = json.dumps({**noted, "until": "2026-11-01T00:00:00Z"})
+    WorkspaceSweepOperator(task_id="sweep", kinds=["grants"]).execute({})
+    assert level_of(SEED.member_uuid) == 1
+    assert run(road, with_level(MINA, 1))["pending"] == 0
+
+
+@pytest.mark.parametrize("road", ROADS)
 def test_a_sync_does_not_withdraw_the_invite_of_temporary_access(
     sandbox: SandboxServer, notes: Variables, road: str
 ) -> None:

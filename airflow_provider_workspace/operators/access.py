@@ -320,8 +320,12 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         invite_id = noted.invite_id
         if invite_id is None and user_uuid not in people.user_uuids:
             invite_id = people.invite_id_at(email)
+        had_level = noted.had_level
+        if had_level is None and noted.invite_id is None and invite_id is not None:
+            had_level = people.holders_of(noted.level)
         given_at = noted.given_at or time.time()
-        return registry.change(noted, user_uuid=user_uuid, invite_id=invite_id, given_at=given_at)
+        changes = {"user_uuid": user_uuid, "invite_id": invite_id, "given_at": given_at, "had_level": had_level}
+        return registry.change(noted, **changes)
 
     def draft(self, hook: WorkspaceHook) -> Grant:
         """Return the grant as it would be noted now."""

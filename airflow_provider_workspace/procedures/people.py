@@ -28,6 +28,7 @@ class NotedPerson:
     :param invite_ids: the invites
     :param emails: all addresses in the notes
     :param level: the lowest level that notes without a user gave a member; ``None`` if there is none
+    :param had_level: levels that invites gave, and the users who had each of them before
     """
 
     email: str
@@ -36,6 +37,7 @@ class NotedPerson:
     invite_ids: frozenset[str] = frozenset()
     emails: frozenset[str] = frozenset()
     level: int | None = None
+    had_level: tuple[tuple[int, frozenset[str]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

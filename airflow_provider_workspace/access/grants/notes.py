@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 NotedLevel = Annotated[int, Field(ge=0)]
 # What a note learns after it was written; the other fields say what was agreed.
-LEARNED = {"user_uuid", "invite_id", "given_at", "ending_since", "writer"}
+LEARNED = {"user_uuid", "invite_id", "given_at", "had_level", "ending_since", "writer"}
 
 # The order in which grants end.
 BY_END = attrgetter("until", "key")
@@ -51,6 +51,8 @@ class Grant(EndingNote):
     :param invite_id: the invite of the person; ``None`` if there was none, or no list has shown it
     :param approved_at: when; ``None`` if nobody was asked
     :param given_at: when the service confirmed that it was given; ``None`` before
+    :param had_level: the users who had the level, or a higher one, when the person was invited: anybody else who has it
+        may have accepted the invite; ``None`` if the person was not invited, or too many had it
     :param ending_since: since when a run ends it, which may have been killed; ``None`` before, and if it took nothing
     :param ended_by: who ended it early; empty if nobody did
     :param agreed_until: the end that was agreed, if somebody ended it early
@@ -68,6 +70,7 @@ class Grant(EndingNote):
     invite_id: Text | None = None
     given_at: Time | None = None
     approved_at: Time | None = None
+    had_level: tuple[str, ...] | None = None
     ending_since: Time | None = None
     ended_by: str = ""
     agreed_until: Time | None = None
@@ -276,6 +279,7 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> NotedPer
     noted_user: str | None = None
     invite_ids: set[str] = set()
     levels: list[int] = []
+    raised: list[tuple[int, frozenset[str]]] = []
     for grant in noted:
         if grant.invite_id:
             invite_ids.add(grant.invite_id)
@@ -283,6 +287,8 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> NotedPer
             noted_user = grant.user_uuid
         elif grant.then is not None:
             levels.append(grant.level)
+        if grant.had_level is not None:
+            raised.append((grant.level, frozenset(grant.had_level)))
     return NotedPerson(
         email=newest.user_email,
         since=first.since,
@@ -290,6 +296,7 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> NotedPer
         invite_ids=frozenset(invite_ids),
         emails=frozenset(grant.user_email for grant in noted),
         level=min(levels, default=None),
+        had_level=tuple(raised),
     )
 
 

@@ -37,6 +37,8 @@ MADE = ("done", "invited", "already_invited")
 # How far the clocks of Airflow and of the service may be apart, in seconds: who joined so long before a grant was noted
 # may have joined after it.
 CLOCK_SLACK = 300.0
+# How many users a note names that have a level; a Variable is no table of members.
+MAX_HOLDERS = 100
 # How often what is given is planned again, because other grants of the person begin or end meanwhile.
 MAX_ROUNDS = 5
 
@@ -158,6 +160,12 @@ class OrganizationPeople:
         key = address_key(email)
         invites = [invite for invite in self.people.invites if email_key(invite) == key]
         return invites[0].id if len(invites) == 1 else None
+
+    def holders_of(self, level: int) -> tuple[str, ...] | None:
+        """Return the users who have a level or a higher one; ``None`` if these are too many to note, or hidden."""
+        holders = [member.user_uuid for member in self.members if member.level is None or member.level >= level]
+        known = sorted(user_uuid for user_uuid in holders if user_uuid)
+        return tuple(known) if len(known) == len(holders) <= MAX_HOLDERS else None
 
     def holds(self, person: NotedPerson) -> bool:
         """Return whether a person is a member, or has an open invite."""
@@ -435,6 +443,9 @@ def _may_be(member: Member, person: NotedPerson) -> bool:
     had_level = person.level is not None and (member.level is None or member.level >= person.level)
     if had_level:  # they were a member when it was noted, and may have changed their address
         return True
+    for level, holders in person.had_level:  # a member who accepts an invite is raised
+        if (member.level or 0) >= level and member.user_uuid not in holders:
+            return True
     joined_at = parse_timestamp(member.joined_at)
     return joined_at is None or joined_at >= person.since - CLOCK_SLACK
 

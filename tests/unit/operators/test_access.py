@@ -1256,6 +1256,24 @@ def test_a_user_who_is_known_elsewhere_or_at_another_level_is_a_candidate(
     assert len(keys(notes)) == 2
 
 
+@pytest.mark.parametrize("raised", [True, False])
+def test_a_member_who_was_raised_since_may_have_accepted_the_invite(
+    notes: Variables, clock: Clock, *, raised: bool
+) -> None:
+    """The service lets members accept invites of others, and keeps the higher level."""
+    give(ADA)
+    withdraw(ADA)
+    if raised:
+        set_level(8)
+    clock.advance(HOUR + 1)
+    if raised:
+        with pytest.raises(AirflowFailException, match=rf"1 member may have accepted it\. .*: {MINA}"):
+            end()
+    else:
+        assert [row["user_email"] for row in end()["ended"]] == [ADA]
+    assert len(keys(notes)) == raised
+
+
 def test_who_came_by_another_invite_is_no_candidate(sandbox: SandboxServer, notes: Variables, clock: Clock) -> None:
     give(ADA)
     give("bo@example.com", run_id="bo", length=2 * HOUR)

@@ -1,0 +1,158 @@
+"""
+Fill what a batch export has missed: ask for each missing interval, once, until runs prove that all were exported.
+
+A run proves, a backfill that is completed does not. What was asked for is noted before it is sent, so that a lost
+answer is looked up, and nothing is asked for again while it may still take effect.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_workspace.api.outcome import is_in_doubt
+from airflow_provider_workspace.api.timestamps import iso, parse_time
+from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
+from airflow_provider_workspace.windows.intervals import Coverage, Interval, coverage_of
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.windows.export_runs import Backfill, Export
+
+log = logging.getLogger(__name__)
+
+# A run begins up to a quarter of an hour after its interval has ended.
+START_DELAY = timedelta(minutes=16)
+# A backfill that the service has accepted is listed as soon as it has begun.
+LISTED_AFTER = timedelta(minutes=15)
+# How often an interval is asked for whose runs fail.
+MAX_ASKS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """
+    A backfill that was asked for.
+
+    :param at: when, in seconds since 1970
+    :param earlier: ids of the backfills of the interval that were listed before
+    :param backfill_id: its id; ``None`` if the answer was lost, or shows none
+    :param is_answered: whether the service has accepted it
+    """
+
+    interval: Interval
+    at: float
+    earlier: tuple[str | None, ...] = ()
+    backfill_id: str | None = None
+    is_answered: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        start, end = (iso(moment.timestamp()) for moment in (self.interval.start, self.interval.end))
+        return {
+            "start": start,
+            "end": end,
+            "at": self.at,
+            "earlier": list(self.earlier),
+            "backfill_id": self.backfill_id,
+            "is_answered": self.is_answered,
+        }
+
+    @classmethod
+    def read(cls, noted: Mapping[str, Any]) -> Ask:
+        """Read what :meth:`to_dict` returned."""
+        start, end = (datetime.fromtimestamp(parse_time(noted[name]), timezone.utc) for name in ("start", "end"))
+        interval = Interval(start, end)
+        return cls(interval, noted["at"], tuple(noted["earlier"]), noted["backfill_id"], noted["is_answered"])
+
+    def may_begin(self, consistency_time: float, backfills: Sequence[Backfill], now: float) -> bool:
+        """Return whether it may be a backfill that is not listed yet."""
+        if any(self._is(backfill) for backfill in backfills):
+            return False
+        seconds = LISTED_AFTER.total_seconds() if self.is_answered else consistency_time
+        return now < self.at + seconds
+
+    def _is(self, backfill: Backfill) -> bool:
+        """Return whether a backfill is the one that was asked for."""
+        if self.backfill_id is not None:
+            return backfill.id == self.backfill_id
+        return _covers(backfill.interval, self.interval) and backfill.id not in self.earlier
+
+
+@dataclass
+class CatchUp:
+    """
+    One export that catches up between two moments.
+
+    :param remember: keeps what was asked for, before it is sent
+    :ivar asked: what was asked for, by this try and earlier ones
+    """
+
+    export: Export
+    since: datetime
+    until: datetime
+    clock: Callable[[], float]
+    remember: Callable[[list[Ask]], None]
+    asked: list[Ask] = field(default_factory=list[Ask])
+
+    def advance(self) -> Coverage:
+        """
+        Ask for what is missing and not under way; return what is exported, as it was before.
+
+        :raises WorkspaceRequestError: if the service refuses a backfill
+        """
+        # First the backfills: what is completed in the list has its runs in the list that is read after it.
+        backfills = self.export.backfills()
+        intervals = self.export.schedule.between(self.since, self.until)
+        coverage = coverage_of(intervals, self.export.runs(intervals[0].start))
+        if self.export.paused:
+            return coverage
+        now = self.clock()
+        consistency_time = self.export.client.settings.consistency_time
+        coming = [backfill.interval for backfill in backfills if backfill.is_under_way]
+        coming += [ask.interval for ask in self.asked if ask.may_begin(consistency_time, backfills, now)]
+        wanted = [interval for interval in coverage.missing if self._is_wanted(interval, coming, now)]
+        for missing in Coverage(coverage.intervals, (), tuple(wanted)).ranges:
+            if not self._ask(missing, backfills):
+                break
+        return coverage
+
+    def _is_wanted(self, interval: Interval, coming: Sequence[Interval], now: float) -> bool:
+        """Return whether an interval is to be asked for: nothing that is under way will export it."""
+        if now < (interval.end + START_DELAY).timestamp():
+            return False
+        if any(_covers(other, interval) for other in coming):
+            return False
+        return sum(_covers(ask.interval, interval) for ask in self.asked) < MAX_ASKS
+
+    def _ask(self, missing: Interval, backfills: Sequence[Backfill]) -> bool:
+        """Ask for a backfill; return whether more may be asked for now."""
+        earlier = tuple(backfill.id for backfill in backfills if _covers(backfill.interval, missing))
+        ask = Ask(missing, self.clock(), earlier)
+        self._note([*self.asked, ask])
+        log.info("Batch export %s: asking for %s.", self.export.batch_export_id, missing)
+        answer = self.export.client.attempt(
+            self.export.ask_for(missing), why=f"no run has exported {missing}", caller_looks_up=True
+        )
+        if is_in_doubt(answer):
+            log.warning("Nobody answered whether %s is exported again: looking for it before asking again.", missing)
+            return False
+        if isinstance(answer, WorkspaceRequestError):
+            self._note(self.asked[:-1])
+            if isinstance(answer, WorkspaceRateLimitError):
+                log.warning("The service runs too many backfills: asking again later. %s", answer)
+                return False
+            raise answer
+        answered = replace(ask, at=self.clock(), backfill_id=answer.backfill_id or answer.id, is_answered=True)
+        self._note([*self.asked[:-1], answered])
+        return True
+
+    def _note(self, asked: list[Ask]) -> None:
+        self.asked = asked
+        self.remember(asked)
+
+
+def _covers(other: Interval, interval: Interval) -> bool:
+    return other.start <= interval.start and interval.end <= other.end

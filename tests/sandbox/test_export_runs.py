@@ -222,6 +222,15 @@ def test_a_paused_schedule_skips_for_good(sandbox: SandboxServer, api: httpx.Cli
     assert missing == [text(hour), text(hour + HOUR)]
 
 
+def test_a_run_that_was_due_in_a_pause_does_not_begin_after_it(sandbox: SandboxServer, api: httpx.Client) -> None:
+    sandbox.play_runs()
+    api.post(f"{EXPORT}pause/")
+    go_to(sandbox)
+    api.post(f"{EXPORT}unpause/")
+    sandbox.advance_clock(1000)
+    assert runs(api) == []
+
+
 def test_an_export_is_resumed_although_its_backfill_does_not_start(sandbox: SandboxServer, api: httpx.Client) -> None:
     sandbox.play_runs()
     api.post(f"{EXPORT}pause/")

@@ -29,7 +29,8 @@ MAX_BACKFILLS = 100
 MINUTES = range(1, 60)
 UNDER_WAY = ("Starting", "Running")
 FAILED = ("Failed", "FailedRetryable", "FailedBilling", "TimedOut")
-STATUSES = ("Completed", *FAILED, "Cancelled", "Terminated", "ContinuedAsNew", *UNDER_WAY)
+BAD_ENDS = (*FAILED, "Cancelled", "Terminated", "ContinuedAsNew", *UNDER_WAY)
+"""How a run ends that does not complete; one that stays under way never ends."""
 
 _EVERY = re.compile(r"every (\d{1,2}) minutes")
 
@@ -43,6 +44,10 @@ class Pace:
     backfill_seconds: float = 10
     """Seconds from a request for a backfill to its beginning."""
     page_size: int = 100
+
+    def __post_init__(self) -> None:
+        if min(self.jitter_seconds, self.run_seconds, self.backfill_seconds) < 0 or self.page_size < 1:
+            raise invalid("Seconds are 0 or more, and a page has 1 row or more.")
 
 
 @dataclass(frozen=True)
@@ -252,7 +257,10 @@ class Schedule:
     def _finish(self, run: Run, moment: datetime) -> None:
         if run.status not in UNDER_WAY:
             return
-        run.status, run.finished_at = self._outcome(run), moment
+        run.status = self._outcome(run)
+        if run.status in UNDER_WAY:
+            return
+        run.finished_at = moment
         ended = [other for other in self.runs if other.status == "Completed" or other.status in FAILED]
         ended.sort(key=lambda other: other.finished_at or moment)
         latest = [other.status for other in ended[-FAILURES_TO_PAUSE:]]

@@ -18,7 +18,7 @@ from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, inva
 from airflow_provider_workspace.sandbox.routes.batch_exports import export_runs
 from airflow_provider_workspace.sandbox.routes.export_runs import EXPORT_ROUTES
 from airflow_provider_workspace.sandbox.routes.members import add_member, add_user, is_member
-from airflow_provider_workspace.sandbox.schedules import FAILED, Failure, Pace, Schedules
+from airflow_provider_workspace.sandbox.schedules import BAD_ENDS, Failure, Pace, Schedules
 from airflow_provider_workspace.sandbox.seed import SEED, add_fictional_members, add_organization, seed_state
 from airflow_provider_workspace.sandbox.state import Key, State, parse_time
 
@@ -284,14 +284,14 @@ class Service:
         self, batch_export_id: str, times: int = 1, *, status: str = "Failed", interval_start: str | None = None
     ) -> None:
         """
-        Let the next runs of a batch export fail.
+        Let the next runs of a batch export that end fail; their intervals are not exported.
 
         :param times: how many
-        :param status: how they end, such as ``FailedRetryable`` or ``TimedOut``
+        :param status: how they end, such as ``FailedRetryable`` or ``TimedOut``; with ``Running`` they never end
         :param interval_start: only runs of the interval that starts then, such as ``2027-06-30T12:00:00Z``
         """
-        if status not in FAILED:
-            raise invalid(f"A run fails as {', '.join(FAILED)}, not {status!r}.", "status")
+        if status not in BAD_ENDS:
+            raise invalid(f"A run fails as {', '.join(BAD_ENDS)}, not {status!r}.", "status")
         start = None if interval_start is None else parse_time(interval_start)
         self._played().of(batch_export_id).failures.append(Failure(times, status, start))
 

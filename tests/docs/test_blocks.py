@@ -374,6 +374,7 @@ class Terminal:
         command = re.sub("^python ", f"{shlex.quote(sys.executable)} ", command)
         command = re.sub("^curl ", "curl --silent --fail --noproxy '*' ", command)
         command = command.replace("http://127.0.0.1:8765", self.url).replace("/ID/", f"/{SEED.invite_id}/")
+        command = command.replace("/EXPORT", f"/{SEED.batch_export_ids[0]}")
         author = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         return subprocess.run(
             ["/bin/sh", "-ec", command],

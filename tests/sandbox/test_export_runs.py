@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.sandbox.schedules import Timing
 from airflow_provider_workspace.sandbox.seed import SEED
 from tests.sandbox.paths import EXPORT as OF_ORGANIZATION
 
@@ -39,11 +42,12 @@ def go_to(sandbox: SandboxServer, hours: float = 0, minutes: float = 0) -> datet
 def runs(api: httpx.Client, url: str = f"{RUNS}?ordering=data_interval_start") -> list[dict[str, Any]]:
     """All pages."""
     found: list[dict[str, Any]] = []
-    while url:
-        page = api.get(url).json()
+    following: str | None = url
+    while following is not None:
+        page: dict[str, Any] = api.get(following).json()
         assert page.keys() == {"next", "previous", "results"}
         found += page["results"]
-        url = page["next"]
+        following = page["next"]
     return found
 
 
@@ -201,3 +205,136 @@ def test_a_pause_takes_the_run_that_had_not_begun_and_backfill_does_not_bring_it
     found = [run["data_interval_start"] for run in runs(api) if run["backfill"]]
     assert found == [text(hour), text(hour + HOUR), text(hour + 2 * HOUR)]
     assert times_exported(sandbox, hour - HOUR) == 0
+
+
+@pytest.mark.parametrize("body", [{}, {"backfill": False}])
+def test_a_paused_schedule_skips_for_good(sandbox: SandboxServer, api: httpx.Client, body: dict[str, bool]) -> None:
+    sandbox.play_runs(jitter_seconds=0)
+    hour = go_to(sandbox, minutes=1)
+    assert api.post(f"{OF_ORGANIZATION}pause/").json() == {"paused": True}
+    assert api.get(EXPORT).json()["paused"]
+    sandbox.advance_clock(2 * 3600)
+    assert [run["status"] for run in runs(api)] == ["Completed"]  # it was under way, and went on
+    assert api.post(f"{EXPORT}unpause/", json=body).json() == {"paused": False}
+    go_to(sandbox, minutes=10)
+    assert [run["data_interval_start"] for run in runs(api)] == [text(hour - HOUR), text(hour + 2 * HOUR)]
+    missing = [interval["interval_start"] for interval in sandbox.export_runs(HOURLY)["missing"]]
+    assert missing == [text(hour), text(hour + HOUR)]
+
+
+def test_a_run_that_was_due_in_a_pause_does_not_begin_after_it(sandbox: SandboxServer, api: httpx.Client) -> None:
+    sandbox.play_runs()
+    api.post(f"{EXPORT}pause/")
+    go_to(sandbox)
+    api.post(f"{EXPORT}unpause/")
+    sandbox.advance_clock(1000)
+    assert runs(api) == []
+
+
+def test_an_export_is_resumed_although_its_backfill_does_not_start(sandbox: SandboxServer, api: httpx.Client) -> None:
+    sandbox.play_runs()
+    api.post(f"{EXPORT}pause/")
+    go_to(sandbox, hours=2)
+    sandbox.fail_backfills()
+    answers = [api.post(f"{EXPORT}unpause/", json={"backfill": True}) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [500, 200]
+    assert not api.get(EXPORT).json()["paused"]
+    sandbox.advance_clock(60)
+    assert api.get(BACKFILLS).json()["results"] == []
+
+
+def test_an_export_pauses_itself_after_three_failures_and_cancels_its_backfills(
+    sandbox: SandboxServer, api: httpx.Client
+) -> None:
+    sandbox.play_runs(jitter_seconds=0)
+    hour = go_to(sandbox, minutes=6)
+    ask(api, hour - 100 * HOUR, hour - HOUR)
+    sandbox.fail_runs(HOURLY, times=2)
+    sandbox.advance_clock(1000)
+    assert not api.get(EXPORT).json()["paused"]  # two, then others
+    sandbox.fail_runs(HOURLY, times=3, status="TimedOut")
+    sandbox.advance_clock(1000)
+    export = api.get(EXPORT).json()
+    assert export["paused"]
+    assert export["last_paused_at"] > text(hour)
+    (backfill,) = api.get(BACKFILLS).json()["results"]
+    assert backfill["status"] == "Cancelled"
+    before = runs(api)
+    sandbox.advance_clock(5 * 3600)
+    assert runs(api) == before
+    assert runs(api, f"{RUNS}?status=Running,Starting") == []
+
+
+def test_a_run_is_cancelled_and_retried(sandbox: SandboxServer, api: httpx.Client) -> None:
+    sandbox.play_runs(jitter_seconds=0)
+    hour = go_to(sandbox, minutes=1)
+    (run,) = runs(api)
+    assert run["status"] == "Running"
+    for status in (200, 400):
+        assert api.post(f"{RUNS}{run['id']}/cancel/").status_code == status
+    sandbox.advance_clock(600)
+    assert [run["status"] for run in runs(api)] == ["Cancelled"]
+    assert times_exported(sandbox, hour - HOUR) == 0
+    assert api.post(f"{RUNS}{run['id']}/retry/").json().keys() == {"backfill_id"}
+    sandbox.advance_clock(600)
+    assert times_exported(sandbox, hour - HOUR) == 1
+    assert api.post(f"{RUNS}unheard-of/retry/").status_code == 404
+
+
+def test_a_run_that_hangs_never_ends(sandbox: SandboxServer, api: httpx.Client) -> None:
+    sandbox.play_runs()
+    sandbox.fail_runs(HOURLY, status="Running")
+    go_to(sandbox, hours=2)
+    assert [run["status"] for run in runs(api)] == ["Running", "Completed"]
+
+
+def test_faults_and_scopes_apply(
+    sandbox: SandboxServer, api: httpx.Client, client_for: Callable[[str], httpx.Client]
+) -> None:
+    sandbox.play_runs()
+    hour = go_to(sandbox)
+    sandbox.inject("status_after", "create_batch_export_backfill", status=502)
+    assert ask(api, hour - HOUR, hour).status_code == 502
+    sandbox.advance_clock(60)
+    (backfill,) = api.get(BACKFILLS).json()["results"]
+    (effect,) = sandbox.effects("backfill")
+    assert effect["detail"]["backfill_id"] == backfill["id"]
+    keys = (SEED.exports_key, SEED.reader_key, SEED.research_key, "unheard-of")
+    assert [client_for(key).get(RUNS).status_code for key in keys] == [200, 403, 403, 401]
+    of_another = f"/api/projects/{SEED.project_id}/batch_exports/{SEED.other_batch_export_ids[0]}/"
+    assert api.get(of_another).status_code == 404
+    sandbox.move("pause_batch_export", "/api/projects/{project_id}/batch_exports/{id}/pause/")
+    assert api.post(f"{EXPORT}pause/").json() == {"paused": True}
+
+
+@pytest.mark.parametrize(
+    ("timing", "start", "ends"),
+    [
+        (Timing("hour"), "2027-03-28T00:00", ["03-28T01:00", "03-28T02:00"]),
+        (Timing("every 5 minutes"), "2027-03-28T00:59", ["03-28T01:00", "03-28T01:05"]),
+        (Timing("day"), "2027-03-27T00:01", ["03-28T00:00", "03-29T00:00"]),
+        (Timing("day", "Europe/Berlin"), "2027-03-27T23:00", ["03-28T22:00", "03-29T22:00"]),
+        (Timing("day", "Europe/Berlin", offset_hour=6), "2027-10-30T05:00", ["10-31T05:00", "11-01T05:00"]),
+        (Timing("day", "Asia/Kolkata"), "2027-03-27T18:29", ["03-27T18:30", "03-28T18:30"]),
+        (Timing("week", "America/New_York"), "2027-03-10T00:00", ["03-14T05:00", "03-21T04:00"]),
+        (Timing("week", offset_day=1), "2027-03-08T00:00", ["03-15T00:00", "03-22T00:00"]),
+    ],
+)
+def test_intervals_end_by_the_clock_of_their_time_zone(timing: Timing, start: str, ends: list[str]) -> None:
+    moment = datetime.fromisoformat(f"{start}+00:00")
+    for end in ends:
+        moment = timing.next(moment)
+        assert moment.isoformat()[5:16] == end
+        assert timing.last(moment) == moment
+        assert timing.last(moment + timedelta(seconds=1)) == moment
+
+
+@pytest.mark.parametrize(
+    "change", [{"interval": "month"}, {"interval": "every 0 minutes"}, {"timezone": "Mars"}, {"offset_day": 7}]
+)
+def test_what_cannot_be_played_is_refused(sandbox: SandboxServer, api: httpx.Client, change: dict[str, Any]) -> None:
+    assert api.post("/_sandbox/runs", content=json.dumps({"page_size": 0})).status_code == 400
+    assert api.post("/_sandbox/runs", content="{}").status_code == 204
+    assert api.post(f"/_sandbox/batch_exports/{HOURLY}", content=json.dumps(change)).status_code == 400
+    with pytest.raises(ValueError, match="A run fails as"):
+        sandbox.fail_runs(HOURLY, status="Completed")

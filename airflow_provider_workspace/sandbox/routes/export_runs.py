@@ -188,7 +188,7 @@ EXPORT_ROUTES = (
         "POST", EXPORT + "unpause/", WRITE, _in_project(unpause_batch_export), name="unpause_batch_export", own=True
     ),
     ApiRoute("GET", EXPORT + "runs/", READ, list_batch_export_runs, own=True),
-    ApiRoute("POST", RUN + "retry/", WRITE, retry_batch_export_run, 201, own=True),
+    ApiRoute("POST", RUN + "retry/", WRITE, retry_batch_export_run, own=True),
     ApiRoute("POST", RUN + "cancel/", WRITE, cancel_batch_export_run, own=True),
     ApiRoute("POST", BACKFILLS, WRITE, create_batch_export_backfill, 201, own=True),
     ApiRoute("GET", BACKFILLS, READ, list_batch_export_backfills, own=True),

@@ -1,0 +1,233 @@
+"""What a pause has cost, filled and proven, at a service that shows the runs of its exports."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.operators.catch_up import WorkspaceCatchUpOperator
+from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
+from tests.task_instance import TaskInstance, TaskStore
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Clock
+
+pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+HOURLY, OTHER, DAILY = SEED.batch_export_ids
+HOUR = 3600
+
+
+class CatchUp:
+    """A task that catches up; it is deferred, killed and cleared as a scheduler would."""
+
+    def __init__(self, clock: Clock, **arguments: Any) -> None:
+        self.clock = clock
+        given = {"batch_export_ids": [HOURLY], "poll_interval": 300, **arguments}
+        self.task = WorkspaceCatchUpOperator(task_id="catch_up", **given)
+        self.ti = TaskInstance()
+        self.context: Any = {"ti": self.ti, "task_state_store": TaskStore()}
+
+    def begin(self) -> Any:
+        """Run a new try up to its first deferral."""
+        self.task._carried = {}
+        return self.task.execute(self.context)
+
+    def run(self) -> Any:
+        """Run it to its end."""
+        try:
+            return self.begin()
+        except TaskDeferred as deferred:
+            return self.resume(deferred)
+
+    def resume(self, deferred: Any) -> Any:
+        while True:
+            self.clock.wait(max(0.0, deferred.trigger.end_at - time.time()))
+            try:
+                return self.task.execute_complete(self.context, {"state": deferred.trigger.state})
+            except TaskDeferred as again:
+                deferred = again
+
+
+@pytest.fixture(autouse=True)
+def _half_past_the_hour(sandbox: SandboxServer, clock: Clock) -> None:
+    sandbox.play_runs(history_hours=48)
+    now = time.time()
+    clock.wait(HOUR - now % HOUR + 1800)
+
+
+def pause_for(clock: Clock, hours: float, export_id: str = HOURLY) -> tuple[float, float]:
+    """Pause an export for some hours; return when it was paused and resumed."""
+    paused_at = time.time()
+    with WorkspaceHook() as hook:
+        hook.pause_batch_export(batch_export_id=export_id)
+        clock.wait(hours * HOUR)
+        hook.unpause_batch_export(batch_export_id=export_id)
+    return paused_at, time.time()
+
+
+def exported(sandbox: SandboxServer, export_id: str = HOURLY) -> list[str]:
+    return [run["interval_start"] for run in sandbox.export_runs(export_id)["exported"]]
+
+
+def missing(sandbox: SandboxServer, until: float, export_id: str = HOURLY) -> list[str]:
+    """Return the intervals that had ended by then, and were never exported."""
+    found = sandbox.export_runs(export_id)["missing"]
+    return [run["interval_start"] for run in found if run["interval_end"] <= iso(until)]
+
+
+def backfills(sandbox: SandboxServer) -> list[Any]:
+    """Return the backfills that were asked for."""
+    sent = sandbox.requests()
+    return [entry for entry in sent if entry["method"] == "POST" and entry["path"].endswith("/backfills/")]
+
+
+def iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def test_a_pause_is_filled_once_and_proven(sandbox: SandboxServer, clock: Clock) -> None:
+    since, until = pause_for(clock, 3)
+    assert len(sandbox.export_runs(HOURLY)["missing"]) == 3
+    result = CatchUp(clock, since=since, until=until).run()
+    assert missing(sandbox, until) == []
+    assert len(exported(sandbox)) == len(set(exported(sandbox)))
+    assert len(backfills(sandbox)) == 1
+    last_hour = until - until % HOUR
+    (export,) = result["exports"]
+    assert (result["complete_until"], export["left"]) == (iso(last_hour), [])
+    assert export["from"] == iso(since - since % HOUR - HOUR)
+    assert len(export["filled"]) == 1
+
+
+def test_nothing_is_sent_if_nothing_is_missing(sandbox: SandboxServer, clock: Clock) -> None:
+    clock.wait(2 * HOUR)
+    CatchUp(clock, since=time.time() - 2 * HOUR).run()
+    assert backfills(sandbox) == []
+    assert CatchUp(clock, batch_export_ids=[], since=0).run() == {"complete_until": None, "exports": []}
+
+
+def test_a_run_that_the_pause_cut_off_is_filled(sandbox: SandboxServer, clock: Clock) -> None:
+    """It was due when the window began, and begins up to a quarter of an hour after its interval ends."""
+    clock.wait(HOUR - time.time() % HOUR + 1)
+    since, until = pause_for(clock, 2)
+    cut_off = iso(since - since % HOUR - HOUR)
+    assert any(run["interval_start"].startswith(cut_off[:16]) for run in sandbox.export_runs(HOURLY)["missing"])
+    assert CatchUp(clock, since=since, until=until).run()["exports"][0]["from"] == cut_off
+    assert missing(sandbox, until) == []
+
+
+@pytest.mark.parametrize("fault", ["reset_after", "reset_before", "status_before", "status_after"])
+def test_a_lost_answer_is_looked_up_and_never_asked_twice(sandbox: SandboxServer, clock: Clock, fault: str) -> None:
+    since, until = pause_for(clock, 3)
+    sandbox.inject(fault, "create_batch_export_backfill", **({"status": 502} if "status" in fault else {}))
+    CatchUp(clock, since=since, until=until).run()
+    assert missing(sandbox, until) == []
+    assert len(exported(sandbox)) == len(set(exported(sandbox)))
+    assert len(backfills(sandbox)) == (1 if fault.endswith("after") else 2)
+
+
+def test_a_run_that_failed_in_a_backfill_is_asked_for_again_alone(sandbox: SandboxServer, clock: Clock) -> None:
+    since, until = pause_for(clock, 3)
+    sandbox.fail_runs(HOURLY, interval_start=iso(since - since % HOUR + HOUR))
+    CatchUp(clock, since=since, until=until).run()
+    assert missing(sandbox, until) == []
+    assert len(exported(sandbox)) == len(set(exported(sandbox)))
+    assert len(backfills(sandbox)) == 2
+
+
+def test_what_runs_already_is_waited_for(sandbox: SandboxServer, clock: Clock) -> None:
+    since, until = pause_for(clock, 3)
+    clock.wait(HOUR)
+    start, end = (int(moment - moment % HOUR) for moment in (since, until))
+    with WorkspaceHook() as hook:
+        from airflow_provider_workspace.windows.export_runs import CreateBackfill
+
+        ids = {"project_id": str(SEED.project_id), "batch_export_id": HOURLY}
+        hook.send(CreateBackfill(**ids, start_at=iso(start), end_at=iso(end)))
+    clock.wait(15)
+    CatchUp(clock, since=since, until=until).run()
+    assert len(backfills(sandbox)) == 1
+    assert len(exported(sandbox)) == len(set(exported(sandbox)))
+
+
+def test_a_limit_of_backfills_is_waited_for(sandbox: SandboxServer, clock: Clock) -> None:
+    since, until = pause_for(clock, 2)
+    sandbox.inject("status_before", "create_batch_export_backfill", status=429, times=6)
+    CatchUp(clock, since=since, until=until).run()
+    assert missing(sandbox, until) == []
+    assert len(exported(sandbox)) == len(set(exported(sandbox)))
+
+
+def test_a_killed_try_is_continued(sandbox: SandboxServer, clock: Clock) -> None:
+    since, until = pause_for(clock, 3)
+    clock.wait(HOUR)
+    task = CatchUp(clock, since=since, until=until)
+    with pytest.raises(TaskDeferred):
+        task.begin()
+    assert len(backfills(sandbox)) == 1
+    task.run()
+    assert len(backfills(sandbox)) == 1
+    assert len(exported(sandbox)) == len(set(exported(sandbox)))
+
+
+def test_intervals_that_are_left_fail_the_task_and_clearing_it_goes_on(sandbox: SandboxServer, clock: Clock) -> None:
+    since, until = pause_for(clock, 3)
+    failing = iso(since - since % HOUR + HOUR)
+    sandbox.fail_runs(HOURLY, times=2, interval_start=failing)
+    task = CatchUp(clock, since=since, until=until, within=HOUR)
+    sandbox.inject("status_before", "create_batch_export_backfill", status=429, times=2000)
+    with pytest.raises(
+        AirflowFailException, match=r"\[exports-incomplete\] 3 intervals are not exported within"
+    ) as failed:
+        task.run()
+    assert f"{HOURLY}: {failing[:10]} {failing[11:16]} UTC to" in str(failed.value)
+    assert len(task.ti.xcoms["return_value"]["exports"][0]["left"]) == 3
+    sandbox.clear_faults()
+    assert task.run()["exports"][0]["left"] == []
+
+
+def test_a_daily_export_is_asked_for_by_days(sandbox: SandboxServer, clock: Clock) -> None:
+    clock.wait(24 * HOUR)
+    since, until = pause_for(clock, 72, DAILY)
+    CatchUp(clock, batch_export_ids=[DAILY], since=since, until=until).run()
+    assert missing(sandbox, until, DAILY) == []
+    assert len(exported(sandbox, DAILY)) == len(set(exported(sandbox, DAILY)))
+
+
+def test_a_service_without_runs_is_said_at_once(sandbox: SandboxServer, clock: Clock) -> None:
+    sandbox.reset()
+    with pytest.raises(AirflowFailException, match=r"\[runs-not-shown\].*shows no batch export .* nothing was asked"):
+        CatchUp(clock, since=0).run()
+    assert backfills(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"since": "2026-11-28"}, "since must be a time with its zone, such as 2026-11-28T00:00:00Z, and not a day"),
+        ({"since": "2026-11-28T10:00"}, "this time has no zone"),
+        ({"since": "yesterday"}, "since: expected a date"),
+        ({"since": 0, "within": 0}, "within must be"),
+    ],
+)
+def test_invalid_times_are_named(clock: Clock, arguments: Any, message: str) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        CatchUp(clock, **arguments).run()
+
+
+def test_times_may_be_texts_and_datetimes(sandbox: SandboxServer, clock: Clock) -> None:
+    clock.wait(HOUR)
+    hour_ago = time.time() - HOUR
+    texts = {
+        json.dumps(CatchUp(clock, since=since, until=time.time()).run())
+        for since in (hour_ago, str(hour_ago), iso(hour_ago), datetime.fromtimestamp(hour_ago, timezone.utc))
+    }
+    assert len(texts) == 1
+    assert backfills(sandbox) == []

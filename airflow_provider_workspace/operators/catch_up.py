@@ -12,12 +12,15 @@ from airflow_provider_workspace.operators.arguments import (
     FLAG,
     ID,
     MOMENT,
+    SECONDS,
     SECONDS_FROM_ONE,
+    TIME,
     Arg,
     arg,
     fixed,
 )
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
+from airflow_provider_workspace.operators.windows import WorkspaceWindowOperator, lease_registry
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 
 # Key of what was asked for in the task state.
 CATCH_UP = "airflow_provider_workspace_catch_up"
+# Seconds until a drain looks again.
+DRAIN_INTERVAL = 15.0
 # How many intervals that are left the message names.
 MAX_LEFT = 20
 
@@ -42,7 +47,7 @@ class WorkspaceCatchUpOperator(WorkspaceWriteOperator):
     fail is asked for three times at most.
 
     The result is ``{"complete_until": time, "exports": [{"batch_export_id", "from", "complete_until", "filled": [...],
-    "left": [...]}]}``, also of a task that fails. ``outlets`` get it as the extra of their asset events.
+    "left": [...], "paused": bool}]}``, also of a task that fails. The asset events of ``outlets`` have it, too.
 
     :param batch_export_ids: the batch exports (UUID); none does nothing
     :param since: beginning of what may be missing: a time with its zone, or seconds since 1970. The interval before it
@@ -70,7 +75,10 @@ class WorkspaceCatchUpOperator(WorkspaceWriteOperator):
         # A task that was cleared has its time again, and knows what it has asked for.
         noted.setdefault("began", now)
         self._state.write(noted)
-        found = {export_id: self._advance(hook, export_id, noted) for export_id in self.batch_export_ids}
+        found: dict[str, Coverage] = {}
+        self._paused: list[str] = []
+        for export_id in self.batch_export_ids:
+            found[export_id] = self._advance(hook, export_id, noted)
         result = self._result(found, noted["asked"])
         if not all(coverage.is_complete for coverage in found.values()):
             end_at = noted["began"] + self.within
@@ -90,6 +98,8 @@ class WorkspaceCatchUpOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.windows.export_runs import Export
 
         export = Export.read(hook.client, hook.project_or_default(self.project_id), export_id)
+        if export.paused:
+            self._paused.append(export_id)
         since = _utc(self.since)
         if self.from_pause and export.last_paused_at:
             since = min(since, export.last_paused_at)
@@ -122,6 +132,7 @@ class WorkspaceCatchUpOperator(WorkspaceWriteOperator):
                     "complete_until": _iso(coverage.complete_until),
                     "filled": filled,
                     "left": [str(interval) for interval in sorted(left)],
+                    "paused": export_id in self._paused,
                 }
             )
         complete_until = min((export["complete_until"] for export in exports), default=None)
@@ -145,14 +156,47 @@ class WorkspaceCatchUpOperator(WorkspaceWriteOperator):
             lines += [f"{export_id}: {interval}" for interval in coverage.missing]
         others = [f"and {len(lines) - MAX_LEFT} more"] if len(lines) > MAX_LEFT else []
         listed = "\n".join([*lines[:MAX_LEFT], *others])
+        cure = "Look at the runs of the export in the workspace, correct why they fail"
+        if self._paused:
+            cure = f"Resume {', '.join(self._paused)}: it is paused, as after failed runs"
         intervals = "1 interval is" if len(lines) == 1 else f"{len(lines)} intervals are"
         raise AirflowFailException(
             with_problem(
-                f"{intervals} not exported within {self.within:g} s. Look at the runs of the export in the workspace, "
-                f"correct why they fail, then clear this task:\n{listed}",
+                f"{intervals} not exported within {self.within:g} s. {cure}, then clear this task:\n{listed}",
                 "exports-incomplete",
             )
         )
+
+
+class WorkspaceDrainMaintenanceWindowOperator(WorkspaceWindowOperator):
+    """
+    Wait until no run of the exports of a window is under way; deferred, without a worker slot.
+
+    :param paused_at: when the exports were paused, in seconds since 1970
+    :param length: how long to wait at most, a timedelta or seconds; the work begins then, and the log says what runs
+    :param project_id: the project; by default that of the connection
+    """
+
+    paused_at: Arg[float] = arg(TIME)
+    length: Arg[timedelta | float] = arg(SECONDS)
+    project_id: Arg[str | int | None] = arg(ID, default=None)
+
+    def work(self, hook: WorkspaceHook) -> dict[str, float]:
+        from airflow_provider_workspace.windows.export_runs import Export
+
+        now = time.time()
+        end_at = self.paused_at + self.length
+        running: list[str] = []
+        for lease in lease_registry().all(window=self.window):
+            project_id = hook.project_or_default(self.project_id)
+            if Export.read(hook.client, project_id, lease.batch_export_id).has_run_under_way(_utc(now)):
+                running.append(lease.batch_export_id)
+        if running and now < end_at:
+            self.log.info("Runs are under way of %s. Looking again later.", ", ".join(running))
+            self.defer_until(min(end_at, now + DRAIN_INTERVAL))
+        if running:
+            self.log.warning("Runs are still under way of %s; the work begins.", ", ".join(running))
+        return {"ended_at": now}
 
 
 def _progress(found: Mapping[str, Coverage]) -> str:

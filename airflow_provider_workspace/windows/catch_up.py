@@ -16,19 +16,33 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.api.outcome import is_in_doubt
 from airflow_provider_workspace.api.timestamps import iso, parse_time
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
-from airflow_provider_workspace.windows.intervals import Coverage, Interval, coverage_of
+from airflow_provider_workspace.windows.intervals import START_DELAY, Coverage, Interval, coverage_of
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.windows.export_runs import Backfill, Export
 
 log = logging.getLogger(__name__)
 
-# A run begins up to a quarter of an hour after its interval has ended.
-START_DELAY = timedelta(minutes=16)
 # A backfill that the service has accepted is listed as soon as it has begun.
 LISTED_AFTER = timedelta(minutes=15)
 # How often an interval is asked for whose runs fail.
 MAX_ASKS = 3
+
+
+def coverage_between(export: Export, since: datetime, until: datetime) -> Coverage:
+    """Return which intervals of an export between two moments are exported."""
+    intervals = export.schedule.between(since, until)
+    return coverage_of(intervals, export.runs(intervals[0].start) if intervals else [])
+
+
+def gaps(export: Export, since: datetime, until: datetime) -> list[Interval]:
+    """Return the intervals of an export that no run has exported, nor may."""
+    return list(coverage_between(export, since, until).missing)
+
+
+def complete_until(export: Export, since: datetime, until: datetime) -> datetime | None:
+    """Return up to when everything since a moment is exported; ``None`` if no interval has ended since."""
+    return coverage_between(export, since, until).complete_until
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +100,7 @@ class CatchUp:
     """
     One export that catches up between two moments.
 
+    :param began: since when asks count, in seconds since 1970: a person who clears a task begins anew
     :param remember: keeps what was asked for, before it is sent
     :ivar asked: what was asked for, by this try and earlier ones
     """
@@ -93,11 +108,12 @@ class CatchUp:
     export: Export
     since: datetime
     until: datetime
+    began: float
     clock: Callable[[], float]
     remember: Callable[[list[Ask]], None]
     asked: list[Ask] = field(default_factory=list[Ask])
 
-    def advance(self) -> Coverage:
+    def backfill(self) -> Coverage:
         """
         Ask for what is missing and not under way; return what is exported, as it was before.
 
@@ -105,8 +121,7 @@ class CatchUp:
         """
         # First the backfills: what is completed in the list has its runs in the list that is read after it.
         backfills = self.export.backfills()
-        intervals = self.export.schedule.between(self.since, self.until)
-        coverage = coverage_of(intervals, self.export.runs(intervals[0].start))
+        coverage = coverage_between(self.export, self.since, self.until)
         if self.export.paused:
             return coverage
         now = self.clock()
@@ -119,13 +134,21 @@ class CatchUp:
                 break
         return coverage
 
+    def filled(self, coverage: Coverage) -> list[Interval]:
+        """Return what was asked for and is exported now."""
+        left = {*coverage.missing, *coverage.under_way}
+        asked = [ask.interval for ask in self.asked]
+        filled = [each for each in coverage.intervals if each not in left and any(_covers(one, each) for one in asked)]
+        return Coverage(coverage.intervals, (), tuple(filled)).ranges
+
     def _is_wanted(self, interval: Interval, coming: Sequence[Interval], now: float) -> bool:
         """Return whether an interval is to be asked for: nothing that is under way will export it."""
         if now < (interval.end + START_DELAY).timestamp():
             return False
         if any(_covers(other, interval) for other in coming):
             return False
-        return sum(_covers(ask.interval, interval) for ask in self.asked) < MAX_ASKS
+        asks = [ask for ask in self.asked if ask.at >= self.began and _covers(ask.interval, interval)]
+        return len(asks) < MAX_ASKS
 
     def _ask(self, missing: Interval, backfills: Sequence[Backfill]) -> bool:
         """Ask for a backfill; return whether more may be asked for now."""

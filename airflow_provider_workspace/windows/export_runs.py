@@ -7,10 +7,12 @@ They are declared as an author's own endpoints are, outside of the operations of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from datetime import date, datetime, timezone
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.endpoint import endpoint
 from airflow_provider_workspace.api.fields import Cursor, TextId
@@ -18,12 +20,16 @@ from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.operation import Operation, T
 from airflow_provider_workspace.api.timestamps import iso, parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceNotFoundError
-from airflow_provider_workspace.windows.intervals import UNDER_WAY, ExportRun, Interval, Schedule
+from airflow_provider_workspace.windows.intervals import EPOCH, ExportRun, Interval, Schedule
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
+# Statuses of a backfill that begins no more runs; one that is unknown may still do so.
+ENDED = frozenset(("Completed", "Failed", "FailedRetryable", "FailedBilling", "Cancelled", "Terminated", "TimedOut"))
+FOREVER = datetime.max.replace(tzinfo=timezone.utc)
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 EXPORT = "/projects/{project_id}/batch_exports/{batch_export_id}/"
 
 
@@ -36,7 +42,6 @@ class ScheduledExport(Resource):
     offset_day: int | None = None
     offset_hour: int | None = None
     paused: bool | None = None
-    last_paused_at: str | None = None
 
 
 class ExportRunRecord(Resource):
@@ -122,7 +127,6 @@ class Export:
     A batch export of a service that shows its runs.
 
     :param paused: whether it is paused; ``None`` if the service does not show it
-    :param last_paused_at: when it was paused last; ``None`` if that is not shown
     """
 
     client: WorkspaceClient
@@ -130,7 +134,6 @@ class Export:
     batch_export_id: str
     schedule: Schedule
     paused: bool | None
-    last_paused_at: datetime | None
 
     @classmethod
     def read(cls, client: WorkspaceClient, project_id: str, batch_export_id: str) -> Export:
@@ -140,50 +143,59 @@ class Export:
         :raises WorkspaceConfigError: if the service has no such export, or shows none
         :raises WorkspaceInputError: if its schedule is unknown
         """
-        try:
+        with _shown(project_id, batch_export_id):
             record = client.send(GetBatchExport(project_id=project_id, batch_export_id=batch_export_id))
-        except WorkspaceNotFoundError as error:
-            raise WorkspaceConfigError(
-                f"The service shows no batch export {batch_export_id} in project {project_id}, so nothing was asked. "
-                f"Check project_id; a service that has no runs of exports cannot prove what they exported. {error}",
-                problem="runs-not-shown",
-            ) from None
         schedule = Schedule.read(record.interval, record.timezone, record.offset_day, record.offset_hour)
-        return cls(client, project_id, batch_export_id, schedule, record.paused, _moment(record.last_paused_at))
+        return cls(client, project_id, batch_export_id, schedule, record.paused)
 
-    def runs(self, since: datetime) -> Iterator[ExportRun]:
-        """Yield the runs of the intervals that begin at a moment or later, and perhaps others."""
-        runs = ListBatchExportRuns(
-            project_id=self.project_id, batch_export_id=self.batch_export_id, start=iso(since.timestamp(), "seconds")
-        )
-        for record in self.client.rows(runs):
-            start, end = _moment(record.data_interval_start), _moment(record.data_interval_end)
-            if start and end:
-                yield ExportRun(Interval(start, end), record.status or "")
+    def runs(self, since: datetime) -> list[ExportRun]:
+        """
+        Return the runs of the intervals that begin at a moment or later, and perhaps others.
+
+        :raises WorkspaceConfigError: if the service has none
+        """
+        start = iso(since.timestamp(), "seconds")
+        with _shown(self.project_id, self.batch_export_id):
+            records = list(self.client.rows(ListBatchExportRuns(**self._ids, start=start)))
+        runs: list[ExportRun] = []
+        for record in records:
+            begins, ends = self._moment(record.data_interval_start), self._moment(record.data_interval_end)
+            if begins and ends:
+                runs.append(ExportRun(Interval(begins, ends), record.status or ""))
+        return runs
 
     def backfills(self) -> list[Backfill]:
-        """Return the backfills that have begun; empty if the service does not list them."""
-        backfills = ListBackfills(project_id=self.project_id, batch_export_id=self.batch_export_id)
-        try:
-            records = list(self.client.rows(backfills))
-        except WorkspaceNotFoundError:
-            return []
-        found: list[Backfill] = []
+        """
+        Return the backfills that have begun; one without a beginning or end covers everything there.
+
+        :raises WorkspaceConfigError: if the service has none
+        """
+        with _shown(self.project_id, self.batch_export_id):
+            records = list(self.client.rows(ListBackfills(**self._ids)))
+        backfills: list[Backfill] = []
         for record in records:
-            start, end = _moment(record.start_at), _moment(record.end_at)
-            if start and end:
-                is_under_way = record.status in UNDER_WAY and not record.finished_at
-                found.append(Backfill(record.id, Interval(start, end), is_under_way))
-        return found
+            begins, ends = self._moment(record.start_at) or EPOCH, self._moment(record.end_at) or FOREVER
+            is_under_way = record.status not in ENDED and not record.finished_at
+            backfills.append(Backfill(record.id or record.backfill_id, Interval(begins, ends), is_under_way))
+        return backfills
+
+    @property
+    def _ids(self) -> dict[str, Any]:
+        return {"project_id": self.project_id, "batch_export_id": self.batch_export_id}
+
+    def _moment(self, text: str | None) -> datetime | None:
+        """Read a time of the service; a date is the beginning of that day of the schedule."""
+        if text and DATE.fullmatch(text):
+            return self.schedule.start_of(date.fromisoformat(text))
+        seconds = parse_timestamp(text)
+        return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
 
     def ask_for(self, missing: Interval) -> CreateBackfill:
         """Return the request for a backfill of some intervals that follow each other."""
         start_at, end_at = (iso(moment.timestamp(), "seconds") for moment in (missing.start, missing.end))
         if self.schedule.takes_dates:
             start_at, end_at = (str(self.schedule.day_of(moment)) for moment in (missing.start, missing.end))
-        return CreateBackfill(
-            project_id=self.project_id, batch_export_id=self.batch_export_id, start_at=start_at, end_at=end_at
-        )
+        return CreateBackfill(**self._ids, start_at=start_at, end_at=end_at)
 
 
 def export_state(hook: WorkspaceHook, batch_export_id: str) -> str | None:
@@ -197,6 +209,15 @@ def export_state(hook: WorkspaceHook, batch_export_id: str) -> str | None:
     return None if paused is None else "paused" if paused else "running"
 
 
-def _moment(text: str | None) -> datetime | None:
-    seconds = parse_timestamp(text)
-    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)
+@contextmanager
+def _shown(project_id: str, batch_export_id: str) -> Iterator[None]:
+    """Say of a service that shows nothing of an export what that means."""
+    try:
+        yield
+    except WorkspaceNotFoundError as error:
+        raise WorkspaceConfigError(
+            f"The service does not show the runs of batch export {batch_export_id} in project {project_id}, so nothing "
+            "can be proven, and nothing was asked for. Check the project; if the service has them elsewhere, set "
+            f"'paths' in the extra of the connection. {error}",
+            problem="runs-not-shown",
+        ) from None

@@ -24,6 +24,8 @@ UNITS = {"second": 1, "minute": 60, "hour": 3600}
 EVERY = re.compile(r"every\s+(\d{1,5})\s+(second|minute|hour)s?", re.IGNORECASE)
 # More intervals than a person would look at, and than one task should hold: a year of every 5 minutes.
 MAX_INTERVALS = 110_000
+# A run begins up to a quarter of an hour after its interval has ended.
+START_DELAY = timedelta(minutes=16)
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -110,9 +112,9 @@ class Schedule:
             passed = int((moment - EPOCH).total_seconds()) // self.every
             return EPOCH + timedelta(seconds=passed * self.every)
         day = moment.astimezone(self.zone).date() + timedelta(days=1)
-        while not self._begins(day) or self._start_of(day) > moment:
+        while not self._begins(day) or self.start_of(day) > moment:
             day -= timedelta(days=1)
-        return self._start_of(day)
+        return self.start_of(day)
 
     def starting(self, first: datetime) -> Iterator[Interval]:
         """Yield the interval that begins at one of the ends, and those after it."""
@@ -124,7 +126,7 @@ class Schedule:
         day = first.astimezone(self.zone).date()
         while True:
             following_day = day + timedelta(days=self.days)
-            yield Interval(self._start_of(day), self._start_of(following_day))
+            yield Interval(self.start_of(day), self.start_of(following_day))
             day = following_day
 
     def before(self, end: datetime) -> Interval:
@@ -132,18 +134,18 @@ class Schedule:
         if self.every:
             return Interval(end - timedelta(seconds=self.every), end)
         day = end.astimezone(self.zone).date()
-        return Interval(self._start_of(day - timedelta(days=self.days)), end)
+        return Interval(self.start_of(day - timedelta(days=self.days)), end)
 
     def between(self, since: datetime, until: datetime) -> list[Interval]:
         """
-        Return the intervals that a pause between two moments may have cost.
+        Return the intervals that have ended by the second of two moments, and that a pause at the first may have cost.
 
-        The first is the one before the pause, whose run may not have begun; the last has ended by the second moment.
+        Between two runs that is also the interval before, and each other whose run may not have begun.
 
         :raises WorkspaceInputError: if they are too many
         """
         intervals: list[Interval] = []
-        for interval in self.starting(self.before(self.latest_end(since)).start):
+        for interval in self.starting(self._first_start(since)):
             if interval.end > until:
                 return intervals
             intervals.append(interval)
@@ -153,18 +155,24 @@ class Schedule:
             f"There are more than {MAX_INTERVALS} intervals since {_utc(since)}. Give a later since"
         )
 
+    def _first_start(self, since: datetime) -> datetime:
+        latest = self.latest_end(since)
+        if latest == since:
+            return latest
+        return min(self.before(latest).start, self.latest_end(since - START_DELAY))
+
     def day_of(self, moment: datetime) -> date:
         """Return the day at which an interval begins or ends."""
         return moment.astimezone(self.zone).date()
 
+    def start_of(self, day: date) -> datetime:
+        """Return when the interval that begins on a day begins, in UTC; an hour that a clock skips is the one after."""
+        local = datetime.combine(day, time(self.offset_hour), self.zone)
+        return local.astimezone(timezone.utc)
+
     def _begins(self, day: date) -> bool:
         """Return whether an interval begins on a day."""
         return self.days == 1 or day.isoweekday() % 7 == self.offset_day
-
-    def _start_of(self, day: date) -> datetime:
-        """Return when the interval of a day begins, in UTC; an hour that a clock skips is the one after it."""
-        local = datetime.combine(day, time(self.offset_hour), self.zone)
-        return local.astimezone(timezone.utc)
 
 
 @dataclass(frozen=True, slots=True)

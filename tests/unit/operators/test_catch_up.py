@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from airflow.providers.standard.operators.empty import EmptyOperator
+from airflow.sdk import DAG, Asset
 
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.catch_up import WorkspaceCatchUpOperator
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.task_groups import maintenance_window
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.task_instance import TaskInstance, TaskStore
+from tests.windows import opened
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -231,3 +236,61 @@ def test_times_may_be_texts_and_datetimes(sandbox: SandboxServer, clock: Clock) 
     }
     assert len(texts) == 1
     assert backfills(sandbox) == []
+
+
+def a_window(**arguments: Any) -> Any:
+    """Return the Dag of a window, whose group is ``maintenance_window``."""
+    with DAG("dag", schedule=None) as dag, maintenance_window(batch_export_ids=[HOURLY], **arguments):
+        EmptyOperator(task_id="work")
+    return dag
+
+
+def test_a_window_catches_up_after_it_is_closed(sandbox: SandboxServer, clock: Clock) -> None:
+    whole = Asset("hourly-export")
+    dag = a_window(catch_up=timedelta(hours=2), drain=timedelta(minutes=30), outlets=[whole])
+    task = dag.get_task("maintenance_window.catch_up")
+    assert task.upstream_task_ids == {"maintenance_window.close"}
+    assert (task.within, task.outlets, task.trigger_rule) == (timedelta(hours=2), [whole], "all_success")
+    results = {
+        "maintenance_window.open": {"opened_at": time.time()},
+        "maintenance_window.close": {"resumed": [HOURLY], "left_paused": [OTHER]},
+    }
+    since, _ = pause_for(clock, 3)
+    events = {whole: SimpleNamespace(extra={})}
+    context: Any = {
+        "ti": SimpleNamespace(
+            map_index=-1, xcom_pull=lambda task_ids, **_: results[task_ids], xcom_push=lambda **_: None
+        ),
+        "outlet_events": events,
+        "task_state_store": TaskStore(),
+    }
+    task.render_template_fields(context)
+    caught = CatchUp(clock, since=since)
+    caught.task, caught.context = task, context
+    result = caught.run()
+    assert [row["left"] for row in result["exports"]] == [[]]
+    assert events[whole].extra == result
+    assert len(backfills(sandbox)) == 1
+
+
+def test_a_drain_ends_when_no_run_is_under_way(sandbox: SandboxServer, clock: Clock, airflow: Any) -> None:
+    dag = a_window(catch_up=HOUR, drain=HOUR)
+    drain = dag.get_task("maintenance_window.drain")
+    clock.wait(HOUR - time.time() % HOUR + 960)
+    window = opened(HOURLY)
+    began = time.time()
+    drain.paused_at = began
+    ti = SimpleNamespace(dag_id="dag", run_id="run", task_id="drain", map_index=-1, try_number=1)
+    task = CatchUp(clock, since=0)
+    task.task, task.context = drain, {"ti": ti}
+    assert 0 < task.run()["ended_at"] - began < 400
+    assert window.close()["resumed"] == [HOURLY]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"outlets": [1]}, "outlets needs catch_up"), ({"project_id": 1}, "project_id needs catch_up")],
+)
+def test_what_only_catching_up_needs_is_refused_without_it(arguments: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        a_window(**arguments)

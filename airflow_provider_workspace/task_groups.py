@@ -136,7 +136,8 @@ def maintenance_window(
     :param catch_up: where the service shows the runs of exports: how long a task after ``close`` waits, without a
         worker slot, until each interval from the run before the pause to the resume has a completed run. It asks for
         what is missing, and fails with the intervals that are left. The window is closed meanwhile. With it, ``drain``
-        is the longest time, and ends when no run is under way. See
+        is the longest time, and ends when no run is under way; and if the service shows no runs, the task ``check``
+        fails before the window opens. See
         :class:`~airflow_provider_workspace.operators.catch_up.WorkspaceCatchUpOperator`
     :param project_id: the project of the exports, for ``catch_up``; by default that of the connection
     :param outlets: assets whose events say up to when everything is exported; they need ``catch_up``
@@ -160,8 +161,7 @@ def maintenance_window(
     own: dict[str, Any] = {**WINDOW_TASK_ARGS, **policy_args, "workspace_conn_id": conn_id}
     close_args: dict[str, Any] = {**CLOSE_TASK_ARGS, **policy_args, **(resume_args or {})}
     watch_args = _with_callbacks({**own, **PRIORITY_ARGS, **(guard_args or {})}, on_overdue)
-    if organization_id is None:
-        organization_id = default_argument("organization_id", None)
+    organization_id = default_argument("organization_id", None) if organization_id is None else organization_id
     with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them") as window:
         close = window_closing.WorkspaceCloseMaintenanceWindowOperator(
             task_id="close",
@@ -205,8 +205,7 @@ def maintenance_window(
         setups: list[WorkspaceOperator] = [opened, pause]
         began = _result(opened.task_id, "opened_at")
         if drain is not None:
-            ready = _drain_task(pause, close.task_id, drain, own, project_id, has_runs=catch_up is not None)
-            pause >> ready
+            ready = _drain_task(opened, pause, drain, own, project_id, has_runs=catch_up is not None)
             setups.append(ready)
             began = _result(ready.task_id, "ended_at")
         # Airflow clears the failed tasks of a run without their setups.
@@ -254,44 +253,60 @@ def maintenance_window(
             guard.as_teardown(setups=pause, on_failure_fail_dagrun=True)
             priority >> guard
         if catch_up is not None:
-            arguments = {**own, "within": catch_up, "project_id": project_id, "outlets": list(outlets)}
-            close >> _catch_up_task(opened.task_id, close.task_id, arguments)
+            _catch_up(opened, close, batch_export_ids, catch_up, outlets, {**own, "project_id": project_id})
 
 
-def _catch_up_task(open_task_id: str, close_task_id: str, arguments: Mapping[str, Any]) -> WorkspaceOperator:
-    """Return the task that exports what a window has missed."""
-    from airflow_provider_workspace.operators.catch_up import WorkspaceCatchUpOperator
+def _catch_up(
+    opened: Any, close: Any, batch_export_ids: Any, catch_up: Any, outlets: Sequence[Any], of_exports: dict[str, Any]
+) -> None:
+    """Add the task that exports what a window has missed, and the one that checks before it opens that this works."""
+    from airflow_provider_workspace.operators.catch_up import WorkspaceCatchUpOperator, WorkspaceCheckExportRunsOperator
 
-    return WorkspaceCatchUpOperator(
+    check = WorkspaceCheckExportRunsOperator(
+        task_id="check",
+        task_display_name="Check that runs are shown",
+        doc_md="Reads the runs and backfills of each export, without which nothing could be proven later.",
+        batch_export_ids=batch_export_ids,
+        **of_exports,
+    )
+    closed = f"ti.xcom_pull(task_ids='{close.task_id}', map_indexes=ti.map_index)"
+    caught_up = WorkspaceCatchUpOperator(
         task_id="catch_up",
         task_display_name="Export what was missed",
         doc_md="Waits without a worker slot until runs prove that every interval of the pause is exported.",
-        batch_export_ids=_result(close_task_id, "resumed", " | tojson"),
-        since=_result(open_task_id, "opened_at"),
-        from_pause=True,
-        **arguments,
+        # Also what another window holds: it was paused here, and is resumed there.
+        batch_export_ids=f"{{{{ ({closed}['resumed'] + {closed}['held'] | list) | tojson }}}}",
+        since=_result(opened.task_id, "opened_at"),
+        timeout=catch_up,
+        outlets=list(outlets),
+        **of_exports,
     )
+    check >> opened
+    close >> caught_up
 
 
 def _drain_task(
-    pause: Any, close_task_id: str, drain: Any, own: dict[str, Any], project_id: Any, *, has_runs: bool
+    opened: Any, pause: Any, drain: Any, own: dict[str, Any], project_id: Any, *, has_runs: bool
 ) -> WorkspaceOperator:
     """Return the task that waits for runs under way: for exactly those, where the service shows them."""
     arguments: dict[str, Any] = {
         "task_id": "drain",
         "task_display_name": f"Drain for {drain}" if isinstance(drain, timedelta) else "Drain",
         "doc_md": "Gives running exports time to end, without a worker slot.",
+        "opened_at": _result(pause.task_id, "paused_at"),
         "length": drain,
         **own,
     }
-    paused_at = _result(pause.task_id, "paused_at")
-    if not has_runs:
-        return windows.WorkspaceHoldMaintenanceWindowOperator(opened_at=paused_at, **arguments)
-    from airflow_provider_workspace.operators.catch_up import WorkspaceDrainMaintenanceWindowOperator
+    task: WorkspaceOperator
+    if has_runs:
+        from airflow_provider_workspace.operators.catch_up import WorkspaceDrainExportsOperator
 
-    return WorkspaceDrainMaintenanceWindowOperator(
-        paused_at=paused_at, close_task_id=close_task_id, project_id=project_id, **arguments
-    )
+        export_ids = _result(opened.task_id, "batch_export_ids", " | tojson")
+        task = WorkspaceDrainExportsOperator(batch_export_ids=export_ids, project_id=project_id, **arguments)
+    else:
+        task = windows.WorkspaceHoldMaintenanceWindowOperator(**arguments)
+    pause >> task
+    return task
 
 
 def _check_given(needed: str, value: object, **others: object) -> None:

@@ -64,10 +64,8 @@ class Ask:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
-        start, end = (iso(moment.timestamp()) for moment in (self.interval.start, self.interval.end))
         return {
-            "start": start,
-            "end": end,
+            **_plain(self.interval),
             "at": self.at,
             "earlier": list(self.earlier),
             "backfill_id": self.backfill_id,
@@ -77,7 +75,7 @@ class Ask:
     @classmethod
     def read(cls, noted: Mapping[str, Any]) -> Ask:
         """Read what :meth:`to_dict` returned."""
-        start, end = (datetime.fromtimestamp(parse_time(noted[name]), timezone.utc) for name in ("start", "end"))
+        start, end = (datetime.fromtimestamp(parse_time(noted[name]), timezone.utc) for name in ("from", "to"))
         interval = Interval(start, end)
         return cls(interval, noted["at"], tuple(noted["earlier"]), noted["backfill_id"], noted["is_answered"])
 
@@ -93,6 +91,43 @@ class Ask:
         if self.backfill_id is not None:
             return backfill.id == self.backfill_id
         return _covers(backfill.interval, self.interval) and backfill.id not in self.earlier
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """
+    What one look has shown of an export that catches up.
+
+    :param filled: what was asked for and is exported now
+    """
+
+    export: Export
+    coverage: Coverage
+    filled: Sequence[Interval]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        missing = Coverage(self.coverage.intervals, (), self._left).ranges
+        intervals, until = self.coverage.intervals, self.coverage.complete_until
+        return {
+            "batch_export_id": self.export.batch_export_id,
+            "from": _iso(intervals[0].start) if intervals else None,
+            "complete_until": until and _iso(until),
+            "filled": [_plain(interval) for interval in self.filled],
+            "missing": [_plain(interval) for interval in missing],
+            "paused": self.export.paused,
+        }
+
+    @property
+    def lines_left(self) -> list[str]:
+        """A line for each interval without a completed run."""
+        begun = set(self.coverage.under_way)
+        name = self.export.batch_export_id
+        return [f"{name}: {each}{', under way' if each in begun else ''}" for each in self._left]
+
+    @property
+    def _left(self) -> tuple[Interval, ...]:
+        return tuple(sorted((*self.coverage.missing, *self.coverage.under_way)))
 
 
 @dataclass
@@ -113,7 +148,11 @@ class CatchUp:
     remember: Callable[[list[Ask]], None]
     asked: list[Ask] = field(default_factory=list[Ask])
 
-    def backfill(self) -> Coverage:
+    def look(self) -> Look:
+        """Return what is exported, without asking for anything."""
+        return self._look(coverage_between(self.export, self.since, self.until))
+
+    def backfill(self) -> Look:
         """
         Ask for what is missing and not under way; return what is exported, as it was before.
 
@@ -123,7 +162,7 @@ class CatchUp:
         backfills = self.export.backfills()
         coverage = coverage_between(self.export, self.since, self.until)
         if self.export.paused:
-            return coverage
+            return self._look(coverage)
         now = self.clock()
         consistency_time = self.export.client.settings.consistency_time
         coming = [backfill.interval for backfill in backfills if backfill.is_under_way]
@@ -132,14 +171,13 @@ class CatchUp:
         for missing in Coverage(coverage.intervals, (), tuple(wanted)).ranges:
             if not self._ask(missing, backfills):
                 break
-        return coverage
+        return self._look(coverage)
 
-    def filled(self, coverage: Coverage) -> list[Interval]:
-        """Return what was asked for and is exported now."""
+    def _look(self, coverage: Coverage) -> Look:
         left = {*coverage.missing, *coverage.under_way}
         asked = [ask.interval for ask in self.asked]
         filled = [each for each in coverage.intervals if each not in left and any(_covers(one, each) for one in asked)]
-        return Coverage(coverage.intervals, (), tuple(filled)).ranges
+        return Look(self.export, coverage, Coverage(coverage.intervals, (), tuple(filled)).ranges)
 
     def _is_wanted(self, interval: Interval, coming: Sequence[Interval], now: float) -> bool:
         """Return whether an interval is to be asked for: nothing that is under way will export it."""
@@ -175,6 +213,33 @@ class CatchUp:
     def _note(self, asked: list[Ask]) -> None:
         self.asked = asked
         self.remember(asked)
+
+
+def report_of(looks: Sequence[Look]) -> dict[str, Any]:
+    """Return plain JSON of exports, and up to when all of them are complete; ``None`` if nothing was to be exported."""
+    untils = [look.coverage.complete_until for look in looks if look.coverage.complete_until]
+    return {
+        "complete_until": _iso(min(untils)) if untils else None,
+        "exports": [look.to_dict() for look in looks],
+    }
+
+
+def extra_of(looks: Sequence[Look]) -> dict[str, Any]:
+    """Return what the event of an asset says of complete exports; nothing if there was nothing to export."""
+    intervals = [look.coverage.intervals for look in looks if look.coverage.intervals]
+    if not intervals:
+        return {}
+    export_ids = [look.export.batch_export_id for look in looks]
+    whole = Interval(max(each[0].start for each in intervals), min(each[-1].end for each in intervals))
+    return {"export": export_ids[0] if len(export_ids) == 1 else export_ids, **_plain(whole)}
+
+
+def _plain(interval: Interval) -> dict[str, str]:
+    return {"from": _iso(interval.start), "to": _iso(interval.end)}
+
+
+def _iso(moment: datetime) -> str:
+    return iso(moment.timestamp(), "seconds")
 
 
 def _covers(other: Interval, interval: Interval) -> bool:

@@ -99,6 +99,7 @@ class ListBackfills(OfExport[Page[BackfillRecord]]):
     repeatable=False,
     effect="create",
     recover="look-up",
+    refusals_count=True,
     look_for="Look at the backfills of the batch export in the workspace before you ask for the same again.",
 )
 class CreateBackfill(OfExport[BackfillRecord]):

@@ -18,7 +18,6 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import maintenance_window
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.task_instance import TaskInstance, TaskStore
-from tests.windows import opened
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -106,7 +105,7 @@ def test_a_pause_is_filled_once_and_proven(sandbox: SandboxServer, clock: Clock)
     assert len(backfills(sandbox)) == 1
     last_hour = until - until % HOUR
     (export,) = result["exports"]
-    assert (result["complete_until"], export["left"]) == (iso(last_hour), [])
+    assert (result["complete_until"], export["missing"]) == (iso(last_hour), [])
     assert export["from"] == iso(since - since % HOUR - HOUR)
     assert len(export["filled"]) == 1
 
@@ -186,16 +185,16 @@ def test_intervals_that_are_left_fail_the_task_and_clearing_it_goes_on(sandbox: 
     since, until = pause_for(clock, 3)
     failing = iso(since - since % HOUR + HOUR)
     sandbox.fail_runs(HOURLY, times=2, interval_start=failing)
-    task = CatchUp(clock, since=since, until=until, within=HOUR)
+    task = CatchUp(clock, since=since, until=until, timeout=HOUR)
     sandbox.inject("status_before", "create_batch_export_backfill", status=429, times=2000)
     with pytest.raises(
-        AirflowFailException, match=r"\[exports-incomplete\] 3 intervals are not exported within"
+        AirflowFailException, match=r"\[export-incomplete\] 3 intervals have no completed run"
     ) as failed:
         task.run()
     assert f"{HOURLY}: {failing[:10]} {failing[11:16]} UTC to" in str(failed.value)
-    assert len(task.ti.xcoms["return_value"]["exports"][0]["left"]) == 3
+    assert len(task.ti.xcoms["return_value"]["exports"][0]["missing"]) == 1
     sandbox.clear_faults()
-    assert task.run()["exports"][0]["left"] == []
+    assert task.run()["exports"][0]["missing"] == []
 
 
 def test_a_daily_export_is_asked_for_by_days(sandbox: SandboxServer, clock: Clock) -> None:
@@ -208,7 +207,7 @@ def test_a_daily_export_is_asked_for_by_days(sandbox: SandboxServer, clock: Cloc
 
 def test_a_service_without_runs_is_said_at_once(sandbox: SandboxServer, clock: Clock) -> None:
     sandbox.reset()
-    with pytest.raises(AirflowFailException, match=r"\[runs-not-shown\].*shows no batch export .* nothing was asked"):
+    with pytest.raises(AirflowFailException, match=r"\[runs-not-shown\].*does not show the runs .*nothing was asked"):
         CatchUp(clock, since=0).run()
     assert backfills(sandbox) == []
 
@@ -219,7 +218,7 @@ def test_a_service_without_runs_is_said_at_once(sandbox: SandboxServer, clock: C
         ({"since": "2026-11-28"}, "since must be a time with its zone, such as 2026-11-28T00:00:00Z, and not a day"),
         ({"since": "2026-11-28T10:00"}, "this time has no zone"),
         ({"since": "yesterday"}, "since: expected a date"),
-        ({"since": 0, "within": 0}, "within must be"),
+        ({"since": 0, "timeout": 0}, "timeout must be"),
     ],
 )
 def test_invalid_times_are_named(clock: Clock, arguments: Any, message: str) -> None:
@@ -250,10 +249,10 @@ def test_a_window_catches_up_after_it_is_closed(sandbox: SandboxServer, clock: C
     dag = a_window(catch_up=timedelta(hours=2), drain=timedelta(minutes=30), outlets=[whole])
     task = dag.get_task("maintenance_window.catch_up")
     assert task.upstream_task_ids == {"maintenance_window.close"}
-    assert (task.within, task.outlets, task.trigger_rule) == (timedelta(hours=2), [whole], "all_success")
+    assert (task.timeout, task.outlets, task.trigger_rule) == (timedelta(hours=2), [whole], "all_success")
     results = {
         "maintenance_window.open": {"opened_at": time.time()},
-        "maintenance_window.close": {"resumed": [HOURLY], "left_paused": [OTHER]},
+        "maintenance_window.close": {"resumed": [HOURLY], "held": {}, "left_paused": [OTHER]},
     }
     since, _ = pause_for(clock, 3)
     events = {whole: SimpleNamespace(extra={})}
@@ -268,23 +267,55 @@ def test_a_window_catches_up_after_it_is_closed(sandbox: SandboxServer, clock: C
     caught = CatchUp(clock, since=since)
     caught.task, caught.context = task, context
     result = caught.run()
-    assert [row["left"] for row in result["exports"]] == [[]]
-    assert events[whole].extra == result
+    assert [row["missing"] for row in result["exports"]] == [[]]
+    to = result["complete_until"]
+    assert events[whole].extra == {"export": HOURLY, "from": iso(since - since % HOUR - HOUR), "to": to}
     assert len(backfills(sandbox)) == 1
 
 
-def test_a_drain_ends_when_no_run_is_under_way(sandbox: SandboxServer, clock: Clock, airflow: Any) -> None:
-    dag = a_window(catch_up=HOUR, drain=HOUR)
-    drain = dag.get_task("maintenance_window.drain")
-    clock.wait(HOUR - time.time() % HOUR + 960)
-    window = opened(HOURLY)
+def test_a_drain_ends_when_no_run_is_under_way(sandbox: SandboxServer, clock: Clock) -> None:
+    drain: Any = a_window(catch_up=HOUR, drain=HOUR).get_task("maintenance_window.drain")
+    while not any(run["status"] == "running" for run in sandbox.export_runs(HOURLY)["exported"]):
+        clock.wait(60)
     began = time.time()
-    drain.paused_at = began
-    ti = SimpleNamespace(dag_id="dag", run_id="run", task_id="drain", map_index=-1, try_number=1)
+    drain.batch_export_ids, drain.opened_at = [HOURLY], began
     task = CatchUp(clock, since=0)
-    task.task, task.context = drain, {"ti": ti}
+    task.task = drain
     assert 0 < task.run()["ended_at"] - began < 400
-    assert window.close()["resumed"] == [HOURLY]
+
+
+def test_a_window_checks_first_that_runs_are_shown(sandbox: SandboxServer) -> None:
+    dag = a_window(catch_up=HOUR)
+    assert dag.get_task("maintenance_window.open").upstream_task_ids == {"maintenance_window.check"}
+    check: Any = dag.get_task("maintenance_window.check")
+    assert check.execute({}) == {"batch_export_ids": [HOURLY]}
+    sandbox.reset()
+    with pytest.raises(AirflowFailException, match=r"\[runs-not-shown\]"):
+        check.execute({})
+    assert sandbox.effects() == []
+
+
+def test_a_dry_run_asks_for_nothing(sandbox: SandboxServer, clock: Clock) -> None:
+    since, until = pause_for(clock, 3)
+    result = CatchUp(clock, since=since, until=until, dry_run=True).run()
+    assert len(result["exports"][0]["missing"]) == 1
+    assert backfills(sandbox) == []
+
+
+def test_a_service_that_fails_for_a_while_is_waited_for(sandbox: SandboxServer, clock: Clock) -> None:
+    since, until = pause_for(clock, 3)
+    sandbox.inject("status_before", "list_batch_export_runs", status=503, times=40)
+    CatchUp(clock, since=since, until=until).run()
+    assert missing(sandbox, until) == []
+
+
+def test_an_export_that_the_service_paused_is_named(sandbox: SandboxServer, clock: Clock) -> None:
+    since = time.time()
+    sandbox.fail_runs(HOURLY, times=3)
+    clock.wait(4 * HOUR)
+    with pytest.raises(AirflowFailException, match=f"Paused, so nothing was asked for: {HOURLY}. The service pauses"):
+        CatchUp(clock, batch_export_ids=None, batch_export_id=HOURLY, since=since, timeout=HOUR).run()
+    assert backfills(sandbox) == []
 
 
 @pytest.mark.parametrize(

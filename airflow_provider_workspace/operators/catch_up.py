@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.windows.catch_up import Ask, CatchUp, Look
     from airflow_provider_workspace.windows.export_runs import Export
 
-POLL_INTERVAL = timedelta(minutes=1)
+LOOK_INTERVAL = timedelta(minutes=1)
 # A run that is under way when its export is paused has an interval of at most a week, which ended at most a week ago.
 DRAINED_RUNS = timedelta(days=15)
 
@@ -85,7 +85,7 @@ class WorkspaceDrainExportsOperator(OfExports, WorkspaceOperator):
         end_at = self.opened_at + self.length
         if left and time.time() < end_at:
             self.log.info("Runs under way:\n%s", "\n".join(left))
-            self.defer_until(min(end_at, time.time() + POLL_INTERVAL.total_seconds()))
+            self.defer_until(min(end_at, time.time() + LOOK_INTERVAL.total_seconds()))
         if left:
             self.log.warning("The work begins, although runs are under way:\n%s", "\n".join(left))
         return {"ended_at": time.time()}
@@ -119,7 +119,7 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
     since: Arg[datetime | str | float] = arg(kinds.MOMENT)
     until: Arg[datetime | str | float | None] = arg(kinds.MOMENT, default=None)
     timeout: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE, default=timedelta(hours=6))
-    poll_interval: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE, default=POLL_INTERVAL)
+    poll_interval: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE, default=LOOK_INTERVAL)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Ask for what is missing, and defer until all is complete."""

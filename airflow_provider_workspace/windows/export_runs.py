@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 
 # Statuses of a backfill that begins no more runs; one that is unknown may still do so.
-ENDED = frozenset(("Completed", "Failed", "FailedRetryable", "FailedBilling", "Cancelled", "Terminated", "TimedOut"))
+ENDED_STATUSES = frozenset(
+    ("Completed", "Failed", "FailedRetryable", "FailedBilling", "Cancelled", "Terminated", "TimedOut")
+)
 FOREVER = datetime.max.replace(tzinfo=timezone.utc)
-DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+DAY_PATTERN = re.compile(r"\d{4}-\d{2}-\d{2}")
 EXPORT = "/projects/{project_id}/batch_exports/{batch_export_id}/"
 
 
@@ -176,7 +178,7 @@ class Export:
         backfills: list[Backfill] = []
         for record in records:
             begins, ends = self._moment(record.start_at) or EPOCH, self._moment(record.end_at) or FOREVER
-            is_under_way = record.status not in ENDED and not record.finished_at
+            is_under_way = record.status not in ENDED_STATUSES and not record.finished_at
             backfills.append(Backfill(record.id or record.backfill_id, Interval(begins, ends), is_under_way))
         return backfills
 
@@ -186,7 +188,7 @@ class Export:
 
     def _moment(self, text: str | None) -> datetime | None:
         """Read a time of the service; a date is the beginning of that day of the schedule."""
-        if text and DATE.fullmatch(text):
+        if text and DAY_PATTERN.fullmatch(text):
             return self.schedule.start_of(date.fromisoformat(text))
         seconds = parse_timestamp(text)
         return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc)

@@ -23,6 +23,7 @@ EFFECTS: dict[str, dict[str, int]] = {
     "onboard_organizations": {"create_project": 2, "create_invite": 3},
     "fixed_window": {"pause_batch_export": 2, "unpause_batch_export": 2},
     "overlapping_windows": {"pause_batch_export": 1, "unpause_batch_export": 1},
+    "complete_export": {"pause_batch_export": 1, "unpause_batch_export": 1},
     "own_endpoint": {"pause_batch_export": 3, "unpause_batch_export": 3},
     "workspace_sweep": {},
     "offboard_members": {"delete_member": 1},

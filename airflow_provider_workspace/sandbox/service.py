@@ -16,11 +16,11 @@ from airflow_provider_workspace.sandbox.own_routes import How, OwnAnswer, OwnRou
 from airflow_provider_workspace.sandbox.request import PAGE_SIZE, ApiRequest
 from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid, not_found
 from airflow_provider_workspace.sandbox.routes.batch_exports import export_runs
-from airflow_provider_workspace.sandbox.routes.export_runs import EXPORT_ROUTES
+from airflow_provider_workspace.sandbox.routes.export_runs import EXPORT_ROUTES, parse_moment
 from airflow_provider_workspace.sandbox.routes.members import add_member, add_user, is_member
 from airflow_provider_workspace.sandbox.schedules import BAD_ENDS, Failure, Pace, Schedules
 from airflow_provider_workspace.sandbox.seed import SEED, add_fictional_members, add_organization, seed_state
-from airflow_provider_workspace.sandbox.state import Key, State, parse_time
+from airflow_provider_workspace.sandbox.state import Key, State
 
 LOG_LENGTH = 10_000
 PROFILES = ("live", "strict")
@@ -292,7 +292,7 @@ class Service:
         """
         if status not in BAD_ENDS:
             raise invalid(f"A run fails as {', '.join(BAD_ENDS)}, not {status!r}.", "status")
-        start = None if interval_start is None else parse_time(interval_start)
+        start = None if interval_start is None else parse_moment(interval_start, "interval_start")
         self._played().of(batch_export_id).failures.append(Failure(times, status, start))
 
     def fail_backfills(self, times: int = 1) -> None:

@@ -338,3 +338,5 @@ def test_what_cannot_be_played_is_refused(sandbox: SandboxServer, api: httpx.Cli
     assert api.post(f"/_sandbox/batch_exports/{HOURLY}", content=json.dumps(change)).status_code == 400
     with pytest.raises(ValueError, match="A run fails as"):
         sandbox.fail_runs(HOURLY, status="Completed")
+    with pytest.raises(ValueError, match="naive"):
+        sandbox.fail_runs(HOURLY, interval_start="2027-06-30T12:00:00")

@@ -57,8 +57,10 @@ def list_batch_export_runs(request: ApiRequest) -> object:
         return run.start if column == "data_interval_start" else run.created_at
 
     now = request.state.now()
-    start = _moment(request.query["start"], "start") if "start" in request.query else now - timedelta(days=DAYS_SHOWN)
-    end = _moment(request.query["end"], "end") if "end" in request.query else now
+    start = (
+        parse_moment(request.query["start"], "start") if "start" in request.query else now - timedelta(days=DAYS_SHOWN)
+    )
+    end = parse_moment(request.query["end"], "end") if "end" in request.query else now
     shown = [run for run in schedules.of(export["id"]).runs if start <= moment(run) <= end]
     if "status" in request.query:
         shown = [run for run in shown if run.status in request.query["status"].split(",")]
@@ -146,7 +148,7 @@ def _limit(text: object, timing: Timing, name: str) -> datetime:
     if not isinstance(text, str):
         raise invalid("This field is required.", name, "required")
     if not timing.by_date:
-        return _moment(text, name)
+        return parse_moment(text, name)
     try:
         weekday = datetime.fromisoformat(text).isoweekday()
     except ValueError:
@@ -158,7 +160,8 @@ def _limit(text: object, timing: Timing, name: str) -> datetime:
     return timing.on(text)
 
 
-def _moment(text: str, name: str) -> datetime:
+def parse_moment(text: str, name: str) -> datetime:
+    """Parse a time with its zone, or raise a 400."""
     try:
         moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
     except ValueError as error:

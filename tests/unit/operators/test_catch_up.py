@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import random
 import time
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 HOURLY, OTHER, DAILY = SEED.batch_export_ids
 HOUR = 3600
+NOBODY = "0190c0de-0000-4000-8000-0000000000ee"
 
 
 class CatchUp:
@@ -234,6 +237,51 @@ def test_times_may_be_texts_and_datetimes(sandbox: SandboxServer, clock: Clock) 
         for since in (hour_ago, str(hour_ago), iso(hour_ago), datetime.fromtimestamp(hour_ago, timezone.utc))
     }
     assert len(texts) == 1
+    assert backfills(sandbox) == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_windows_of_any_length_with_any_fault_are_filled_and_nothing_is_exported_twice(
+    sandbox: SandboxServer, clock: Clock, seed: int
+) -> None:
+    chance = random.Random(seed)  # noqa: S311 -- no secret
+    for _ in range(4):
+        clock.wait(chance.uniform(0, 2 * HOUR))
+        since, until = pause_for(clock, chance.uniform(0.1, 5))
+        fault = chance.choice(["reset_after", "reset_before", "status_after", "status_before", "fail", "backfill", ""])
+        if fault == "fail":
+            sandbox.fail_runs(HOURLY, interval_start=iso(since - since % HOUR))
+        elif fault == "backfill":
+            sandbox.fail_backfills()
+        elif fault:
+            options = {"status": chance.choice([500, 502, 429])} if "status" in fault else {}
+            sandbox.inject(fault, "create_batch_export_backfill", **options)
+        task = CatchUp(clock, since=since, until=until)
+        if chance.random() < 0.5:
+            with suppress(TaskDeferred):
+                task.begin()  # and the worker is killed
+        assert [row["missing"] for row in task.run()["exports"]] == [[]]
+        assert missing(sandbox, until) == []
+        assert len(exported(sandbox)) == len(set(exported(sandbox)))
+        sandbox.clear_faults()
+
+
+def test_odd_answers_are_read(sandbox: SandboxServer, clock: Clock) -> None:
+    """Nulls, an unknown status, a date for a time, no count; a backfill of unknown state may still run."""
+    path = f"/api/projects/{SEED.project_id}/batch_exports/{NOBODY}/"
+    sandbox.respond(
+        "GET", path, {"id": NOBODY, "interval": "day", "timezone": None, "offset_hour": None, "paused": None}
+    )
+    runs = [
+        {"id": "1", "status": "SomethingNew", "data_interval_start": "2026-11-25", "data_interval_end": "2026-11-26"},
+        {"id": "2", "status": None, "data_interval_start": None, "data_interval_end": None, "new": {}},
+    ]
+    sandbox.respond("GET", f"{path}runs/", {"next": None, "results": runs})
+    backfill = {"id": "3", "status": "SomethingNew", "start_at": "2026-11-24", "end_at": None}
+    sandbox.respond("GET", f"{path}backfills/", {"next": None, "previous": None, "results": [backfill]})
+    arguments = {"batch_export_ids": [NOBODY], "since": "2026-11-24T00:00:00Z", "until": "2026-11-27T00:00:00Z"}
+    with pytest.raises(AirflowFailException, match="3 intervals have no completed run"):
+        CatchUp(clock, **arguments).run()
     assert backfills(sandbox) == []
 
 

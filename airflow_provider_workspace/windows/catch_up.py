@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 # A backfill that the service has accepted is listed as soon as it has begun.
 LISTED_AFTER = timedelta(minutes=15)
+# One without an answer too, or it was not accepted.
+LOST_AFTER = timedelta(minutes=2)
 # How often an interval is asked for whose runs fail.
 MAX_ASKS = 3
 
@@ -83,7 +85,8 @@ class Ask:
         """Return whether it may be a backfill that is not listed yet."""
         if any(self._is(backfill) for backfill in backfills):
             return False
-        seconds = LISTED_AFTER.total_seconds() if self.is_answered else consistency_time
+        lost_after = max(consistency_time, LOST_AFTER.total_seconds())
+        seconds = LISTED_AFTER.total_seconds() if self.is_answered else lost_after
         return now < self.at + seconds
 
     def _is(self, backfill: Backfill) -> bool:

@@ -256,7 +256,7 @@ def test_windows_of_any_length_with_any_fault_are_filled_and_nothing_is_exported
         elif fault:
             options = {"status": chance.choice([500, 502, 429])} if "status" in fault else {}
             sandbox.inject(fault, "create_batch_export_backfill", **options)
-        task = CatchUp(clock, since=since, until=until)
+        task = CatchUp(clock, since=since, until=until, poll_interval=chance.choice([5, 60, 300]))
         if chance.random() < 0.5:
             with suppress(TaskDeferred):
                 task.begin()  # and the worker is killed

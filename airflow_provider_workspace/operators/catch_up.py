@@ -172,10 +172,10 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
 
         def remember(asked: list[Ask]) -> None:
             noted = state.read() or {}
-            notes = {**noted.get("asked", {}), export_id: [ask.to_dict() for ask in asked]}
+            notes = {**noted.get("asked", {}), export_id: [ask.model_dump(mode="json") for ask in asked]}
             state.write({**noted, "asked": notes})
 
-        asked = [Ask.read(each) for each in (state.read() or {}).get("asked", {}).get(export_id, ())]
+        asked = [Ask.model_validate(each) for each in (state.read() or {}).get("asked", {}).get(export_id, ())]
         since, until = moment_at(self.since), moment_at(began if self.until is None else self.until)
         return CatchUp(export, since, until, began, time.time, remember, asked)
 

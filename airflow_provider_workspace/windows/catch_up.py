@@ -8,13 +8,15 @@ answer is looked up, and nothing is asked for again while it may still take effe
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta, timezone
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ConfigDict
+
 from airflow_provider_workspace.api.outcome import is_in_doubt
-from airflow_provider_workspace.api.timestamps import iso, parse_time
+from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
 from airflow_provider_workspace.windows.intervals import START_DELAY, Coverage, Interval, coverage_of
 
@@ -47,10 +49,9 @@ def complete_until(export: Export, since: datetime, until: datetime) -> datetime
     return coverage_between(export, since, until).complete_until
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(BaseModel):
     """
-    A backfill that was asked for.
+    A backfill that was asked for, as the task remembers it.
 
     :param at: when, in seconds since 1970
     :param earlier: ids of the backfills of the interval that were listed before
@@ -58,28 +59,13 @@ class Ask:
     :param is_answered: whether the service has accepted it
     """
 
+    model_config = ConfigDict(frozen=True)
+
     interval: Interval
     at: float
     earlier: tuple[str | None, ...] = ()
     backfill_id: str | None = None
     is_answered: bool = False
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return {
-            **_plain(self.interval),
-            "at": self.at,
-            "earlier": list(self.earlier),
-            "backfill_id": self.backfill_id,
-            "is_answered": self.is_answered,
-        }
-
-    @classmethod
-    def read(cls, noted: Mapping[str, Any]) -> Ask:
-        """Read what :meth:`to_dict` returned."""
-        start, end = (datetime.fromtimestamp(parse_time(noted[name]), timezone.utc) for name in ("from", "to"))
-        interval = Interval(start, end)
-        return cls(interval, noted["at"], tuple(noted["earlier"]), noted["backfill_id"], noted["is_answered"])
 
     def may_begin(self, consistency_time: float, backfills: Sequence[Backfill], now: float) -> bool:
         """Return whether it may be a backfill that is not listed yet."""
@@ -194,7 +180,7 @@ class CatchUp:
     def _ask(self, missing: Interval, backfills: Sequence[Backfill]) -> bool:
         """Ask for a backfill; return whether more may be asked for now."""
         earlier = tuple(backfill.id for backfill in backfills if _covers(backfill.interval, missing))
-        ask = Ask(missing, self.clock(), earlier)
+        ask = Ask(interval=missing, at=self.clock(), earlier=earlier)
         self._note([*self.asked, ask])
         log.info("Batch export %s: asking for %s.", self.export.batch_export_id, missing)
         answer = self.export.client.attempt(
@@ -209,8 +195,8 @@ class CatchUp:
                 log.warning("The service runs too many backfills: asking again later. %s", answer)
                 return False
             raise answer
-        answered = replace(ask, at=self.clock(), backfill_id=answer.backfill_id or answer.id, is_answered=True)
-        self._note([*self.asked[:-1], answered])
+        answered = {"at": self.clock(), "backfill_id": answer.backfill_id or answer.id, "is_answered": True}
+        self._note([*self.asked[:-1], ask.model_copy(update=answered)])
         return True
 
     def _note(self, asked: list[Ask]) -> None:

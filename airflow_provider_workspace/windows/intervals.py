@@ -118,23 +118,20 @@ class Schedule:
 
     def starting(self, first: datetime) -> Iterator[Interval]:
         """Yield the interval that begins at one of the ends, and those after it."""
-        if self.every:
-            while True:
-                following = first + timedelta(seconds=self.every)
-                yield Interval(first, following)
-                first = following
-        day = first.astimezone(self.zone).date()
         while True:
-            following_day = day + timedelta(days=self.days)
-            yield Interval(self.start_of(day), self.start_of(following_day))
-            day = following_day
+            following = self._moved(first, 1)
+            yield Interval(first, following)
+            first = following
 
     def before(self, end: datetime) -> Interval:
         """Return the interval that ends at one of the ends."""
+        return Interval(self._moved(end, -1), end)
+
+    def _moved(self, end: datetime, intervals: int) -> datetime:
+        """Return the end that is some intervals later."""
         if self.every:
-            return Interval(end - timedelta(seconds=self.every), end)
-        day = end.astimezone(self.zone).date()
-        return Interval(self.start_of(day - timedelta(days=self.days)), end)
+            return end + timedelta(seconds=intervals * self.every)
+        return self.start_of(self.day_of(end) + timedelta(days=intervals * self.days))
 
     def between(self, since: datetime, until: datetime) -> list[Interval]:
         """

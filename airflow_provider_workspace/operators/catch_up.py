@@ -115,7 +115,7 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
 
     resource_kind = "batch_export"
     has_own_dry_run = True
-    batch_export_id: Arg[str | None] = arg(kinds.OPTIONAL_ID, default=None)
+    batch_export_id: Arg[str | None] = arg(kinds.ID, default=None)
     since: Arg[datetime | str | float] = arg(kinds.MOMENT)
     until: Arg[datetime | str | float | None] = arg(kinds.MOMENT, default=None)
     timeout: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE, default=timedelta(hours=6))

@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = "airflow_provider_workspace"
-OTHER_MODULES = ("access", "access_review", "organization", "windows", "window_closing", "sweep", "send", "contract")
+OTHER_MODULES = (
+    "access",
+    "access_review",
+    "organization",
+    "windows",
+    "window_closing",
+    "sweep",
+    "send",
+    "contract",
+    "catch_up",
+)
 RESOURCES = ("batch_exports", "dashboards", "domains", "invites", "members", "projects")
 
 

@@ -89,6 +89,9 @@ def maintenance_window(
     leave_paused: Sequence[str] | str | XComArg = (),
     resume_fields: Mapping[str, Any] | None = None,
     state_of: Any = None,
+    catch_up: timedelta | float | str | None = None,
+    project_id: str | int | None = None,
+    outlets: Sequence[Any] = (),
     on_overdue: BaseNotifier | Sequence[BaseNotifier] | None = None,
     resume_args: dict[str, Any] | None = None,
     guard_args: dict[str, Any] | None = None,
@@ -130,6 +133,14 @@ def maintenance_window(
         an error, or a call that takes longer than ``total_timeout`` or two minutes, proves nothing: the log says so,
         and the requests alone count
     :type state_of: operation, function, or the name of one
+    :param catch_up: where the service shows the runs of exports: how long a task after ``close`` waits, without a
+        worker slot, until each interval from the run before the pause to the resume has a completed run. It asks for
+        what is missing, and fails with the intervals that are left. The window is closed meanwhile. With it, ``drain``
+        is the longest time, and ends when no run is under way; and if the service shows no runs, the task ``check``
+        fails before the window opens. See
+        :class:`~airflow_provider_workspace.operators.catch_up.WorkspaceCatchUpOperator`
+    :param project_id: the project of the exports, for ``catch_up``; by default that of the connection
+    :param outlets: assets whose events say up to when everything is exported; they need ``catch_up``
     :param on_overdue: called when ``max_length`` is over, besides the ``on_failure_callback`` of ``default_args``
     :param resume_args: arguments for the task that resumes, such as ``retries`` or ``pool``. The tasks of the window
         run in ``default_pool``, whatever ``default_args`` say, and those that resume come before all others
@@ -141,18 +152,16 @@ def maintenance_window(
         or if it is set in a Dag with ``max_active_tasks=1``; when the Dag is complete, if a task outside of the window
         runs between two of its tasks, or if the weights before ``close`` are above what Airflow can store
     """
-    for name, value in {"on_overdue": on_overdue, "guard_args": guard_args}.items():
-        if value is not None and max_length is None:
-            raise ValueError(f"{name} needs max_length")
-    _check_lengths(drain=drain, hold=hold, max_length=max_length)
+    _check_given("max_length", max_length, on_overdue=on_overdue, guard_args=guard_args)
+    _check_given("catch_up", catch_up, outlets=outlets or None, project_id=project_id)
+    _check_lengths(drain=drain, hold=hold, max_length=max_length, catch_up=catch_up)
     policy = default_retry_policy()
     policy_args = {} if policy is None else {"retry_policy": policy}
     conn_id = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
     own: dict[str, Any] = {**WINDOW_TASK_ARGS, **policy_args, "workspace_conn_id": conn_id}
     close_args: dict[str, Any] = {**CLOSE_TASK_ARGS, **policy_args, **(resume_args or {})}
     watch_args = _with_callbacks({**own, **PRIORITY_ARGS, **(guard_args or {})}, on_overdue)
-    if organization_id is None:
-        organization_id = default_argument("organization_id", None)
+    organization_id = default_argument("organization_id", None) if organization_id is None else organization_id
     with TaskGroup(group_id, tooltip="Pause batch exports, work, resume them") as window:
         close = window_closing.WorkspaceCloseMaintenanceWindowOperator(
             task_id="close",
@@ -196,15 +205,7 @@ def maintenance_window(
         setups: list[WorkspaceOperator] = [opened, pause]
         began = _result(opened.task_id, "opened_at")
         if drain is not None:
-            ready = windows.WorkspaceHoldMaintenanceWindowOperator(
-                task_id="drain",
-                task_display_name=f"Drain for {drain}" if isinstance(drain, timedelta) else "Drain",
-                doc_md="Gives running exports time to end, without a worker slot.",
-                opened_at=_result(pause.task_id, "paused_at"),
-                length=drain,
-                **own,
-            )
-            pause >> ready
+            ready = _drain_task(opened, pause, drain, own, project_id, has_runs=catch_up is not None)
             setups.append(ready)
             began = _result(ready.task_id, "ended_at")
         # Airflow clears the failed tasks of a run without their setups.
@@ -252,6 +253,68 @@ def maintenance_window(
             )
             guard.as_teardown(setups=pause, on_failure_fail_dagrun=True)
             priority >> guard
+        if catch_up is not None:
+            _catch_up(opened, close, batch_export_ids, catch_up, outlets, {**own, "project_id": project_id})
+
+
+def _catch_up(
+    opened: Any, close: Any, batch_export_ids: Any, catch_up: Any, outlets: Sequence[Any], of_exports: dict[str, Any]
+) -> None:
+    """Add the task that exports what a window has missed, and the one that checks before it opens that this works."""
+    from airflow_provider_workspace.operators.catch_up import WorkspaceCatchUpOperator, WorkspaceCheckExportRunsOperator
+
+    check = WorkspaceCheckExportRunsOperator(
+        task_id="check",
+        task_display_name="Check that runs are shown",
+        doc_md="Reads the runs and backfills of each export, without which nothing could be proven later.",
+        batch_export_ids=batch_export_ids,
+        **of_exports,
+    )
+    closed = f"ti.xcom_pull(task_ids='{close.task_id}', map_indexes=ti.map_index)"
+    caught_up = WorkspaceCatchUpOperator(
+        task_id="catch_up",
+        task_display_name="Export what was missed",
+        doc_md="Waits without a worker slot until runs prove that every interval of the pause is exported.",
+        # Also what another window holds: it was paused here, and is resumed there.
+        batch_export_ids=f"{{{{ ({closed}['resumed'] + {closed}['held'] | list) | tojson }}}}",
+        since=_result(opened.task_id, "opened_at"),
+        timeout=catch_up,
+        outlets=list(outlets),
+        **of_exports,
+    )
+    check >> opened
+    close >> caught_up
+
+
+def _drain_task(
+    opened: Any, pause: Any, drain: Any, own: dict[str, Any], project_id: Any, *, has_runs: bool
+) -> WorkspaceOperator:
+    """Return the task that waits for runs under way: for exactly those, where the service shows them."""
+    arguments: dict[str, Any] = {
+        "task_id": "drain",
+        "task_display_name": f"Drain for {drain}" if isinstance(drain, timedelta) else "Drain",
+        "doc_md": "Gives running exports time to end, without a worker slot.",
+        "opened_at": _result(pause.task_id, "paused_at"),
+        "length": drain,
+        **own,
+    }
+    task: WorkspaceOperator
+    if has_runs:
+        from airflow_provider_workspace.operators.catch_up import WorkspaceDrainExportsOperator
+
+        export_ids = _result(opened.task_id, "batch_export_ids", " | tojson")
+        task = WorkspaceDrainExportsOperator(batch_export_ids=export_ids, project_id=project_id, **arguments)
+    else:
+        task = windows.WorkspaceHoldMaintenanceWindowOperator(**arguments)
+    pause >> task
+    return task
+
+
+def _check_given(needed: str, value: object, **others: object) -> None:
+    """Refuse arguments that mean nothing without another one."""
+    for name, other in others.items():
+        if other is not None and value is None:
+            raise ValueError(f"{name} needs {needed}")
 
 
 def _check_lengths(**lengths: timedelta | float | str | None) -> None:
@@ -536,6 +599,10 @@ def access_review(
     return group
 
 
-def _result(task_id: str, name: str) -> str:
-    """Return a template of a part of a task's result, in a mapped task group that of the same index."""
-    return f"{{{{ ti.xcom_pull(task_ids='{task_id}', map_indexes=ti.map_index)['{name}'] }}}}"
+def _result(task_id: str, name: str, and_then: str = "") -> str:
+    """
+    Return a template of a part of a task's result, in a mapped task group that of the same index.
+
+    :param and_then: filters
+    """
+    return f"{{{{ ti.xcom_pull(task_ids='{task_id}', map_indexes=ti.map_index)['{name}']{and_then} }}}}"

@@ -53,6 +53,7 @@ GOOD: dict[str, Any] = {
     "opened_at": 0.0,
     "length": 60.0,
     "end_at": 0.0,
+    "since": 1_764_288_000.0,
     "operation": "airflow_provider_workspace.api.operations.GetDomain",
     "condition": "domain_verified",
     "arguments": {"domain_id": SEED.domain_id},

@@ -20,7 +20,7 @@ class Variables:
         self.shadows: dict[str, str] = {}
         self.is_read_only = ""
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, default: Any = None, default_var: Any = None) -> Any:  # noqa: ARG002 - of commands
         return self.shadows.get(key, self.values.get(key, default))
 
     def set(self, key: str, value: str, description: str | None = None) -> None:

@@ -66,7 +66,7 @@ class WorkspaceClient:
     :param mask: called with each secret as soon as it is seen
     :param backend: where the client runs; by default the threads of a worker
     :ivar before_write: called with the operation and its reason before each attempt of a write; what it raises stops
-        the write: a dry run, an approval that is missing, another try of the task
+        the write: a dry run, another try of the task
     :ivar before_pause: called with the seconds before each :meth:`pause`; what it raises replaces the pause: a deferral
     :ivar deprecations: what the service announced in its answers, by the name of the operation
     :ivar default_ids: values of placeholders of ``paths`` that an operation has no field for; by default those of the

@@ -96,8 +96,7 @@ class TaskState:
                     return
                 # Airflow shows a try that was replaced nothing at all.
                 if store.get(LATEST_TRY) != token:
-                    msg = "Another try of this task has taken over, so nothing more was sent. See the log of the "
-                    "latest try"
+                    msg = "Another try of this task has taken over, so nothing more was sent. See the log of that try"
                     raise AirflowFailException(with_problem(msg, "newer-try"))
                 checked = clocks
 

@@ -103,6 +103,7 @@ SECONDS = Kind("seconds")
 SECONDS_FROM_ONE = Kind("seconds_from_one")
 YEARS = Kind("years")
 TIME = Kind("time")
+MOMENT = Kind("moment")
 UNTIL = Kind("until")
 # A limit of removals; None is no limit.
 MAXIMUM = Kind("maximum", FAILS_UNLESS_WRITTEN)

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from airflow_provider_workspace.api.ids import MAX_ID_NUMBER, canonical_uuid, check_id
 from airflow_provider_workspace.api.templates import NO_VALUES, is_no_value, no_value_error
+from airflow_provider_workspace.api.timestamps import parse_time
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
 
 T = TypeVar("T")
@@ -355,6 +356,21 @@ def read_time(name: str, value: object) -> float:
     raise WorkspaceInputError(f"{name} must be a number of seconds since 1970, not {type_name(value)}")
 
 
+def read_moment(name: str, value: object) -> float:
+    """Read a time with its zone, a datetime or text, or seconds since 1970; return the seconds."""
+    from airflow_provider_workspace.procedures.until import parse_until
+
+    if isinstance(value, int | float) or (isinstance(value, str) and value.replace(".", "", 1).isdecimal()):
+        return read_time(name, value)
+    try:
+        text = parse_until(value)
+    except ValueError as error:
+        raise WorkspaceInputError(f"{name}: {error}") from None
+    if "T" not in text:
+        raise WorkspaceInputError(f"{name} must be a time with its zone, such as {text}T00:00:00Z, and not a day")
+    return parse_time(text)
+
+
 def _read_number(value: object) -> float:
     """Read a number or its text; NaN if it is neither."""
     if not isinstance(value, int | float | str) or isinstance(value, bool):
@@ -387,6 +403,7 @@ READERS: Mapping[str, Callable[[str, object], Any]] = {
     "seconds_from_one": partial(read_seconds, least=1.0),
     "years": partial(read_seconds, least=1.0, years=10),
     "time": read_time,
+    "moment": read_moment,
     "until": read_until,
     "maximum": read_maximum,
     "level": read_level,

@@ -388,8 +388,6 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
     :param name: name of the file, for messages
     :raises WorkspaceInputError: if the name is unknown, or missing although there are several
     """
-    if not isinstance(organization, str | None):
-        raise WorkspaceInputError(f"organization must be the name of an organization in {name}")
     if organization is None and len(found) == 1:
         return next(iter(found.values()))
     if organization is not None and organization in found:

@@ -54,8 +54,7 @@ def plan_of(result: Any, *, return_secrets: bool) -> dict[str, Any]:
     if isinstance(result, PlannedWrite):
         plan = result.to_dict(return_secrets=return_secrets)
     else:
-        plan = {"action": "skip", "why": "it exists already", "found": result}
-        if "id" in result:
-            plan["id"] = result["id"]
+        ids = {name: result[name] for name in ("id",) if name in result}
+        plan = {"action": "skip", "why": "it exists already", "found": result, **ids}
     log.info("Plan: %s, for %s. Nothing was sent. %s", plan["action"], plan["why"], plan.get("request", ""))
     return {"dry_run": True, **plan}

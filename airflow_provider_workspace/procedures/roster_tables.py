@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"[\s\d.,:/+-]*\d[\s\d.,:/+-]*")
 
 
 class RosterFile(Protocol):
-    """A file whose name, ``str()`` of it, ends with its ``suffix``; ``hooks.files.file_at`` opens one."""
+    """A file whose name, ``str()`` of it, ends with its ``suffix``; ``files.storage.file_at`` opens one."""
 
     @property
     def suffix(self) -> str: ...

@@ -153,6 +153,7 @@ class ApiPath:
             body=own_routes.without_dropped(route.operation, body),
             url=str(request.url.replace(query="")),
             query_text=request.url.query,
+            schedules=self.service.schedules,
         )
         response = to_response(route.handler(api_request), route.status)
         return own_routes.shown(route.operation, response)

@@ -39,6 +39,10 @@ CALLS: tuple[Call, ...] = (
     ("POST", "/_sandbox/moves", Service.move),
     ("DELETE", "/_sandbox/moves", Service.clear_moves),
     ("POST", "/_sandbox/dropped_fields", Service.drop_fields),
+    ("POST", "/_sandbox/runs", Service.play_runs),
+    ("POST", "/_sandbox/batch_exports/{batch_export_id}", Service.set_batch_export),
+    ("POST", "/_sandbox/batch_exports/{batch_export_id}/failures", Service.fail_runs),
+    ("POST", "/_sandbox/backfill_failures", Service.fail_backfills),
 )
 PAGES = ("/", "/organization/{path:path}", "/project/{path:path}")
 """The page, also as target of task links, for connections with the sandbox as web_url."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -173,23 +171,9 @@ class OwnAnswer:
         limit = request.number("limit", 1, self.page_size)
         limit = min(limit, self.page_size)
         if self.cursor:
-            start = _cursor_start(request.query.get("cursor"))
-            return cursor_page_response(request.url, request.query, limit, start, rows)
+            return cursor_page_response(request.url, request.query, limit, request.cursor_start(), rows)
         offset = request.number("offset", 0, 0)
         return page_response(request.url, limit, offset, len(rows), rows[offset : offset + limit])
-
-
-def _cursor_start(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    try:
-        text = base64.urlsafe_b64decode(cursor.encode()).decode()
-    except (binascii.Error, ValueError):
-        text = ""
-    start = parse_number(text.removeprefix("row="))
-    if start is None:
-        raise ApiError(404, "invalid_request", "not_found", "Invalid cursor.")
-    return start
 
 
 def _organization_of(request: ApiRequest) -> str:
@@ -305,14 +289,16 @@ class OwnRoutes:
 
     def __init__(self) -> None:
         self.answers: list[OwnAnswer] = []
+        self.export_routes: tuple[ApiRoute, ...] = ()
+        """The routes of runs of batch exports, while they are played."""
         self.moves: dict[str, Move] = {}
         """By operation."""
         self.dropped: dict[str, frozenset[str]] = {}
         """The names of the dropped fields by operation."""
 
     def names(self) -> list[str]:
-        """Return the names of own endpoints, for faults."""
-        return [answer.name for answer in self.answers]
+        """Return the names of own endpoints and of those of runs, for faults."""
+        return [*(answer.name for answer in self.answers), *(route.operation for route in self.export_routes)]
 
     def at(self, path: str, built_in: Mapping[str, ApiRoute], parameters: Mapping[str, str]) -> dict[str, ServedRoute]:
         """
@@ -326,7 +312,7 @@ class OwnRoutes:
             served = self._in_place(route)
             if served is not None:
                 routes[method] = ServedRoute(served, parameters)
-        added = [move.new_route() for move in self.moves.values()]
+        added = [*self.export_routes, *(move.new_route() for move in self.moves.values())]
         added += [answer.route() for answer in self.answers]
         # The path with the fewest placeholders comes last, and stays.
         for route in sorted(added, key=lambda route: -len(PathTemplate(route.path).names)):

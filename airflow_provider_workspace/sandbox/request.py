@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +14,15 @@ from urllib.parse import urlsplit
 from starlette.responses import Response
 
 from airflow_provider_workspace.sandbox.limits import Limits
-from airflow_provider_workspace.sandbox.responses import JsonObject, forbidden, invalid, not_found, page_response
+from airflow_provider_workspace.sandbox.responses import (
+    ApiError,
+    JsonObject,
+    forbidden,
+    invalid,
+    not_found,
+    page_response,
+)
+from airflow_provider_workspace.sandbox.schedules import Schedules
 from airflow_provider_workspace.sandbox.state import Key, State
 
 PAGE_SIZE = 100
@@ -48,6 +58,8 @@ class ApiRequest:
     """The absolute URL without the query."""
     query_text: str = ""
     """The query as it was sent."""
+    schedules: Schedules | None = None
+    """The schedules of batch exports, while their runs are played."""
 
     def organization(self) -> str:
         """Return the organization in the path, after checking that the key belongs to it."""
@@ -97,6 +109,20 @@ class ApiRequest:
 
     def url_path(self) -> str:
         return urlsplit(self.url).path
+
+    def cursor_start(self) -> int:
+        """Return the number of the first row of the page that the cursor of the query asks for, or raise a 404."""
+        cursor = self.query.get("cursor")
+        if cursor is None:
+            return 0
+        try:
+            text = base64.urlsafe_b64decode(cursor.encode()).decode()
+        except (binascii.Error, ValueError):
+            text = ""
+        start = parse_number(text.removeprefix("row="))
+        if start is None:
+            raise ApiError(404, "invalid_request", "not_found", "Invalid cursor.")
+        return start
 
     def number(self, name: str, minimum: int, default: int) -> int:
         """Return a number in the query; the default if it is not valid, or a 400 in ``strict``."""

@@ -159,6 +159,13 @@ class SandboxServer:
     clear_moves = _method(Service.clear_moves)
     drop_fields = _method(Service.drop_fields)
 
+    # --- Runs of batch exports ---
+
+    play_runs = _method(Service.play_runs)
+    set_batch_export = _method(Service.set_batch_export)
+    fail_runs = _method(Service.fail_runs)
+    fail_backfills = _method(Service.fail_backfills)
+
     # --- What the interface cannot do ---
 
     publish_dns = _method(Service.publish_dns)

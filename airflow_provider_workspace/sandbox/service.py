@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from airflow_provider_workspace.sandbox.faults import FaultKind, Faults
 from airflow_provider_workspace.sandbox.limits import Limits
@@ -16,7 +16,9 @@ from airflow_provider_workspace.sandbox.own_routes import How, OwnAnswer, OwnRou
 from airflow_provider_workspace.sandbox.request import PAGE_SIZE, ApiRequest
 from airflow_provider_workspace.sandbox.responses import JsonObject, dumps, invalid, not_found
 from airflow_provider_workspace.sandbox.routes.batch_exports import export_runs
+from airflow_provider_workspace.sandbox.routes.export_runs import EXPORT_ROUTES, parse_moment
 from airflow_provider_workspace.sandbox.routes.members import add_member, add_user, is_member
+from airflow_provider_workspace.sandbox.schedules import BAD_ENDS, Failure, Pace, Schedules
 from airflow_provider_workspace.sandbox.seed import SEED, add_fictional_members, add_organization, seed_state
 from airflow_provider_workspace.sandbox.state import Key, State
 
@@ -57,6 +59,8 @@ class Service:
         self.faults = Faults(fault_kinds)
         self.state = State(database)
         self.settings = self._initial_settings = settings
+        self.schedules: Schedules | None = None
+        """The schedules of batch exports, while their runs are played."""
         self._forget()
         with self.state.transaction():
             if not self.state.number("SELECT count(*) FROM organizations"):
@@ -81,8 +85,10 @@ class Service:
         """Make the scheduled calls that are due; called before each request."""
         while self._late and self._late[0][0] <= self.state.now():
             moment, effect = self._late.pop(0)
+            self._play(moment)
             with self.state.as_of(moment):
                 effect()
+        self._play(self.state.now())
 
     def call(self, method: Callable[[], T]) -> T:
         """Call a method below as one transaction, after what is due."""
@@ -122,8 +128,10 @@ class Service:
         Return which intervals of a batch export were ``exported`` and which are ``missing``.
 
         Each has ``interval_start`` and ``interval_end``; an exported one also has ``started_at`` and ``status``
-        (``running`` or ``completed``).
+        (``running`` or ``completed``). While runs are played, an interval is ``exported`` as often as it really was.
         """
+        if self.schedules is not None:
+            return self.schedules.export_runs(batch_export_id)
         return export_runs(self.state, self.state.find("batch_exports", id=batch_export_id))
 
     # --- Faults ---
@@ -223,6 +231,83 @@ class Service:
         """
         self.own_routes.drop_fields(resource, names)
 
+    # --- Runs of batch exports ---
+
+    def play_runs(
+        self,
+        *,
+        history_hours: float = 0,
+        jitter_seconds: float = 900,
+        run_seconds: float = 300,
+        backfill_seconds: float = 10,
+        page_size: int = PAGE_SIZE,
+    ) -> None:
+        """
+        Play the runs and backfills of all batch exports, by the clock of the sandbox, until the next reset.
+
+        Their endpoints below ``/api/projects/{project_id}/batch_exports/{id}/`` answer 404 before.
+
+        :param history_hours: how long the exports have been running already
+        :param jitter_seconds: how long after its interval a run begins at the latest
+        :param run_seconds: duration of a run
+        :param backfill_seconds: seconds from the request for a backfill to its beginning
+        :param page_size: rows on a page
+        """
+        pace = Pace(jitter_seconds, run_seconds, backfill_seconds, page_size)
+        self.schedules = Schedules(self.state, pace, self.state.now() - timedelta(hours=history_hours))
+        self.own_routes.export_routes = EXPORT_ROUTES
+        self._play(self.state.now())
+
+    def set_batch_export(
+        self,
+        batch_export_id: str,
+        *,
+        interval: str | None = None,
+        timezone: str | None = None,
+        offset_day: int | None = None,
+        offset_hour: int | None = None,
+    ) -> None:
+        """
+        Change from now on when a batch export runs, whose runs are played; None: as before.
+
+        :param interval: ``hour``, ``day``, ``week`` or ``every 5 minutes``
+        :param timezone: time zone of days and weeks
+        :param offset_day: weekday on which a week begins; 0 is Sunday
+        :param offset_hour: hour at which a day or week begins
+        """
+        schedule = self._played().of(batch_export_id)
+        given = {"interval": interval, "timezone": timezone, "offset_day": offset_day, "offset_hour": offset_hour}
+        changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        schedule.begin(replace(schedule.timing, **changed), self.state.now())
+
+    def fail_runs(
+        self, batch_export_id: str, times: int = 1, *, status: str = "Failed", interval_start: str | None = None
+    ) -> None:
+        """
+        Let the next runs of a batch export that end fail; their intervals are not exported.
+
+        :param times: how many
+        :param status: how they end, such as ``FailedRetryable`` or ``TimedOut``; with ``Running`` they never end
+        :param interval_start: only runs of the interval that starts then, such as ``2027-06-30T12:00:00Z``
+        """
+        if status not in BAD_ENDS:
+            raise invalid(f"A run fails as {', '.join(BAD_ENDS)}, not {status!r}.", "status")
+        start = None if interval_start is None else parse_moment(interval_start, "interval_start")
+        self._played().of(batch_export_id).failures.append(Failure(times, status, start))
+
+    def fail_backfills(self, times: int = 1) -> None:
+        """Answer the next requests for a backfill with a 500; one that resumes an export has resumed it."""
+        self._played().broken_backfills = times
+
+    def _played(self) -> Schedules:
+        if self.schedules is None:
+            raise invalid("No runs are played: call play_runs() first.")
+        return self.schedules
+
+    def _play(self, until: datetime) -> None:
+        if self.schedules is not None:
+            self.schedules.play(until)
+
     # --- What the interface cannot do ---
 
     def publish_dns(self, name: str, value: str) -> None:
@@ -296,6 +381,7 @@ class Service:
     def _forget(self) -> None:
         self._limits = Limits()
         self.own_routes = OwnRoutes()
+        self.schedules = None
         self._late: list[tuple[datetime, Callable[[], object]]] = []
         self._log: deque[JsonObject] = deque(maxlen=LOG_LENGTH)
         self.request_total = 0

@@ -16,7 +16,17 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.bases.sensor import PokeReturnValue
 
 from airflow_provider_workspace.links import url_for
-from airflow_provider_workspace.operators.arguments import ID, NAME, NEEDED, ROWS, SWITCH, Arg, arg, read_arguments
+from airflow_provider_workspace.operators.arguments import (
+    ID,
+    MOMENT,
+    NAME,
+    NEEDED,
+    ROWS,
+    SWITCH,
+    Arg,
+    arg,
+    read_arguments,
+)
 from airflow_provider_workspace.operators.base import WorkspaceTaskMixin
 from airflow_provider_workspace.version_compat import (
     AirflowFailException,
@@ -31,6 +41,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from airflow.sdk import Context
+    from airflow.triggers.base import BaseTrigger
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.conditions import Result
@@ -38,6 +49,8 @@ if TYPE_CHECKING:
 
 # How long after the deadline of the trigger Airflow fails the task if the trigger does not fire.
 GRACE = timedelta(minutes=15)
+# How long before its end the sensor for batch exports begins to look, unless the author says since when.
+BEFORE_UNTIL = timedelta(days=1)
 # What skips a task with soft_fail: its time is over, or a method of the sensor has said so already.
 SKIPPED_WITH_SOFT_FAIL = (AirflowSensorTimeout, AirflowTaskTimeout, AirflowSkipException)
 
@@ -79,6 +92,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
             self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
         self._seen: Snapshot | None = None
         self._began: float | None = None
+        self._deferred_since: float | None = None
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         """
@@ -103,7 +117,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         if not self.deferrable:
             with _permanent_errors(self):
                 return super().execute(context)
-        began = time.time()
+        began = self._deferred_since or time.time()
         try:
             result = self.poll_once(first=True)
         except AirflowFailException as error:
@@ -111,6 +125,15 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         if result is not None and result.done:
             self.log.info("%s", result.message)
             return result.result
+        self.defer(
+            trigger=self.trigger(began),
+            method_name="execute_complete",
+            timeout=timedelta(seconds=self.timeout) + GRACE,
+        )
+        return None
+
+    def trigger(self, began: float) -> BaseTrigger:
+        """Return the trigger that polls on; ``began`` is when the first poll was, in seconds since 1970."""
         from airflow_provider_workspace.api.database_limits import MAX_TEXT_BYTES, trigger_size
         from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
 
@@ -132,12 +155,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
                 size,
                 MAX_TEXT_BYTES,
             )
-        self.defer(
-            trigger=trigger,
-            method_name="execute_complete",
-            timeout=timedelta(seconds=self.timeout) + GRACE,
-        )
-        return None
+        return trigger
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """Continue after a deferral; only the end of its time skips a task with ``soft_fail``."""
@@ -185,29 +203,11 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         """
         from airflow_provider_workspace.errors import WorkspaceError, with_class
         from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-        from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
-        from airflow_provider_workspace.procedures.snapshot import take_snapshot
 
         self._began = self._began or time.monotonic()
         try:
-            condition = build_condition(*self.waits_for())
             with WorkspaceHook(self.workspace_conn_id, organization_id=self.organization_id) as hook:
-                self._organization_id = hook.organization_or_default()
-                ids = {name: value for name, value in vars(self).items() if name.endswith("_id")}
-                ids["organization_id"] = self._organization_id
-                self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
-                if self.ask_verification:
-                    self.ask(hook)
-                self._seen = take_snapshot(
-                    hook.client,
-                    condition.subject,
-                    self._organization_id,
-                    previous=self._seen,
-                    now=time.monotonic(),
-                )
-                result = evaluate(condition, self._seen, time.monotonic() - self._began)
-                if first and not result.found:
-                    self.confirm(hook, result)
+                return self.look(hook, first=first)
         except WorkspaceError as error:
             if error.permanent and has_own_retry_policy(self):
                 raise
@@ -215,6 +215,24 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
                 raise AirflowFailException(with_class(error)) from None
             self.log.warning("The poll failed and will be retried: %s", error)
             return None
+
+    def look(self, hook: WorkspaceHook, *, first: bool) -> Result:
+        """Return the result of the condition; the arguments are those of :meth:`poll_once`."""
+        from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
+        from airflow_provider_workspace.procedures.snapshot import take_snapshot
+
+        condition = build_condition(*self.waits_for())
+        self._organization_id = hook.organization_or_default()
+        ids = {name: value for name, value in vars(self).items() if name.endswith("_id")}
+        ids["organization_id"] = self._organization_id
+        self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
+        if self.ask_verification:
+            self.ask(hook)
+        began, now = self._began or 0.0, time.monotonic()
+        self._seen = take_snapshot(hook.client, condition.subject, self._organization_id, previous=self._seen, now=now)
+        result = evaluate(condition, self._seen, time.monotonic() - began)
+        if first and not result.found:
+            self.confirm(hook, result)
         return result
 
     def confirm(self, hook: WorkspaceHook, result: Result) -> None:
@@ -246,21 +264,25 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
 
         :raises AirflowSensorTimeout: if the timeout is over; with ``soft_fail`` the task is skipped instead
         """
-        from airflow_provider_workspace.errors import with_problem
-
         status = (event or {}).get("status")
         message = (event or {}).get("message", "")
         if event is not None and status == "done":
             self.log.info("%s", message)
             return event.get("result")
         if status == "timeout":
-            late = with_problem(f"Timed out after {self.timeout:.0f} s: {message}")
-            if self.soft_fail or self.never_fail:
-                raise AirflowSkipException(late)
-            raise AirflowSensorTimeout(late)
+            self.time_out(message)
         if status == "failed":
             self.fail(message)
         raise RuntimeError(f"Unexpected trigger event: {event!r}")
+
+    def time_out(self, message: str) -> NoReturn:
+        """Fail the task because its time is over, or skip it with ``soft_fail``."""
+        from airflow_provider_workspace.errors import with_problem
+
+        late = with_problem(f"Timed out after {self.timeout:.0f} s: {message}")
+        if self.soft_fail or self.never_fail:
+            raise AirflowSkipException(late)
+        raise AirflowSensorTimeout(late)
 
     def fail(self, message: str) -> NoReturn:
         """Fail the task for good, or skip it if it may never fail."""
@@ -387,3 +409,79 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
 
     def retrieve(self, hook: WorkspaceHook) -> None:
         hook.get_project(project_id=self.project_id)
+
+
+class WorkspaceBatchExportCompleteSensor(WorkspaceSensor):
+    """
+    Wait until a batch export is complete up to a moment. Scope ``batch_export:read``.
+
+    For services that show the runs of exports. It is complete if each interval between ``since`` and ``until`` has a
+    completed run. The sensor asks for nothing:
+    :class:`~airflow_provider_workspace.operators.catch_up.WorkspaceCatchUpOperator` fills what is missing.
+
+    The result is ``{"export": …, "from": …, "to": …}``; the events of its asset outlets have it as their extra. With
+    ``deferrable``, a worker polls for a moment at each ``poke_interval``.
+
+    :param batch_export_id: the batch export (UUID)
+    :param project_id: its project; by default that of the connection
+    :param until: a time with its zone, or seconds since 1970; by default the end of the data interval, or when the run
+        was due
+    :param since: the same; by default a day before ``until``
+    """
+
+    resource_kind = "batch_export"
+    batch_export_id: Arg[str] = arg(ID)
+    project_id: Arg[str | int | None] = arg(ID, default=None)
+    until: Arg[datetime | str | float | None] = arg(MOMENT, default=None)
+    since: Arg[datetime | str | float | None] = arg(MOMENT, default=None)
+
+    def execute(self, context: Context) -> Any:
+        """Poll once; if the export is not complete, poke, reschedule or defer."""
+        self._context = context
+        self._message = "no poll has succeeded"
+        return super().execute(context)
+
+    def trigger(self, began: float) -> BaseTrigger:
+        """Return the trigger of the next poll; fail if the time is over."""
+        from airflow_provider_workspace.triggers.deadline import WorkspaceDeadlineTrigger
+
+        now = time.time()
+        if now >= began + self.timeout:
+            self.time_out(self._message)
+        return WorkspaceDeadlineTrigger(
+            end_at=min(began + self.timeout, now + self.poke_interval), state={"began": began}
+        )
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> Any:
+        """Poll again after a deferral."""
+        self._deferred_since = ((event or {}).get("state") or {}).get("began")
+        return self.execute(context)
+
+    def look(self, hook: WorkspaceHook, *, first: bool) -> Result:  # noqa: ARG002 - a missing export is an error
+        from airflow_provider_workspace.operators.catch_up import announce, moment_at
+        from airflow_provider_workspace.procedures.conditions import Result
+        from airflow_provider_workspace.windows.catch_up import Look, coverage_between, extra_of
+        from airflow_provider_workspace.windows.export_runs import Export
+
+        until = moment_at(self._until())
+        since = until - BEFORE_UNTIL if self.since is None else moment_at(self.since)
+        export = Export.read(hook.client, hook.project_or_default(self.project_id), self.batch_export_id)
+        seen = Look(export, coverage_between(export, since, until), ())
+        if seen.coverage.is_complete:
+            result = extra_of([seen])
+            announce(self._context, self.outlets, result)
+            return Result(
+                done=True, message=f"Batch export {self.batch_export_id} is complete up to {until}", result=result
+            )
+        left = seen.lines_left
+        self._message = f"{len(left)} intervals have no completed run; the first is {left[0]}"
+        if export.paused:
+            self._message += "; the export is paused"
+        return Result(done=False, message=self._message)
+
+    def _until(self) -> Any:
+        """Return the end of the data interval, or when the run was due, unless an argument says otherwise."""
+        if self.until is not None:
+            return self.until
+        due = self._context.get("data_interval_end") or self._context["dag_run"].run_after
+        return due.timestamp()

@@ -100,8 +100,10 @@ async def poll(
                 if isinstance(error, TimeoutError):
                     yield PollFailure(str(error), permanent=False)
                     continue
-                message = f"The triggerer cannot find connection '{workspace_conn_id}'. Define it where the triggerer "
-                "can read it"
+                message = (
+                    f"The triggerer cannot find connection '{workspace_conn_id}'. Define it where the triggerer can "
+                    "read it"
+                )
                 yield PollFailure(message, permanent=since.missing >= MISSING_SECONDS, fails_at_end=True)
                 since.missing += pause
             except WorkspaceError as error:

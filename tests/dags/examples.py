@@ -24,6 +24,7 @@ EFFECTS: dict[str, dict[str, int]] = {
     "fixed_window": {"pause_batch_export": 2, "unpause_batch_export": 2},
     "overlapping_windows": {"pause_batch_export": 1, "unpause_batch_export": 1},
     "windows_of_organizations": {"pause_batch_export": 2, "unpause_batch_export": 2},
+    "complete_export": {"pause_batch_export": 1, "unpause_batch_export": 1},
     "own_endpoint": {"pause_batch_export": 3, "unpause_batch_export": 3},
     "workspace_sweep": {},
     "offboard_members": {"delete_member": 1},

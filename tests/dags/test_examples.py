@@ -175,6 +175,8 @@ def test_example_makes_the_documented_changes_and_no_others(
     server: SandboxServer, run_dag: RunDag, tmp_path: Path, dag_id: str
 ) -> None:
     server.reset()
+    if dag_id == "complete_export":
+        server.play_runs(history_hours=48, jitter_seconds=0, run_seconds=0)
     files = {"access_audit": tmp_path / "findings.csv"}
     params = {
         "access_audit": {"file": str(tmp_path / "findings.csv")},

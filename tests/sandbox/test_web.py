@@ -133,7 +133,8 @@ def test_every_control_call_has_a_button_and_is_documented(sandbox: SandboxServe
     offered = {(method, path.replace(SEED.invite_id, "{invite_id}")) for method, path, _ in sent}
     assert offered == {call[:2] for call in BUTTON_CALLS}
     documented = re.findall(r"curl -X (\w+) http://[\w.:]+(\S+)", DOCS.read_text())
-    calls = {(method, path.replace("ID", "{invite_id}")) for method, path in documented}
+    ids = {"ID": "{invite_id}", "EXPORT": "{batch_export_id}"}
+    calls = {(method, re.sub("ID|EXPORT", lambda found: ids[found[0]], path)) for method, path in documented}
     assert calls == {call[:2] for call in CALLS}
 
 

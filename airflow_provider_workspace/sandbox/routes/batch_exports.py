@@ -2,7 +2,8 @@
 Batch exports of an organization: pause and unpause; in ``live`` also a list, which the interface does not have.
 
 A run is due at the end of each interval, by the clock of the sandbox. Runs that are due during a pause are skipped,
-unless the pause ends with a backfill. Runs are computed from the pauses and not stored.
+unless the pause ends with a backfill. Runs are computed from the pauses and not stored, unless they are played (see
+:mod:`airflow_provider_workspace.sandbox.schedules`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import sqlite3
 from datetime import datetime, timezone
 
 from airflow_provider_workspace.sandbox.request import ApiRequest, ApiRoute, Fields
-from airflow_provider_workspace.sandbox.responses import JsonObject
+from airflow_provider_workspace.sandbox.responses import ApiError, JsonObject
+from airflow_provider_workspace.sandbox.schedules import pause
 from airflow_provider_workspace.sandbox.state import State, format_time, parse_time
 
 # Checked and dropped; the interface does not show what they do.
@@ -65,9 +67,7 @@ def pause_batch_export(request: ApiRequest) -> object:
     """Pause a batch export; a paused one stays unchanged."""
     export = _find(request)
     if not export["paused"]:
-        sql = "UPDATE batch_exports SET paused = 1, last_paused_at = ? WHERE id = ?"
-        request.state.db.execute(sql, (request.state.timestamp(), export["id"]))
-        request.state.insert("export_pauses", export_id=export["id"], paused_at=request.state.now().timestamp())
+        pause(request.state, export["id"], request.state.now())
         request.audit("pause_batch_export", export["organization_id"], export["id"], name=export["name"])
     return _response(request, paused=True)
 
@@ -82,6 +82,11 @@ def unpause_batch_export(request: ApiRequest) -> object:
         request.state.db.execute(sql, (request.state.now().timestamp(), backfill, export["id"]))
         name, place = export["name"], (export["organization_id"], export["id"])
         request.audit("unpause_batch_export", *place, name=name, backfill=backfill)
+        if backfill and request.schedules is not None:
+            try:
+                request.schedules.backfill(export, parse_time(export["last_paused_at"]), request.state.now())
+            except ApiError as error:
+                return error.response()  # The export is resumed all the same.
     return _response(request, paused=False)
 
 

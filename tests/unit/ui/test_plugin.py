@@ -150,7 +150,15 @@ def test_the_page_and_the_sweep_need_the_same_fields_of_a_grant(monkeypatch: pyt
 
 
 def test_the_page_names_existing_sensors_and_operators() -> None:
-    from airflow_provider_workspace.operators import access, access_review, invites, members, organization, sweep
+    from airflow_provider_workspace.operators import (
+        access,
+        access_review,
+        catch_up,
+        invites,
+        members,
+        organization,
+        sweep,
+    )
     from airflow_provider_workspace.sensors import workspace
 
     shown = (STATIC / "model" / "operators.js").read_text()
@@ -162,6 +170,6 @@ def test_the_page_names_existing_sensors_and_operators() -> None:
     assert sensors == set(re.findall(r"Workspace\w+Sensor\b", shown))
     operators = set(re.findall(r"Workspace\w+Operator\b", shown))
     assert operators
-    modules = (access, access_review, invites, members, organization, sweep)
+    modules = (access, access_review, catch_up, invites, members, organization, sweep)
     for name in operators:
         assert any(hasattr(module, name) for module in modules), name

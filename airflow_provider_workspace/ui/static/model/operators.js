@@ -8,8 +8,8 @@ const SYNC = "WorkspaceSyncMembersOperator";
 export const CAMPAIGNS = [INVITES, SYNC, ORGANIZATION];
 export const SWEEP_OPERATOR = "WorkspaceSweepOperator";
 export const SENSORS = [
-  "WorkspaceDomainVerifiedSensor", "WorkspaceInvitesSettledSensor", "WorkspaceMembersJoinedSensor",
-  "WorkspaceProjectReceivingEventsSensor", "WorkspaceProjectOnboardedSensor",
+  "WorkspaceBatchExportCompleteSensor", "WorkspaceDomainVerifiedSensor", "WorkspaceInvitesSettledSensor",
+  "WorkspaceMembersJoinedSensor", "WorkspaceProjectReceivingEventsSensor", "WorkspaceProjectOnboardedSensor",
 ];
 
 const CLEAR = "Correct the cause, then clear the task.";
@@ -28,6 +28,7 @@ export const MUST_SUCCEED = {
   WorkspaceDecideAccessOperator: { kind: "access review", cure: CLEAR },
   WorkspaceApplyDecisionsOperator: { kind: "access review", cure: CLEAR },
   WorkspaceCloseReviewOperator: { kind: "access review", cure: CLEAR },
+  WorkspaceCatchUpOperator: { kind: "catch-up", cure: CLEAR },
   WorkspaceGrantAccessOperator: { kind: "grant", cure: CLEAR_OR_ASK },
   WorkspaceEndAccessOperator: { kind: "early end", cure: CLEAR },
   [SWEEP_OPERATOR]: { kind: "sweep", cure: CLEAR_OR_WAIT },

@@ -1,0 +1,214 @@
+"""
+Operators for services that show the runs of batch exports: what a pause has cost is filled, and proven.
+
+Known services have these endpoints, but the API does not name them: see docs/guides/catch-up.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from airflow_provider_workspace.operators import arguments as kinds
+from airflow_provider_workspace.operators.arguments import Arg, DeclaredArguments, arg
+from airflow_provider_workspace.operators.base import WorkspaceOperator, WorkspaceWriteOperator
+from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+    from airflow_provider_workspace.windows.catch_up import Ask, CatchUp, Look
+    from airflow_provider_workspace.windows.export_runs import Export
+
+LOOK_INTERVAL = timedelta(minutes=1)
+# A run that is under way when its export is paused has an interval of at most a week, which ended at most a week ago.
+DRAINED_RUNS = timedelta(days=15)
+
+
+class OfExports(DeclaredArguments):
+    """
+    What belongs to batch exports of a project.
+
+    :param batch_export_ids: batch exports (UUID)
+    :param project_id: their project; by default that of the connection
+    """
+
+    batch_export_ids: Arg[Sequence[str] | None] = arg(kinds.EXPORTS_OR_NONE, default=None)
+    project_id: Arg[str | int | None] = arg(kinds.ID, default=None)
+
+    def read_exports(self, hook: WorkspaceHook, export_ids: Iterable[str]) -> list[Export]:
+        """Read exports and their schedules."""
+        from airflow_provider_workspace.windows.export_runs import Export
+
+        project_id = hook.project_or_default(self.project_id)
+        return [Export.read(hook.client, project_id, export_id) for export_id in export_ids]
+
+
+class WorkspaceCheckExportRunsOperator(OfExports, WorkspaceOperator):
+    """
+    Fail unless the service shows schedule, runs and backfills of batch exports. Scope ``batch_export:read``.
+
+    ``maintenance_window`` with ``catch_up`` begins with it, because nothing could be proven otherwise.
+    """
+
+    resource_kind = "batch_export"
+
+    def work(self, hook: WorkspaceHook) -> dict[str, Any]:
+        exports = self.read_exports(hook, self.batch_export_ids)
+        for export in exports:
+            export.runs(datetime.now(timezone.utc))
+            export.backfills()
+        return {"batch_export_ids": [export.batch_export_id for export in exports]}
+
+
+class WorkspaceDrainExportsOperator(OfExports, WorkspaceOperator):
+    """
+    Wait until no run of paused exports is under way; deferred, without a worker slot. Scope ``batch_export:read``.
+
+    :param opened_at: start of the time in seconds since 1970
+    :param length: the longest wait, a timedelta or seconds; runs that are under way at its end are logged
+    """
+
+    resource_kind = "batch_export"
+    opened_at: Arg[float] = arg(kinds.TIME)
+    length: Arg[timedelta | float] = arg(kinds.SECONDS)
+
+    def work(self, hook: WorkspaceHook) -> dict[str, float]:
+        from airflow_provider_workspace.windows.intervals import UNDER_WAY
+
+        since = datetime.now(timezone.utc) - DRAINED_RUNS
+        left: list[str] = []
+        for export in self.read_exports(hook, self.batch_export_ids):
+            running = [run.interval for run in export.runs(since) if run.status in UNDER_WAY]
+            left += [f"{export.batch_export_id}: {interval}" for interval in running]
+        end_at = self.opened_at + self.length
+        if left and time.time() < end_at:
+            self.log.info("Runs under way:\n%s", "\n".join(left))
+            self.defer_until(min(end_at, time.time() + LOOK_INTERVAL.total_seconds()))
+        if left:
+            self.log.warning("The work begins, although runs are under way:\n%s", "\n".join(left))
+        return {"ended_at": time.time()}
+
+
+class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
+    """
+    Fill what batch exports have missed, and wait until every interval has a completed run; deferred, without a slot.
+
+    Scopes ``batch_export:read`` and ``batch_export:write``. For services that show the runs and backfills of exports.
+    Only a completed run proves an interval. What is missing is asked for once: a lost answer is looked up, what runs
+    already is waited for, also if the service runs too many backfills, and an interval whose run has failed is asked
+    for again, at most three times. Nothing is asked for while an export is paused.
+
+    The result is ``{"complete_until": time or None, "exports": [{"batch_export_id", "from", "complete_until",
+    "filled", "missing", "paused"}]}``; ``filled`` and ``missing`` hold ``{"from", "to"}``. A task that fails pushes the
+    same. The events of its asset outlets have the extra ``{"export", "from", "to"}``, up to when all is complete;
+    ``export`` is a list if there are several.
+
+    :param batch_export_id: one batch export (UUID), in place of ``batch_export_ids``
+    :param since: from when on: a time with its zone, or seconds since 1970. Between two runs, the run before counts
+        too, because it may not have begun
+    :param until: up to when; by default until the task begins
+    :param timeout: the longest wait, a timedelta or seconds. At its end the task fails and names the intervals left
+    :param poll_interval: time between two looks, a timedelta or seconds
+    """
+
+    resource_kind = "batch_export"
+    has_own_dry_run = True
+    batch_export_id: Arg[str | None] = arg(kinds.ID, default=None)
+    since: Arg[datetime | str | float] = arg(kinds.MOMENT)
+    until: Arg[datetime | str | float | None] = arg(kinds.MOMENT, default=None)
+    timeout: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE, default=timedelta(hours=6))
+    poll_interval: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE, default=LOOK_INTERVAL)
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        """Ask for what is missing, and defer until all is complete."""
+        from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.windows.catch_up import extra_of, report_of
+
+        began = self._take_over()
+        try:
+            exports = self.read_exports(hook, self._export_ids())
+            catch_ups = [self._catch_up(export, began) for export in exports]
+            looks = [each.look() if self.is_dry_run else each.backfill() for each in catch_ups]
+        except WorkspaceError as error:
+            if error.permanent or time.time() >= began + self.timeout:
+                raise
+            self.log.warning("This look failed, and the next one follows: %s", error)
+            self._defer(began)
+        report = report_of(looks)
+        left = [line for look in looks for line in look.lines_left]
+        if not left or self.is_dry_run:
+            self.task_state.forget()
+            announce(self._context, self.outlets, {} if self.is_dry_run else extra_of(looks))
+            return report
+        self.log.info("Not exported yet:\n%s", "\n".join(left))
+        if time.time() < began + self.timeout:
+            self._defer(began)
+        self.push_xcom("return_value", report)
+        self.task_state.write({"asked": self.task_state.read()["asked"]})
+        raise AirflowFailException(_failure(looks, left))
+
+    def _export_ids(self) -> list[str]:
+        from airflow_provider_workspace.errors import WorkspaceInputError
+
+        if self.batch_export_id is None and self.batch_export_ids is None:
+            raise WorkspaceInputError("Pass batch_export_id or batch_export_ids")
+        one = [] if self.batch_export_id is None else [self.batch_export_id]
+        return [*one, *(self.batch_export_ids or ())]
+
+    def _take_over(self) -> float:
+        """Return when the task began, in seconds since 1970; one that is cleared after it failed begins anew."""
+        state, now = self.task_state, time.time()
+        noted = {"asked": {}, "began": now, **(state.read() or {})}
+        state.write(noted)
+        began: float = noted["began"]
+        return began
+
+    def _catch_up(self, export: Export, began: float) -> CatchUp:
+        from airflow_provider_workspace.windows.catch_up import Ask, CatchUp
+
+        state, export_id = self.task_state, export.batch_export_id
+
+        def remember(asked: list[Ask]) -> None:
+            noted = state.read() or {}
+            notes = {**noted.get("asked", {}), export_id: [ask.model_dump(mode="json") for ask in asked]}
+            state.write({**noted, "asked": notes})
+
+        asked = [Ask.model_validate(each) for each in (state.read() or {}).get("asked", {}).get(export_id, ())]
+        since, until = moment_at(self.since), moment_at(began if self.until is None else self.until)
+        return CatchUp(export, since, until, began, time.time, remember, asked)
+
+    def _defer(self, began: float) -> NoReturn:
+        """Wait in the triggerer, at the latest until the time is over."""
+        self.defer_until(min(began + self.timeout, time.time() + self.poll_interval))
+
+
+def _failure(looks: Sequence[Look], left: Sequence[str]) -> str:
+    """Return the error for intervals that are left."""
+    from airflow_provider_workspace.errors import name_first, with_problem
+
+    cure = "Look at their runs in the workspace, then clear this task."
+    paused = [look.export.batch_export_id for look in looks if look.export.paused]
+    if paused:
+        cure = (
+            f"Paused, so nothing was asked for: {', '.join(paused)}. The service pauses an export after failed runs; "
+            "correct why they fail, resume the export, and clear this task."
+        )
+    intervals = "1 interval has" if len(left) == 1 else f"{len(left)} intervals have"
+    lines = name_first(left, "the log", "\n")
+    return with_problem(f"{intervals} no completed run at the end of the time. {cure}\n{lines}", "export-incomplete")
+
+
+def announce(context: Any, outlets: Iterable[Any], extra: Mapping[str, Any]) -> None:
+    """Let the events of the assets that a task has as outlets say what is complete."""
+    events = context.get("outlet_events")
+    if events is None or not extra:
+        return
+    for outlet in outlets:
+        events[outlet].extra.update(extra)
+
+
+def moment_at(seconds: float) -> datetime:
+    """Return a moment in UTC, of seconds since 1970."""
+    return datetime.fromtimestamp(seconds, timezone.utc)

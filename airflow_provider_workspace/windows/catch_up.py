@@ -1,0 +1,235 @@
+"""
+Fill what a batch export has missed: ask for each missing interval, once, until runs prove that all were exported.
+
+A run proves, a backfill that is completed does not. What was asked for is noted before it is sent, so that a lost
+answer is looked up, and nothing is asked for again while it may still take effect.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from airflow_provider_workspace.api.outcome import is_in_doubt
+from airflow_provider_workspace.api.timestamps import iso
+from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
+from airflow_provider_workspace.windows.intervals import START_DELAY, Coverage, Interval, coverage_of
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.windows.export_runs import Backfill, Export
+
+log = logging.getLogger(__name__)
+
+# A backfill that the service has accepted is listed as soon as it has begun.
+LISTED_AFTER = timedelta(minutes=15)
+# One without an answer too, or it was not accepted.
+LOST_AFTER = timedelta(minutes=2)
+# How often an interval is asked for whose runs fail.
+MAX_ASKS = 3
+
+
+def coverage_between(export: Export, since: datetime, until: datetime) -> Coverage:
+    """Return which intervals of an export between two moments are exported."""
+    intervals = export.schedule.between(since, until)
+    return coverage_of(intervals, export.runs(intervals[0].start) if intervals else [])
+
+
+def gaps(export: Export, since: datetime, until: datetime) -> list[Interval]:
+    """Return the intervals of an export that no run has exported, nor may."""
+    return list(coverage_between(export, since, until).missing)
+
+
+def complete_until(export: Export, since: datetime, until: datetime) -> datetime | None:
+    """Return up to when everything since a moment is exported; ``None`` if no interval has ended since."""
+    return coverage_between(export, since, until).complete_until
+
+
+class Ask(BaseModel):
+    """
+    A backfill that was asked for, as the task remembers it.
+
+    :param at: when, in seconds since 1970
+    :param earlier: ids of the backfills of the interval that were listed before
+    :param backfill_id: its id; ``None`` if the answer was lost, or shows none
+    :param is_answered: whether the service has accepted it
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    interval: Interval
+    at: float
+    earlier: tuple[str | None, ...] = ()
+    backfill_id: str | None = None
+    is_answered: bool = False
+
+    def may_begin(self, consistency_time: float, backfills: Sequence[Backfill], now: float) -> bool:
+        """Return whether it may be a backfill that is not listed yet."""
+        if any(self._is(backfill) for backfill in backfills):
+            return False
+        lost_after = max(consistency_time, LOST_AFTER.total_seconds())
+        seconds = LISTED_AFTER.total_seconds() if self.is_answered else lost_after
+        return now < self.at + seconds
+
+    def _is(self, backfill: Backfill) -> bool:
+        """Return whether a backfill is the one that was asked for."""
+        if self.backfill_id is not None:
+            return backfill.id == self.backfill_id
+        return _covers(backfill.interval, self.interval) and backfill.id not in self.earlier
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """
+    What one look has shown of an export that catches up.
+
+    :param filled: what was asked for and is exported now
+    """
+
+    export: Export
+    coverage: Coverage
+    filled: Sequence[Interval]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        missing = Coverage(self.coverage.intervals, (), self._left).ranges
+        intervals, until = self.coverage.intervals, self.coverage.complete_until
+        return {
+            "batch_export_id": self.export.batch_export_id,
+            "from": _iso(intervals[0].start) if intervals else None,
+            "complete_until": until and _iso(until),
+            "filled": [_plain(interval) for interval in self.filled],
+            "missing": [_plain(interval) for interval in missing],
+            "paused": self.export.paused,
+        }
+
+    @property
+    def lines_left(self) -> list[str]:
+        """A line for each interval without a completed run."""
+        begun = set(self.coverage.under_way)
+        name = self.export.batch_export_id
+        return [f"{name}: {each}{', under way' if each in begun else ''}" for each in self._left]
+
+    @property
+    def _left(self) -> tuple[Interval, ...]:
+        return tuple(sorted((*self.coverage.missing, *self.coverage.under_way)))
+
+
+@dataclass
+class CatchUp:
+    """
+    One export that catches up between two moments.
+
+    :param began: since when asks count, in seconds since 1970: a person who clears a task begins anew
+    :param remember: keeps what was asked for, before it is sent
+    :ivar asked: what was asked for, by this try and earlier ones
+    """
+
+    export: Export
+    since: datetime
+    until: datetime
+    began: float
+    clock: Callable[[], float]
+    remember: Callable[[list[Ask]], None]
+    asked: list[Ask] = field(default_factory=list[Ask])
+
+    def look(self) -> Look:
+        """Return what is exported, without asking for anything."""
+        return self._look(coverage_between(self.export, self.since, self.until))
+
+    def backfill(self) -> Look:
+        """
+        Ask for what is missing and not under way; return what is exported, as it was before.
+
+        :raises WorkspaceRequestError: if the service refuses a backfill
+        """
+        # First the backfills: what is completed in the list has its runs in the list that is read after it.
+        backfills = self.export.backfills()
+        coverage = coverage_between(self.export, self.since, self.until)
+        if self.export.paused:
+            return self._look(coverage)
+        now = self.clock()
+        consistency_time = self.export.client.settings.consistency_time
+        coming = [backfill.interval for backfill in backfills if backfill.is_under_way]
+        coming += [ask.interval for ask in self.asked if ask.may_begin(consistency_time, backfills, now)]
+        wanted = [interval for interval in coverage.missing if self._is_wanted(interval, coming, now)]
+        for missing in Coverage(coverage.intervals, (), tuple(wanted)).ranges:
+            if not self._ask(missing, backfills):
+                break
+        return self._look(coverage)
+
+    def _look(self, coverage: Coverage) -> Look:
+        left = {*coverage.missing, *coverage.under_way}
+        asked = [ask.interval for ask in self.asked]
+        filled = [each for each in coverage.intervals if each not in left and any(_covers(one, each) for one in asked)]
+        return Look(self.export, coverage, Coverage(coverage.intervals, (), tuple(filled)).ranges)
+
+    def _is_wanted(self, interval: Interval, coming: Sequence[Interval], now: float) -> bool:
+        """Return whether an interval is to be asked for: nothing that is under way will export it."""
+        if now < (interval.end + START_DELAY).timestamp():
+            return False
+        if any(_covers(other, interval) for other in coming):
+            return False
+        asks = [ask for ask in self.asked if ask.at >= self.began and _covers(ask.interval, interval)]
+        return len(asks) < MAX_ASKS
+
+    def _ask(self, missing: Interval, backfills: Sequence[Backfill]) -> bool:
+        """Ask for a backfill; return whether more may be asked for now."""
+        earlier = tuple(backfill.id for backfill in backfills if _covers(backfill.interval, missing))
+        ask = Ask(interval=missing, at=self.clock(), earlier=earlier)
+        self._note([*self.asked, ask])
+        log.info("Batch export %s: asking for %s.", self.export.batch_export_id, missing)
+        answer = self.export.client.attempt(
+            self.export.ask_for(missing), why=f"no run has exported {missing}", caller_looks_up=True
+        )
+        if is_in_doubt(answer):
+            log.warning("Nobody answered whether %s is exported again: looking for it before asking again.", missing)
+            return False
+        if isinstance(answer, WorkspaceRequestError):
+            self._note(self.asked[:-1])
+            if isinstance(answer, WorkspaceRateLimitError):
+                log.warning("The service runs too many backfills: asking again later. %s", answer)
+                return False
+            raise answer
+        answered = {"at": self.clock(), "backfill_id": answer.backfill_id or answer.id, "is_answered": True}
+        self._note([*self.asked[:-1], ask.model_copy(update=answered)])
+        return True
+
+    def _note(self, asked: list[Ask]) -> None:
+        self.asked = asked
+        self.remember(asked)
+
+
+def report_of(looks: Sequence[Look]) -> dict[str, Any]:
+    """Return plain JSON of exports, and up to when all of them are complete; ``None`` if nothing was to be exported."""
+    untils = [look.coverage.complete_until for look in looks if look.coverage.complete_until]
+    return {
+        "complete_until": _iso(min(untils)) if untils else None,
+        "exports": [look.to_dict() for look in looks],
+    }
+
+
+def extra_of(looks: Sequence[Look]) -> dict[str, Any]:
+    """Return what the event of an asset says of complete exports; nothing if there was nothing to export."""
+    intervals = [look.coverage.intervals for look in looks if look.coverage.intervals]
+    if not intervals:
+        return {}
+    export_ids = [look.export.batch_export_id for look in looks]
+    whole = Interval(max(each[0].start for each in intervals), min(each[-1].end for each in intervals))
+    return {"export": export_ids[0] if len(export_ids) == 1 else export_ids, **_plain(whole)}
+
+
+def _plain(interval: Interval) -> dict[str, str]:
+    return {"from": _iso(interval.start), "to": _iso(interval.end)}
+
+
+def _iso(moment: datetime) -> str:
+    return iso(moment.timestamp(), "seconds")
+
+
+def _covers(other: Interval, interval: Interval) -> bool:
+    return other.start <= interval.start and interval.end <= other.end

@@ -393,7 +393,7 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
     has_own_dry_run = True
     user_email: Arg[str] = arg(kinds.NAME)
     evidence: Arg[ObjectStoragePath | str | None] = arg(kinds.NEEDED, default=None)
-    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.PROTECTED, default=())
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.PROTECTED_ROWS, default=())
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.access.grants import notes as grants

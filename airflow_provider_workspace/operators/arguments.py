@@ -117,7 +117,7 @@ EXPORTS = Kind("exports")
 EXPORTS_OR_NONE = Kind("exports_or_none")
 DASHBOARDS = Kind("dashboards")
 ROWS = Kind("rows")
-PROTECTED = Kind("protected")
+PROTECTED_ROWS = Kind("protected")
 # Names of the columns of rows, by position or by name; and which rows to read.
 COLUMNS = Kind("columns")
 FILTER = Kind("filter", FAILS_IN_PART)

@@ -103,7 +103,7 @@ class ProtectsMembers(DeclaredArguments):
         others
     """
 
-    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.PROTECTED, default=())
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.PROTECTED_ROWS, default=())
     owner_level: Arg[int | LevelName | None] = arg(kinds.LEVEL, default=15)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.operators.arguments import NEEDED, PROTECTED, SWITCH, Arg, arg, choices
+from airflow_provider_workspace.operators.arguments import NEEDED, PROTECTED_ROWS, SWITCH, Arg, arg, choices
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -59,7 +59,7 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
     resource_kind = "batch_export"
     has_own_dry_run = True
     kinds: Arg[Sequence[str]] = arg(choices(*KINDS), default=KINDS)
-    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(PROTECTED, default=())
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(PROTECTED_ROWS, default=())
     fail_if_any: Arg[bool] = arg(SWITCH, default=True)
     evidence: Arg[ObjectStoragePath | str | None] = arg(NEEDED, default=None)
 

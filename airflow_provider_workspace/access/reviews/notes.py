@@ -2,7 +2,7 @@
 Decisions of access reviews about people who were lowered or removed: what other features must not undo.
 
 Each review has one Airflow Variable, written before its decisions are sent. It counts until its end, until a later
-review decides the same people, or until a person approves a plan that overrules it.
+review decides the same people, or until a person lifts it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ class DecidedPerson(BaseModel):
     :param user_uuid: the user; ``None`` if it is not known
     :param invite_id: the invite; ``None`` if there was none
     :param level: at most this level; ``None`` for no access. A note without it is unreadable, and removes nobody
-    :param is_overruled: whether a person approved a plan that overrules the decision
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -58,7 +57,6 @@ class DecidedPerson(BaseModel):
     user_uuid: Text | None = None
     invite_id: Text | None = None
     level: int | None
-    is_overruled: bool = False
 
     @classmethod
     def of(cls, reviewed: ReviewedPerson, decision: Decision) -> DecidedPerson:
@@ -144,7 +142,6 @@ class ReviewNote(EndingNote):
             review=self.review,
             reviewer=self.reviewer,
             key=self.key,
-            is_overruled=decided.is_overruled,
         )
 
 
@@ -182,10 +179,6 @@ def _person_of(decision: ReviewDecision) -> DecidedPerson:
     person = decision.person
     invite_id = next(iter(person.invite_ids), None)
     return DecidedPerson(email=person.email, user_uuid=person.user_uuid, invite_id=invite_id, level=decision.level)
-
-
-def _overruled_if(one: DecidedPerson, decided: DecidedPerson) -> DecidedPerson:
-    return one.model_copy(update={"is_overruled": True}) if one.is_same_as(decided) else one
 
 
 def _over_before(notes: Iterable[ReviewNote], moment: float) -> list[ReviewNote]:
@@ -285,18 +278,10 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
                 self._take_out(one, decided)
 
     def lift(self, decision: ReviewDecision) -> None:
-        """Take a person out of the notes of a review, whose decision was overruled, and of earlier ones."""
+        """Take a person out of the notes of a review, whose decision is lifted, and of earlier ones."""
         decided = _person_of(decision)
         for note in self._up_to(decision):
             self._take_out(note, [decided])
-
-    def overrule(self, decision: ReviewDecision) -> None:
-        """Note that a person approved a plan that overrules the decision of a review, and earlier ones."""
-        decided = _person_of(decision)
-        for note in self._up_to(decision):
-            people = tuple(_overruled_if(one, decided) for one in note.people)
-            if people != note.people:
-                self.change(note, people=people)
 
     def _up_to(self, decision: ReviewDecision) -> list[ReviewNote]:
         """Return the reviews of an organization up to one, whose decision is the last about somebody."""

@@ -60,7 +60,6 @@ class ReviewDecision:
     :param review: what people find the review by
     :param reviewer: who decided
     :param key: the key of the Variable of the review
-    :param is_overruled: whether a person approved a plan that overrules it, which may not be carried out yet
     """
 
     person: NotedPerson
@@ -70,20 +69,27 @@ class ReviewDecision:
     review: str
     reviewer: str
     key: str
-    is_overruled: bool = False
 
     def __str__(self) -> str:
         """Return it for people."""
         decided = "removed them"
         if self.level is not None:
             decided = f"lowered them to {describe_level(self.level)}"
-        return f"{self.reviewer} {decided} in access review {self.review}"
+        return f"{self.reviewer} {decided} in access review {self.review} ({_day_of(self.decided_at)})"
+
+    @property
+    def who(self) -> str:
+        """Whom it is about, as people find it."""
+        return self.person.email or str(self.person.user_uuid or "-")
 
     @property
     def expiry(self) -> str:
         """Say that it does not count any more."""
-        end = datetime.fromtimestamp(self.until, tz=timezone.utc)
-        return f"{self}, which counted until {end.date()}"
+        return f"{self}, which counted until {_day_of(self.until)}"
+
+
+def _day_of(moment: float) -> str:
+    return str(datetime.fromtimestamp(moment, tz=timezone.utc).date())
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +313,7 @@ class Entitlement:
         return held < self.level
 
 
-def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: bool = False) -> Entitlement:
+def entitlement_of(saying: Saying, claims: Claims, now: float) -> Entitlement:
     """
     Return what a person should have now: the first of these that says something.
 
@@ -320,7 +326,6 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
     :class:`~airflow_provider_workspace.access.rules.guards.Guards`.
 
     :param now: in seconds since 1970
-    :param overrules: whether a person approves what rows say in spite of the decision of a review
     """
     if claims is NO_CLAIMS:
         return Entitlement(saying.has_access, saying.level, saying.why, saying.is_named, is_over=saying.is_over)
@@ -336,7 +341,7 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
     level = saying.level
     why = saying.why
     capping: ReviewDecision | None = None
-    if decision and not overrules and _says_more(saying, decision):
+    if decision and _says_more(saying, decision):
         capping = decision
         has_access = decision.level is not None
         level = decision.level

@@ -92,8 +92,8 @@ LOWERED, REMOVED = decided(1, "2026-11-22"), decided(None, "2026-11-22")
 EARLY, LATE = granted(8, BEFORE), granted(8, AFTER)
 HELD = "temporary: admin (8) until 2026-12-01T08:00:00Z, approved by ruth"
 OVER = "access ended 2026-11-20 (UTC)"
-RITA = "Rita {} in access review of 2026-11-22"
-BY_HAND = "and row 1 gives more: correct the row, or have this plan approved"
+RITA = "Rita {} in access review of 2026-11-22 (2026-11-22)"
+BY_HAND = f"and row 1 gives more: correct the row, or lift the decision about {ADA}"
 LOWERED_BY, REMOVED_BY = RITA.format("lowered them to member (1)"), RITA.format("removed them")
 
 # Rows, level of the member, notes and options; then the action and the level after it, and how the line ends.
@@ -143,11 +143,9 @@ CASES: list[Case] = [
     ("a row that gives no more, a decision that expired", [row(1)], 8, (decided(1, "2025-10-01", "2026-11-01"),), {},
      ("change", 1, "level: 8 -> 1")),
     ("row, a decision that expired", [row(8)], 1, (decided(1, "2025-10-01", "2026-11-01"),), {},
-     ("change", 8, "Rita lowered them to member (1) in access review of 2025-10-01, which counted until 2026-11-01")),
+     ("change", 8, "in access review of 2025-10-01 (2025-10-01), which counted until 2026-11-01")),
     ("row, two decisions", [row(8)], 5, (LOWERED, decided(5, "2026-11-23")), {},
-     ("differs", 8, f"Rita lowered them to level 5 in access review of 2026-11-23, {BY_HAND}")),
-    ("row, lowered, and a plan that is approved", [row(8)], 1, (LOWERED,), {"overrules": True},
-     ("change", 8, f"overrules: {LOWERED_BY}")),
+     ("differs", 8, f"Rita lowered them to level 5 in access review of 2026-11-23 (2026-11-23), {BY_HAND}")),
     # A grant, and a decision
     ("no row, grant, then lowered", [], 8, (EARLY, LOWERED), {}, ("wait", None, HELD)),
     ("no row, lowered, then grant", [], 8, (LATE, LOWERED), {}, ("wait", None, HELD)),
@@ -256,7 +254,6 @@ def test_who_decides_about_a_member(
         ([row(8)], [invited(1)], (LOWERED,), {}, [("differs", BY_HAND)]),
         ([row(8)], [], (REMOVED,), {}, [("differs", BY_HAND)]),
         ([row()], [], (REMOVED,), {}, [("differs", BY_HAND)]),
-        ([row(8)], [], (REMOVED,), {"overrules": True}, [("create", REMOVED_BY)]),
         ([row(8)], [], (decided(None, "2025-10-01", "2026-11-01"),), {}, [("create", "counted until 2026-11-01")]),
         ([ENDED], [invited(8)], (EARLY,), {}, [("remove", OVER)]),
         ([ENDED], [invited(8)], (LATE,), {}, [("wait", HELD)]),

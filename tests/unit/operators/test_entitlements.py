@@ -26,7 +26,7 @@ from airflow_provider_workspace.version_compat import AirflowFailException
 from tests import decision_notes, grant_notes
 from tests.audit import effects, writes
 from tests.interruptions import Interruptions
-from tests.task_instance import Killed, Question, Task, TaskStore
+from tests.task_instance import Question, Task, TaskStore
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
@@ -173,22 +173,9 @@ def test_a_sync_does_not_undo_the_decision_of_a_review(
     result = run(road, with_level(ADAM, 8))
     (line,) = [change for change in result["changes"] if ADAM in change["name"]]
     assert line["action"] == "differs"
-    why = (
-        f"Rita {decided} in access review of October, and row 2 gives more: correct the row, or have this plan approved"
-    )
-    assert line["why"] == why
+    by_review = f"Rita {decided} in access review of October (2026-10-01)"
+    assert line["why"] == f"{by_review}, and row 2 gives more: correct the row, or lift the decision about {ADAM}"
     assert effects(sandbox) == done
-    assert key in notes.values
-
-
-def test_a_plan_that_shows_no_decision_overrules_none(sandbox: SandboxServer, notes: Variables) -> None:
-    WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=1)
-    key = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
-    rows = with_level(ADAM, 8)
-    plan = run("sync", rows, dry_run=True)
-    assert plan["counts"]["differs"] == 1
-    assert run("sync", rows, approved=plan)["pending"] == 0
-    assert level_of(SEED.admin_uuid) == 1
     assert key in notes.values
 
 
@@ -325,7 +312,7 @@ def approve(road: str, rows: list[Any], task: Task) -> None:
 
 @pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("decided", [1, None])
-def test_an_approved_plan_overrules_all_decisions_about_a_person(
+def test_no_approval_undoes_the_decision_of_a_review_and_the_rest_goes_on(
     sandbox: SandboxServer, notes: Variables, task: Task, road: str, decided: int | None
 ) -> None:
     if decided is None:
@@ -333,48 +320,23 @@ def test_an_approved_plan_overrules_all_decisions_about_a_person(
     else:
         WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=decided)
     note_decision(notes, sandbox, decided, SEED.admin_uuid, ADAM)
-    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, review="of June", decided_at="2026-05-28T20:26:40Z")
-    other = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, organization_id="another")
-    rows = with_level(ADAM, 8)
+    before = dict(notes.values)
+    done = effects(sandbox)
+    rows = [one for one in with_level(ADAM, 8) if one != GRACE]
     approve(road, rows, task)
-    assert list(notes.values) == [other]
-    done = effects(sandbox)
-    assert done[-1] == ("create_invite" if decided is None else "update_member")
-    assert run(road, rows)["pending"] == 0
-    assert effects(sandbox) == done
+    assert effects(sandbox) == [*done, "delete_member"]
+    (removed,) = [effect["target"] for effect in sandbox.effects()][len(done) :]
+    assert removed == SEED.analyst_uuid
+    assert level_of(SEED.admin_uuid) == decided
+    assert notes.values == before
+    (line,) = [change for change in run(road, rows)["changes"] if ADAM in change["name"]]
+    assert line["action"] == "differs"
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize(("decided", "request_"), [(1, "PATCH"), (None, "POST")])
-def test_an_approved_plan_that_was_killed_is_not_undone_by_the_next_sync(
-    sandbox: SandboxServer,
-    notes: Variables,
-    task: Task,
-    monkeypatch: pytest.MonkeyPatch,
-    moment: str,
-    decided: int | None,
-    request_: str,
-) -> None:
-    if decided is None:
-        WorkspaceHook().delete_member(user_uuid=SEED.admin_uuid)
-    else:
-        WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=decided)
-    note_decision(notes, sandbox, decided, SEED.admin_uuid, ADAM)
-    rows = with_level(ADAM, 8)
-    getattr(Interruptions(monkeypatch), moment)(f"{request_} /api/organizations/{SEED.organization_id}/")
-    with pytest.raises(Killed):
-        approve("sync", rows, task)
-    run("sync", rows, require_approval=True, _context=task.context)
-    done = effects(sandbox)
-    assert done[-1] == ("create_invite" if decided is None else "update_member")
-    run("sync", rows)
-    assert effects(sandbox) == done
-
-
-def test_an_approval_overrules_no_decision_that_its_plan_does_not_show(
+def test_an_approved_plan_lowers_who_has_more_than_a_review_decided(
     sandbox: SandboxServer, notes: Variables, task: Task
 ) -> None:
-    """A person got their level back by hand, and the row gives it: no change would name the review."""
+    """A person got their level back by hand, and the row gives it."""
     note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
     approve("sync", with_level(ADAM, 8), task)
     assert level_of(SEED.admin_uuid) == 1

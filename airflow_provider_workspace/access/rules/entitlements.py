@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import describe_level
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.access.rules.review_records import Lift
     from airflow_provider_workspace.procedures.people import NotedPerson
 
 
@@ -60,6 +61,7 @@ class ReviewDecision:
     :param review: what people find the review by
     :param reviewer: who decided
     :param key: the key of the Variable of the review
+    :param lifted: who lifted it, so that it does not count any more; ``None`` if nobody did
     """
 
     person: NotedPerson
@@ -69,6 +71,7 @@ class ReviewDecision:
     review: str
     reviewer: str
     key: str
+    lifted: Lift | None = None
 
     def __str__(self) -> str:
         """Return it for people."""
@@ -81,6 +84,18 @@ class ReviewDecision:
     def who(self) -> str:
         """Whom it is about, as people find it."""
         return self.person.email or str(self.person.user_uuid or "-")
+
+    @property
+    def lifted_row(self) -> dict[str, Any]:
+        """Return plain JSON of a decision that was lifted."""
+        lift = self.lifted.model_dump() if self.lifted else {}
+        about = {"who": self.who, "decision": str(self), "review": self.review, "reviewer": self.reviewer}
+        return {**about, **lift}
+
+    @property
+    def lifting(self) -> str:
+        """Say that it was lifted, and about whom it was."""
+        return f"{self.who}: {self}, {self.lifted}"
 
     @property
     def expiry(self) -> str:
@@ -98,11 +113,13 @@ class Claims:
     What is noted about one person.
 
     :param grants: their temporary access
-    :param decision: the last decision of a review; ``None`` if there is none
+    :param decision: the last decision of a review; ``None`` if there is none, or a person lifted it
+    :param lifted: the last decision, if a person lifted it
     """
 
     grants: tuple[ActiveGrant, ...] = ()
     decision: ReviewDecision | None = None
+    lifted: ReviewDecision | None = None
 
 
 NO_CLAIMS = Claims()
@@ -238,6 +255,8 @@ def _claims(grants: Sequence[ActiveGrant], decisions: Sequence[ReviewDecision]) 
     if not (grants or decisions):  # as of most people, of whom there may be many
         return NO_CLAIMS
     last = max(decisions, key=attrgetter("decided_at"), default=None)
+    if last and last.lifted:
+        return Claims(tuple(grants), lifted=last)
     return Claims(tuple(grants), last)
 
 

@@ -15,6 +15,7 @@ from airflow_provider_workspace.cli import organization_commands
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
+from airflow_provider_workspace.operators.access_review import WorkspaceLiftDecisionOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
@@ -286,10 +287,15 @@ def test_who_has_more_than_a_review_decided_is_lowered_though_a_row_gives_it(
 
 
 @pytest.fixture
-def task(monkeypatch: pytest.MonkeyPatch) -> Task:
-    """A task that asks a person, which keeps its state for its retries."""
+def question(monkeypatch: pytest.MonkeyPatch) -> Question:
     question = Question(refreshes=False)
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
+    return question
+
+
+@pytest.fixture
+def task(question: Question) -> Task:
+    """A task that asks a person, which keeps its state for its retries."""
     return Task(question)
 
 
@@ -340,6 +346,81 @@ def test_an_approved_plan_lowers_who_has_more_than_a_review_decided(
     note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
     approve("sync", with_level(ADAM, 8), task)
     assert level_of(SEED.admin_uuid) == 1
+
+
+def lift(email: str, **arguments: Any) -> WorkspaceLiftDecisionOperator:
+    return WorkspaceLiftDecisionOperator(
+        task_id="lift", user_email=email, reason="The review was wrong", allow_self_approval=False, **arguments
+    )
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("decided", [1, None])
+def test_a_decision_that_somebody_lifted_on_purpose_does_not_count_and_says_who_did_it(
+    sandbox: SandboxServer, notes: Variables, question: Question, road: str, decided: int | None
+) -> None:
+    if decided is None:
+        WorkspaceHook().delete_member(user_uuid=SEED.admin_uuid)
+    else:
+        WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=decided)
+    late = note_decision(notes, sandbox, decided, SEED.admin_uuid, ADAM)
+    early = note_decision(
+        notes, sandbox, 1, SEED.admin_uuid, "adam@example.com", review="of June", decided_at="2026-05-28T20:26:40Z"
+    )
+    other = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, organization_id="another")
+    before = dict(notes.values)
+    done = effects(sandbox)
+    assert lift(ADAM, dry_run=True).execute({})["pending"] == 2
+    task = Task(question, started_by="sam")
+    option = task.ask(lift(ADAM))
+    assert f"decision about {ADAM}" in question.text
+    assert "The review was wrong" in question.text
+    assert notes.values == before
+    result = task.answer(lift(ADAM), option)
+    assert [(row["review"], row["by"], row["approved_by"]) for row in result["lifted"]] == [
+        ("of June", "sam", "ruth (1)"),
+        ("of October", "sam", "ruth (1)"),
+    ]
+    assert notes.values.keys() == before.keys()
+    assert notes.values[other] == before[other]
+    for key in (late, early):
+        (person,) = json.loads(notes.values[key])["people"]
+        assert person.pop("lifted")["reason"] == "The review was wrong"
+        assert [person] == json.loads(before[key])["people"]
+    assert effects(sandbox) == done
+    rows = with_level(ADAM, 8)
+    run(road, rows)
+    assert effects(sandbox)[len(done) :] == ["create_invite" if decided is None else "update_member"]
+    assert run(road, rows)["pending"] == 0
+
+
+def test_whoever_asks_to_lift_a_decision_or_whom_it_is_about_does_not_approve_it(
+    sandbox: SandboxServer, notes: Variables, question: Question
+) -> None:
+    key = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    before = notes.values[key]
+    task = Task(question, started_by="sam")
+    option = task.ask(lift(ADAM))
+    for user in ("sam", ADAM):
+        answer: dict[str, Any] = {"chosen_options": [option], "responded_by_user": {"id": user, "name": user}}
+        with pytest.raises(AirflowFailException, match="answerer-refused"):
+            task.answer(lift(ADAM), option, **answer)
+    assert notes.values[key] == before
+
+
+def test_a_lift_names_whom_it_cannot_tell_apart_or_does_not_find(sandbox: SandboxServer, notes: Variables) -> None:
+    with pytest.raises(AirflowFailException, match=f"No decision about {ADAM}"):
+        lift(ADAM).execute({})
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    note_decision(notes, sandbox, None, SEED.member_uuid, ADAM, review="of June")
+    with pytest.raises(AirflowFailException, match=f"2 users had the address {ADAM}.*{SEED.admin_uuid}"):
+        lift(ADAM).execute({})
+    result = lift(SEED.admin_uuid, require_approval=False).execute({})
+    assert [row["review"] for row in result["lifted"]] == ["of October"]
+    again = lift(SEED.admin_uuid).execute({})
+    assert again == result, "what is lifted stays as it was, and nobody is asked"
+    with pytest.raises(AirflowFailException, match="reason must have 1 to 500 characters"):
+        WorkspaceLiftDecisionOperator(task_id="lift", user_email=SEED.admin_uuid, reason="x" * 501).execute({})
 
 
 def test_notes_of_another_organization_or_service_say_nothing(sandbox: SandboxServer, notes: Variables) -> None:

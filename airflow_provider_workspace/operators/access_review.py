@@ -515,7 +515,7 @@ class WorkspaceLiftDecisionOperator(OfOrganization, WorkspaceApprovalMixin):
     The result has all decisions about the person: ``{"lifted": [{"who", "decision", "review", "reviewer", "by", "at",
     "reason", "approved_by"}]}``.
 
-    :param user_email: address of the person as ``airflow workspace decisions`` shows it, or the id of the user
+    :param user_email: address of the person or id, as ``airflow workspace decisions`` shows it
     :param reason: why, for the people who approve it and for the next review; at most 500 characters
     """
 

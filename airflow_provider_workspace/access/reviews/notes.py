@@ -84,8 +84,10 @@ class DecidedPerson(BaseModel):
         return fields
 
     def is_called(self, who: str) -> bool:
-        """Return whether somebody has an address, or is a user."""
-        return who == self.user_uuid or (bool(self.email) and address_key(self.email) == address_key(who))
+        """Return whether somebody has an address, or is a user or an invite."""
+        if who in (self.user_uuid, self.invite_id):
+            return True
+        return bool(self.email) and address_key(self.email) == address_key(who)
 
     @property
     def is_known(self) -> bool:
@@ -327,7 +329,7 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
         """
         Return what reviews decided about a person, also under another address of the same user; the latest last.
 
-        :param who: an address in the notes, or a user
+        :param who: an address in the notes, or the id of a user or of an invite
         :param organization_id: the organization; ``None`` if reviews of one only decided about the person
         :param service: base URL of the service; ``None`` for any
         :raises WorkspaceInputError: if there are none, or nobody can tell whom they are about
@@ -336,10 +338,11 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
         named: list[DecidedPerson] = []
         places: set[tuple[str, str]] = set()
         for note in self.all():
-            if service in (None, note.service) and organization_id in (None, note.organization_id):
-                people = [person for person in note.people if person.is_called(who)]
-                named += people
-                places |= {(note.service, note.organization_id) for _ in people}
+            is_here = service in (None, note.service) and organization_id in (None, note.organization_id)
+            people = [person for person in note.people if is_here and person.is_called(who)]
+            named += people
+            if people:
+                places.add((note.service, note.organization_id))
         if not named:
             for key, why in self.unreadable.items():
                 raise WorkspaceError(self.describe_unreadable(key, why), problem="decisions-unreadable")

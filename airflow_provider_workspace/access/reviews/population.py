@@ -236,7 +236,7 @@ class _Reader:
             last_login=to_second(getattr(record, "last_login", None)),
             is_2fa_enabled=getattr(record, "is_2fa_enabled", None),
             temporary=temporary,
-            lifted=claims.lifted.lifting if claims.lifted else "",
+            lifted=claims.lifted,
             outside=self._is_outside(user.email),
             kept=self._why_kept(access, temporary),
         )

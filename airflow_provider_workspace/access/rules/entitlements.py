@@ -83,7 +83,8 @@ class ReviewDecision:
     @property
     def who(self) -> str:
         """Whom it is about, as people find it."""
-        return self.person.email or str(self.person.user_uuid or "-")
+        invite_id = next(iter(self.person.invite_ids), "-")
+        return self.person.email or self.person.user_uuid or invite_id
 
     @property
     def lifted_row(self) -> dict[str, Any]:
@@ -114,12 +115,12 @@ class Claims:
 
     :param grants: their temporary access
     :param decision: the last decision of a review; ``None`` if there is none, or a person lifted it
-    :param lifted: the last decision, if a person lifted it
+    :param lifted: who lifted the last decision, for people; empty if nobody did
     """
 
     grants: tuple[ActiveGrant, ...] = ()
     decision: ReviewDecision | None = None
-    lifted: ReviewDecision | None = None
+    lifted: str = ""
 
 
 NO_CLAIMS = Claims()
@@ -256,7 +257,7 @@ def _claims(grants: Sequence[ActiveGrant], decisions: Sequence[ReviewDecision]) 
         return NO_CLAIMS
     last = max(decisions, key=attrgetter("decided_at"), default=None)
     if last and last.lifted:
-        return Claims(tuple(grants), lifted=last)
+        return Claims(tuple(grants), lifted=last.lifting)
     return Claims(tuple(grants), last)
 
 

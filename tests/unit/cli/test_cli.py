@@ -550,6 +550,7 @@ def test_decisions_lists_what_reviews_decided_and_lifts_it(
             for run_id, until in (("run", "2999-01-01T00:00:00Z"), ("old", "2026-10-02T00:00:00Z"))
         ]
     )
+    values |= [decision_notes.variable(people[1], **place | {"organization_id": "another"})]
     airflow_cli.migrated_home(tmp_path, migrated_database, values)
     run = airflow("workspace", "decisions")
     assert run.returncode == 0, run.stderr
@@ -561,6 +562,7 @@ def test_decisions_lists_what_reviews_decided_and_lifts_it(
     why = ("--reason", "HR has the exception")
     for arguments, expected in (
         (("--lift", "noa@example.com", *why), "No decision about noa@example.com."),
+        (("--lift", "adam@example.com", *why), f"in 2 organizations. Name one: {place['organization_id']}, another"),
         (("--lift", "noah@example.com"), "reason must have 1 to 500 characters, not 0"),
         (why, "--reason is for a decision that is lifted. Add --lift"),
     ):
@@ -573,12 +575,14 @@ def test_decisions_lists_what_reviews_decided_and_lifts_it(
     until = "no access until 2999-01-01T00:00:00Z"
     assert re.search(f"^LIFTED  noah@example.com  {until}  {lifted}$", table, re.MULTILINE)
     found = json.loads(airflow("workspace", "decisions", "-o", "json").stdout)
-    for review in found["reviews"]:
+    here = [review for review in found["reviews"] if review["organization_id"] != "another"]
+    assert len(here) == 2
+    for review in here:
         assert [(person["email"], "lifted" in person) for person in review["people"]] == [
             ("noah@example.com", True),
             ("adam@example.com", False),
         ]
-    assert sorted(review["expired"] for review in found["reviews"]) == [False, True]
+    assert sorted(review["expired"] for review in here) == [False, True]
 
 
 @pytest.mark.per_airflow

@@ -27,7 +27,7 @@ from airflow_provider_workspace.version_compat import AirflowFailException
 from tests import decision_notes, grant_notes
 from tests.audit import effects, writes
 from tests.interruptions import Interruptions
-from tests.task_instance import Question, Task, TaskStore
+from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
@@ -406,6 +406,58 @@ def test_whoever_asks_to_lift_a_decision_or_whom_it_is_about_does_not_approve_it
         with pytest.raises(AirflowFailException, match="answerer-refused"):
             task.answer(lift(ADAM), option, **answer)
     assert notes.values[key] == before
+
+
+def test_a_lift_that_was_killed_lets_the_last_decision_count_until_its_retry(
+    sandbox: SandboxServer, notes: Variables, question: Question, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, review="of June", decided_at="2026-05-28T20:26:40Z")
+    task = Task(question, started_by="sam")
+    option = task.ask(lift(ADAM))
+    with monkeypatch.context() as patch:
+        noted: list[str] = []
+
+        def set_once(key: str, value: str, description: str | None = None) -> None:  # noqa: ARG001
+            if noted:
+                raise Killed
+            noted.append(key)
+            notes.values[key] = value
+
+        patch.setattr(notes, "set", set_once)
+        with pytest.raises(Killed):
+            task.answer(lift(ADAM), option)
+    run("sync", with_level(ADAM, 8))
+    assert level_of(SEED.admin_uuid) == 1, "the review of October still counts"
+    result = lift(ADAM).execute(task.context)
+    assert [row["approved_by"] for row in result["lifted"]] == ["ruth (1)"] * 2
+    run("sync", with_level(ADAM, 8))
+    assert level_of(SEED.admin_uuid) == 8
+
+
+@pytest.mark.parametrize("lifted", [True, {}, {"by": "sam", "at": "2026-11-28T00:00:00Z"}, {"by": "", "reason": "-"}])
+def test_who_lifts_a_decision_without_a_name_or_a_reason_makes_it_unreadable(
+    sandbox: SandboxServer, notes: Variables, lifted: Any
+) -> None:
+    key = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    note = json.loads(notes.values[key])
+    note["people"][0]["lifted"] = lifted
+    notes.values[key] = json.dumps(note)
+    with pytest.raises(AirflowFailException, match=rf"^\[decisions-unreadable\] .*{key}"):
+        run("sync", with_level(ADAM, 8))
+    with pytest.raises(AirflowFailException, match=rf"^\[decisions-unreadable\] .*{key}"):
+        lift(ADAM).execute({})
+
+
+def test_a_decision_about_an_invite_whose_address_is_hidden_is_lifted_by_its_id(
+    sandbox: SandboxServer, notes: Variables
+) -> None:
+    person = {"invite_id": SEED.invite_id, "level": None}
+    place = {"service": sandbox.url, "organization_id": SEED.organization_id}
+    key, text = decision_notes.variable(person, **place)
+    notes.values[key] = text
+    (row,) = lift(SEED.invite_id, require_approval=False).execute({})["lifted"]
+    assert (row["who"], row["by"]) == (SEED.invite_id, "run - of Dag -")
 
 
 def test_a_lift_names_whom_it_cannot_tell_apart_or_does_not_find(sandbox: SandboxServer, notes: Variables) -> None:

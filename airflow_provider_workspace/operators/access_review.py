@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.access.reviews.notes import ReviewNote
     from airflow_provider_workspace.access.reviews.outcome import PlannedReview
     from airflow_provider_workspace.access.rules.answers import AnswerRules
-    from airflow_provider_workspace.access.rules.entitlements import NotedAccess
+    from airflow_provider_workspace.access.rules.entitlements import NotedAccess, ReviewDecision
     from airflow_provider_workspace.access.rules.guards import Guards
     from airflow_provider_workspace.access.rules.review_records import Decisions, LastReview, Population, Rules
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -502,7 +502,7 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
 
 class WorkspaceLiftDecisionOperator(OfOrganization, WorkspaceApprovalMixin):
     """
-    Lift what access reviews decided about a person; nothing is sent.
+    Lift what access reviews decided about a person; nothing is sent. Scope ``organization_member:read``.
 
     The next sync then gives what the roster says. Who lifted the decision, when and why is noted in the Variable of the
     review, until its end: ``airflow workspace decisions`` shows it, and the next review has it in its population.
@@ -539,7 +539,7 @@ class WorkspaceLiftDecisionOperator(OfOrganization, WorkspaceApprovalMixin):
         lift = notes.lift_of(by, self.reason, approval.approver if approval else "")
         self.log.info("%s", plan.table())
         place = describe_organization(hook.client.settings, organization_id)
-        people = [self.user_email, *(decision.person.email for decision in decisions)]
+        people = self._people(hook, organization_id, decisions)
         facts = {"About": self.user_email, "Why": self.reason}
         self.await_approval(f"Lift the decision of an access review in {place}?", plan, facts=facts, about=people)
         if self.is_dry_run:
@@ -548,3 +548,14 @@ class WorkspaceLiftDecisionOperator(OfOrganization, WorkspaceApprovalMixin):
         for decision in lifted:
             self.log.info("%s", decision.lifting)
         return {"lifted": [decision.lifted_row for decision in lifted]}
+
+    def _people(self, hook: WorkspaceHook, organization_id: str, decisions: Sequence[ReviewDecision]) -> list[str]:
+        """Return the addresses of whom it is about: in the notes, and those that their users have by now."""
+        from airflow_provider_workspace.api.operations.members import ListMembers
+        from airflow_provider_workspace.procedures.find import read_rows
+
+        members = read_rows(hook.client, ListMembers(organization_id=organization_id))
+        users = {decision.person.user_uuid for decision in decisions if decision.person.user_uuid}
+        noted = [decision.person.email for decision in decisions]
+        now = [member.email_address for member in members if member.user_uuid in users]
+        return [self.user_email, *filter(None, noted + now)]

@@ -65,15 +65,9 @@ class AccessNotes:
             decisions=self.reviews.decisions_of(self.service, self.organization_id),
         )
 
-    def overrule(self, plan: Plan) -> None:
-        """Note which decisions an approved plan overrules, before it is sent: a retry after a kill knows it."""
-        for change in _member_changes(plan):
-            if change.overrules:
-                self.reviews.overrule(change.overrules)
-
     def settle(self, plan: Plan) -> None:
         """
-        Delete the notes of grants that ended with the changes of a plan, and of decisions that it overruled.
+        Delete the notes of grants that ended with the changes of a plan.
 
         The grants of others note what their rows leave them afterwards.
 
@@ -88,8 +82,6 @@ class AccessNotes:
                 grant = self.grants.read(ended.key)
                 if grant is not None and self.grants.end(grant):
                     log.info("%s: the temporary access until %s is ended.", ended.person.email, ended.until)
-            if change.overrules:
-                self.reviews.lift(change.overrules)
         self._raise_if_undone([change for change in finished if change.takes_from_person])
 
     def _leave(self, key: str, level: int) -> None:

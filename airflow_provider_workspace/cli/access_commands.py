@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.cli.console import errors_without_traceback, find_connections_in_database, print_lines
-from airflow_provider_workspace.errors import WorkspaceInputError, printable
+from airflow_provider_workspace.errors import printable
 from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _end_early(registry: GrantRegistry, args: Namespace) -> None:
 
 
 def decisions(args: Namespace) -> None:
-    """List what access reviews decided about people whom they lowered or removed, or lift what they decided of one."""
+    """List what access reviews decided about people whom they lowered or removed, or lift what they did about one."""
     from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.database_store import DatabaseStore
     from airflow_provider_workspace.notes.note import utc_now
@@ -96,10 +96,14 @@ def decisions(args: Namespace) -> None:
     find_connections_in_database()
     registry = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
     now = utc_now().timestamp()
-    with errors_without_traceback():
-        if args.lift:
+    if args.lift:
+        with errors_without_traceback():
             _lift(registry, args)
-            return
+        return
+    for option in ("organization_id", "reason"):
+        if getattr(args, option):
+            raise SystemExit(f"--{option.replace('_', '-')} is for a decision that is lifted. Add --lift")
+    with errors_without_traceback():
         reviews = registry.all()
     if args.output == "json":
         found = [{**review.to_dict(), "expired": review.until < now} for review in reviews]
@@ -117,27 +121,22 @@ def _decision_line(decision: ReviewDecision, now: float) -> str:
     from airflow_provider_workspace.api.levels import describe_level
     from airflow_provider_workspace.api.timestamps import iso
 
-    person = decision.person
-    who = person.email or f"user {person.user_uuid}"
     most = "no access" if decision.level is None else f"at most {describe_level(decision.level)}"
     late = "EXPIRED  " if now > decision.until else ""
-    return f"{late}{who}  {most} until {iso(decision.until, 'seconds')}  {decision}"
+    counts = f"{late}{decision.who}  {most} until {iso(decision.until, 'seconds')}  {decision}"
+    return f"LIFTED  {counts}, {decision.lifted}" if decision.lifted else counts
 
 
 def _lift(registry: ReviewRegistry, args: Namespace) -> None:
-    """Let what reviews decided about a person not count any more."""
-    from airflow_provider_workspace.api.comparison import address_key
+    """Lift what reviews decided about a person."""
+    from airflow_provider_workspace.access.reviews.notes import lift_of
 
-    key = address_key(args.lift)
-    lifted: list[ReviewDecision] = []
-    for review in registry.all():
-        if args.organization_id in (None, review.organization_id):
-            lifted += [decision for decision in review.decisions if address_key(decision.person.email) == key]
-    if not lifted:
-        raise WorkspaceInputError(f"No decision about {args.lift}. Give an address that '{COMMAND} decisions' shows")
-    for decision in lifted:
-        registry.lift(decision)
-        print_lines(printable(f"Lifted: {args.lift}: {decision}"))
+    lift = lift_of(_user_of("decisions"), args.reason or "")
+    lifted = registry.lift(registry.decisions_about(args.lift, args.organization_id), lift)
+    if args.output == "json":
+        print_lines(json.dumps({"lifted": [decision.lifted_row for decision in lifted]}, indent=2))
+    else:
+        print_lines(*(printable(f"Lifted: {decision.lifting}") for decision in lifted))
 
 
 def sweep(args: Namespace) -> None:

@@ -81,7 +81,10 @@ def get_workspace_commands() -> list[CLICommand]:
     dry_run_of_end = Arg(
         ("--dry-run",), action="store_true", help="With --end: send and write nothing; print what would be ended"
     )
-    lift = Arg(("--lift",), metavar="EMAIL", help="Let what was decided about this person not count any more")
+    lift = Arg(("--lift",), metavar="EMAIL", help="Lift what was decided about this person: it does not count any more")
+    reason = Arg(
+        ("--reason",), metavar="TEXT", help="With --lift: why; the note of the review and the next one have it"
+    )
     dry_run = Arg(("--dry-run",), action="store_true", help="Send and write nothing; print what would be ended")
     kinds = Arg(
         ("--kinds",),
@@ -116,7 +119,7 @@ def get_workspace_commands() -> list[CLICommand]:
         command(
             "decisions",
             "List whom access reviews have lowered or removed, which other features do not undo",
-            *(lift, organization_of_person, output),
+            *(lift, reason, organization_of_person, output),
         ),
         command(
             "sweep",

@@ -408,7 +408,7 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
         email = check_address("user_email", self.user_email)
         wish = EarlyEnd(
             user_email=email,
-            ended_by=self._ended_by,
+            ended_by=self.initiator,
             organization_id=hook.organization_or_default(self.organization_id),
             service=hook.client.settings.base_url,
         )
@@ -434,14 +434,3 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
         if self.evidence is None:
             return None
         return GrantEvidence(self.evidence, self.try_identity()[0])
-
-    @property
-    def _ended_by(self) -> str:
-        """Who started the run; the run if nobody did, or it is not known."""
-        user = getattr(self._context.get("dag_run"), "triggering_user_name", None)
-        if user:
-            return str(user)
-        ti = self._context.get("ti")
-        run_id = getattr(ti, "run_id", "-")
-        dag_id = getattr(ti, "dag_id", "-")
-        return f"run {run_id} of Dag {dag_id}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.operators import arguments as kinds
-from airflow_provider_workspace.operators.approval import ask_and_wait, describe_organization
+from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, ask_and_wait, describe_organization
 from airflow_provider_workspace.operators.arguments import Arg, arg, fixed
 from airflow_provider_workspace.operators.base import (
     LimitsRemovals,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.access.reviews.notes import ReviewNote
     from airflow_provider_workspace.access.reviews.outcome import PlannedReview
     from airflow_provider_workspace.access.rules.answers import AnswerRules
-    from airflow_provider_workspace.access.rules.entitlements import NotedAccess
+    from airflow_provider_workspace.access.rules.entitlements import NotedAccess, ReviewDecision
     from airflow_provider_workspace.access.rules.guards import Guards
     from airflow_provider_workspace.access.rules.review_records import Decisions, LastReview, Population, Rules
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -498,3 +498,64 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
             "rules": self.rules(),
             **self.where(hook),
         }
+
+
+class WorkspaceLiftDecisionOperator(OfOrganization, WorkspaceApprovalMixin):
+    """
+    Lift what access reviews decided about a person; nothing is sent. Scope ``organization_member:read``.
+
+    The next sync then gives what the roster says. Who lifted the decision, when and why is noted in the Variable of the
+    review, until its end: ``airflow workspace decisions`` shows it, and the next review has it in its population.
+    Needs Airflow 3.3. Without ``require_approval=False``, a person is asked first, who neither started the run nor is
+    whom it is about.
+
+    A task that finds no decision about the person fails, because the address may be misspelt. A decision that was
+    lifted before stays as it was.
+
+    The result has all decisions about the person: ``{"lifted": [{"who", "decision", "review", "reviewer", "by", "at",
+    "reason", "approved_by"}]}``.
+
+    :param user_email: address of the person or id, as ``airflow workspace decisions`` shows it
+    :param reason: why, for the people who approve it and for the next review; at most 500 characters
+    """
+
+    resource_kind = "reviews"
+    has_own_dry_run = True
+    user_email: Arg[str] = arg(kinds.NAME)
+    reason: Arg[str] = arg(kinds.NAME)
+    require_approval: Arg[bool] = arg(kinds.SWITCH, default=True)
+    allow_self_approval: bool = fixed(kinds.FLAG, default=False)
+
+    def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.access.reviews import notes
+        from airflow_provider_workspace.access.reviews.outcome import plan_lift
+
+        organization_id = hook.organization_or_default(self.organization_id)
+        registry = notes.ReviewRegistry(notes.REVIEW_VARIABLES)
+        decisions = registry.decisions_about(self.user_email, organization_id, hook.client.settings.base_url)
+        plan = plan_lift(hook.client, organization_id, decisions, self.reason)
+        by = self.answer_rules(plan, ()).requester or self.initiator
+        approval = self._approval()
+        lift = notes.lift_of(by, self.reason, approval.approver if approval else "")
+        self.log.info("%s", plan.table())
+        place = describe_organization(hook.client.settings, organization_id)
+        people = self._people(hook, organization_id, decisions)
+        facts = {"About": self.user_email, "Why": self.reason}
+        self.await_approval(f"Lift the decision of an access review in {place}?", plan, facts=facts, about=people)
+        if self.is_dry_run:
+            return plan.to_dict()
+        lifted = registry.lift(decisions, lift)
+        for decision in lifted:
+            self.log.info("%s", decision.lifting)
+        return {"lifted": [decision.lifted_row for decision in lifted]}
+
+    def _people(self, hook: WorkspaceHook, organization_id: str, decisions: Sequence[ReviewDecision]) -> list[str]:
+        """Return the addresses of whom it is about: in the notes, and those that their users have by now."""
+        from airflow_provider_workspace.api.operations.members import ListMembers
+        from airflow_provider_workspace.procedures.find import read_rows
+
+        members = read_rows(hook.client, ListMembers(organization_id=organization_id))
+        users = {decision.person.user_uuid for decision in decisions if decision.person.user_uuid}
+        noted = [decision.person.email for decision in decisions]
+        now = [member.email_address for member in members if member.user_uuid in users]
+        return [self.user_email, *filter(None, noted + now)]

@@ -388,6 +388,17 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         # Fails the task if another try of it has begun.
         self.check_latest_try: Callable[..., None] | None = None
 
+    @property
+    def initiator(self) -> str:
+        """Who started the run; the run if nobody did, or it is not known."""
+        user = getattr(self._context.get("dag_run"), "triggering_user_name", None)
+        if user:
+            return str(user)
+        ti = self._context.get("ti")
+        run_id = getattr(ti, "run_id", "-")
+        dag_id = getattr(ti, "dag_id", "-")
+        return f"run {run_id} of Dag {dag_id}"
+
     def write(self, hook: WorkspaceHook) -> Any:
         """Send what the operator is for, and return its result."""
         raise NotImplementedError

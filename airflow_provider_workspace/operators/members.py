@@ -178,10 +178,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         organization_id = hook.organization_or_default(self.organization_id)
         approved = ApprovedPlan.read(self.approved, "the task with dry_run=True")
         file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION, self._context.get("ti"))
-        overrules = bool(self.require_approval) or (approved is not None and approved.overrules)
         make_plan = self.planner(hook, organization_id)
         wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
-        plan = make_plan(overrules=overrules)
+        plan = make_plan()
         self.log.info("%s", plan.table())
         plan.check_losses(self.max_removals)
         plan.check_approved_plan(approved)
@@ -199,7 +198,6 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         try:
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
-            access.overrule(plan)
             apply(hook.client, plan, invite, make_plan)
             access.settle(plan)
             raise_if_access_is_left(plan.unproven, plan.left_by_hand)
@@ -209,7 +207,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
             raise
         return self.reported(file, plan.to_dict(applied=True))
 
-    def planner(self, hook: WorkspaceHook, organization_id: str) -> Callable[..., Plan]:
+    def planner(self, hook: WorkspaceHook, organization_id: str) -> Callable[[], Plan]:
         """Read the roster; return what reads the notes and the lists, and plans."""
         from airflow_provider_workspace.access.members.plan import plan_members
         from airflow_provider_workspace.access.notes import AccessNotes
@@ -236,7 +234,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
 
-        def make_plan(*, overrules: bool = False) -> Plan:
+        def make_plan() -> Plan:
             # The notes are read before the lists: who ends a grant changes the person first, and then the note.
             return plan_members(
                 hook.client,
@@ -246,7 +244,6 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
                 now=now,
                 leaving=leaving,
                 noted=access.read(),
-                overrules=overrules,
             )
 
         return make_plan

@@ -57,14 +57,11 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
     render_file: bool | None = fixed(kinds.FLAG, default=None)
 
-    def plan(
-        self, hook: WorkspaceHook, parts: Collection[str] | None = None, *, overrules: bool = False
-    ) -> PlannedOrganization:
+    def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> PlannedOrganization:
         """
         Read the file, plan, and log the plan.
 
         :param parts: which parts; ``None`` for all
-        :param overrules: whether somebody approves it, and may overrule the decisions of reviews
         :raises WorkspaceInputError: if the file is invalid, or the plan removes too many
         """
         from airflow_provider_workspace.access.notes import AccessNotes
@@ -87,7 +84,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
         )
         if "members" in parts:
             wanted = wanted.with_rows(self.roster, self.columns, self.where)
-        plan = plan_organization(wanted, reader, parts, overrules=overrules)
+        plan = plan_organization(wanted, reader, parts)
         self.log.info("Organization %s: %s", organization_id, plan.table())
         plan.check_losses(wanted.max_removals)
         return PlannedOrganization(organization_id, wanted, plan)
@@ -193,7 +190,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
         file = open_report(self.report_path, "changes", REPORT_FIELDS, (), self._context.get("ti"))
-        planned = self.plan(hook, overrules=bool(self.require_approval))
+        planned = self.plan(hook)
         plan = planned.plan
         result = plan.to_dict()
         self.reported(file, result)
@@ -287,8 +284,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self, hook: WorkspaceHook, parts: Collection[str], approved: ApprovedPlan | None
     ) -> PlannedOrganization:
         """Plan, and refuse changes that were not approved."""
-        overrules = approved is not None and approved.overrules
-        planned = self.plan(hook, parts, overrules=overrules)
+        planned = self.plan(hook, parts)
         planned.plan.check_approved_plan(approved)
         return planned
 
@@ -319,7 +315,6 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
         if plan.withdraws_invites:
             self.task_state.begin(WITHDRAWING)
-        access.overrule(plan)
         apply(hook.client, plan, invite, plan_again, memory_of=self.memory_of)
         access.settle(plan)
         if part == "domains" and "ti" in self._context:

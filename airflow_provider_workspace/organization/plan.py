@@ -100,14 +100,11 @@ class PlannedOrganization:
     plan: Plan
 
 
-def plan_organization(
-    wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS, *, overrules: bool = False
-) -> Plan:
+def plan_organization(wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS) -> Plan:
     """
     Compare an organization with its file.
 
     :param parts: which of :data:`PARTS` to plan
-    :param overrules: whether somebody approves the plan, and may overrule the decisions of reviews
     :raises WorkspaceInputError: if the roster is invalid, or the file contradicts itself
     """
     changes: list[Change] = []
@@ -115,7 +112,7 @@ def plan_organization(
         changes += _plan_projects(wanted, reader)
     if wanted.domains and ("domains" in parts or "verification" in parts):
         changes += _plan_domains(wanted, reader)
-    people = _plan_members(wanted, reader, overrules=overrules) if "members" in parts else Plan()
+    people = _plan_members(wanted, reader) if "members" in parts else Plan()
     changes += people.changes
     hidden = 0
     for project in wanted.projects:
@@ -250,7 +247,7 @@ def _verify(client: WorkspaceClient, verify: Any) -> str:
     return f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of {domain.domain}"
 
 
-def _plan_members(wanted: Organization, reader: OrganizationReader, *, overrules: bool) -> Plan:
+def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
     """Compare the people; nobody is removed unless the list is complete, or whom the file names as collaborator."""
     members = wanted.members
     if members is None or members.people == []:
@@ -276,7 +273,6 @@ def _plan_members(wanted: Organization, reader: OrganizationReader, *, overrules
         complete="members" in wanted.complete,
         read_members=lambda: reader.members,
         noted=reader.noted,
-        overrules=overrules,
     )
     removals = [change for change in plan.changes if change.action == "remove"]
     going = {change.person for change in removals if NOT_ON_ROSTER in change.why}

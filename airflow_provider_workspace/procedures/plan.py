@@ -46,8 +46,6 @@ MARKS: dict[Action, str] = {
 # The fields of a change in a result or report, and the statuses that need attention.
 REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "reason", "digest", "not_shown")
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
-# What the values after a change name, where it overrules the decision of a review.
-OVERRULES = "overrules"
 # Statuses of changes with which nothing is left to do.
 FINISHED = ("done", "invited", "skipped")
 # Digests of another version approve nothing: count up when other things, or the same in another form, are digested.
@@ -274,12 +272,10 @@ class ApprovedPlan:
 
     :param planned_for: the service and the organization
     :param digests: the digests of its changes, without those that are never sent
-    :param overrules: whether one of them overrules the decision of a review
     """
 
     planned_for: str
     digests: frozenset[str]
-    overrules: bool = False
 
     @classmethod
     def read(cls, value: object, task: str) -> ApprovedPlan | None:
@@ -303,8 +299,7 @@ class ApprovedPlan:
         if not all(_has_digest(row) for row in rows):
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
         digests = {row["digest"] for row in rows}
-        overrules = any(OVERRULES in (row.get("after") or {}) for row in rows)
-        return cls(planned_for, frozenset(digests - {None}), overrules)
+        return cls(planned_for, frozenset(digests - {None}))
 
 
 def _has_digest(row: object) -> bool:

@@ -167,9 +167,11 @@ def test_snippets_run_with_the_documented_requests(
 ) -> None:
     """Those of a page run in order in one namespace. Their tasks are executed; sensors poll once."""
     connect(key=SEED.session_key)
-    install(monkeypatch)
+    variables = install(monkeypatch)
     if page == "guides/catch-up.md":
         sandbox.play_runs()
+    if page == "operators/access-review.md":
+        variables.values |= decision(sandbox.url)
     for block in (block for block in SNIPPETS if block.page == page):
         before = len(sandbox.requests())
         for task in tasks_of(block, shown):
@@ -177,8 +179,10 @@ def test_snippets_run_with_the_documented_requests(
                 continue
             if isinstance(task, BaseSensorOperator):
                 assert task.poke({}) is not None
-            else:
-                task.execute({})
+                continue
+            if hasattr(task, "require_approval"):
+                task.require_approval = False  # nobody answers here
+            task.execute({})
         section = PAGES[page].partition(block.text)[2]
         requests = re.match(r"[^#]*?^- \*\*Requests\*\*: (\d+)", section, re.DOTALL | re.MULTILINE)
         if requests:

@@ -21,7 +21,7 @@ from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.apply_plan import apply
 from airflow_provider_workspace.procedures.invites_report import InvitesReport, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.procedures.people import NotedPerson, People, read_people
-from airflow_provider_workspace.procedures.plan import OVERRULES, Change, Plan, counted
+from airflow_provider_workspace.procedures.plan import Change, Plan, counted
 from airflow_provider_workspace.procedures.until import REMOVED
 
 if TYPE_CHECKING:
@@ -300,8 +300,8 @@ def plan_grant(people: OrganizationPeople, wish: GrantWish, decided: NotedAccess
     if giving is None or not giving.sends:  # another grant gave it: it is noted, and nothing is sent
         read = ListMembers(organization_id=people.organization_id)
         giving = Change("change", "members", f"member {wish.email}", operation=read)
-    overruled = {OVERRULES: str(decision)} if decision else {}
-    after = {"level": wish.level, **wish.terms, **overruled, "then": REMOVED if then is None else then}
+    despite = {"despite": str(decision)} if decision else {}
+    after = {"level": wish.level, **wish.terms, **despite, "then": REMOVED if then is None else then}
     reasons = [f"then {REMOVED if then is None else describe_level(then)}"]
     if "until" in wish.terms:
         reasons.insert(0, f"until {wish.terms['until']}")

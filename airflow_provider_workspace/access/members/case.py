@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_workspace.access.rules.entitlements import Entitlement, ReviewDecision, Saying
+from airflow_provider_workspace.access.rules.entitlements import Entitlement, Saying
 from airflow_provider_workspace.api.comparison import email_key
 from airflow_provider_workspace.procedures.access_list import AccessEntry
 
@@ -22,7 +22,6 @@ class Case:
 
     :param key: of their address
     :param row: their row; ``None`` if there is none
-    :param overruled: the decision of a review that the plan overrules; ``None`` if there is none
     """
 
     member: Member
@@ -30,7 +29,6 @@ class Case:
     row: Row | None
     saying: Saying
     entitled: Entitlement
-    overruled: ReviewDecision | None
 
     @property
     def email(self) -> str:

@@ -11,7 +11,7 @@ from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import LEVELS, describe_level
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
-from airflow_provider_workspace.procedures.plan import OVERRULES, Action, Change, Mark
+from airflow_provider_workspace.procedures.plan import Action, Change, Mark
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.access.members.case import Case
@@ -29,13 +29,11 @@ class MemberChange(Change):
     """
     A change of a member or an invite, or a line about one whom temporary access holds.
 
-    :param overrules: the decision of a review that an approval of it overrules; ``None`` if there is none
     :param ends: temporary access that ends with it
     :param leaves: the key of a grant, and the level that a row leaves the person after it; ``None`` if it says it
     """
 
     _: KW_ONLY
-    overrules: ReviewDecision | None = None
     ends: tuple[ActiveGrant, ...] = ()
     leaves: tuple[str, int] | None = None
 
@@ -112,7 +110,8 @@ def kept(who: str, why: str, *, why_kept: str, before: int | None, after: int | 
 
 def refused_by_review(row: Row, decision: ReviewDecision, who: str, held: int | None) -> Change:
     """Leave a row undone that gives more than a review decided."""
-    why = f"{decision}, and row {row.number} gives more: correct the row, or have this plan approved"
+    cure = f"correct the row, or lift the decision about {decision.who}"
+    why = f"{decision}, and row {row.number} gives more: {cure}"
     change = remark_on("differs", who, why, before=held, after=row.level)
     return replace(change, should_gain=True)
 
@@ -124,12 +123,10 @@ def later_end(row: Row, what: str = "") -> Change | None:
     return remark_on("wait", row.invite.target_email, f"{what}{row.end}")
 
 
-def invitation(organization_id: str, row: Row, entitled: Entitlement, overruled: ReviewDecision | None) -> Change:
+def invitation(organization_id: str, row: Row, entitled: Entitlement) -> Change:
     """Invite the person of a row."""
     email = row.invite.target_email
     fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"}) | row.end.fields
-    if overruled:
-        fields[OVERRULES] = str(overruled)
     create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
     reasons = [str(row.end)]
     if entitled.expired:
@@ -143,7 +140,6 @@ def invitation(organization_id: str, row: Row, entitled: Entitlement, overruled:
         why=why,
         operation=create,
         person=row.key,
-        overrules=overruled,
     )
 
 
@@ -213,8 +209,6 @@ def level_change(organization_id: str, case: Case, who: str, level: int) -> Chan
     after = level_fields(level)
     if case.row and not case.row.is_over:
         after |= case.row.end.fields
-    if case.overruled:
-        after[OVERRULES] = str(case.overruled)
     return MemberChange(
         "change",
         "members",
@@ -224,7 +218,6 @@ def level_change(organization_id: str, case: Case, who: str, level: int) -> Chan
         why=case.why,
         operation=UpdateMember(organization_id=organization_id, user_uuid=str(case.user_uuid), level=level),
         person=case.key,
-        overrules=case.overruled,
         ends=case.entitled.ended,
     )
 

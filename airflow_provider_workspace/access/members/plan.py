@@ -39,7 +39,6 @@ from airflow_provider_workspace.access.rules.entitlements import (
     Claims,
     Entitlement,
     NotedAccess,
-    ReviewDecision,
     Saying,
     entitlement_of,
 )
@@ -75,7 +74,6 @@ def plan_members(
     read_members: Callable[[], list[Member]] | None = None,
     people: People | None = None,
     noted: NotedAccess = NOTHING_NOTED,
-    overrules: bool = False,
 ) -> Plan:
     """
     Compare a roster with an organization, or plan the removal of its people and of their open invites.
@@ -87,7 +85,6 @@ def plan_members(
     :param read_members: returns the members
     :param people: who is there, if somebody has read it
     :param noted: temporary access and decisions of reviews, which have a say too
-    :param overrules: whether somebody approves the plan, and may overrule the decisions of reviews
     :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
     :raises WorkspaceError: if the list of members is empty
     """
@@ -106,7 +103,6 @@ def plan_members(
         now=now,
         is_leaving=leaving,
         is_complete=complete,
-        overrules=overrules,
     )
     changes = planner.changes()
     changes.sort(key=order_of)
@@ -168,7 +164,6 @@ class _Planner:
     now: datetime
     is_leaving: bool
     is_complete: bool
-    overrules: bool
     access_list: AccessList = field(default_factory=AccessList)
 
     @cached_property
@@ -245,27 +240,9 @@ class _Planner:
             return Saying(has_access=False, why=NOT_ON_ROSTER, is_named=False)
         return None
 
-    def _entitlement(
-        self, saying: Saying, claims: Claims, held: int | None, *, is_new: bool = False
-    ) -> tuple[Entitlement, ReviewDecision | None]:
-        """
-        Return what somebody should have, and the decision of a review that it overrules.
-
-        Only what the plan shows is approved: what somebody has in spite of a decision overrules nothing.
-
-        :param held: the level that a change would raise; ``None`` if there is none
-        :param is_new: whether they have no access, so that the plan shows what they get
-        """
-        now = self.now.timestamp()
-        entitled = entitlement_of(saying, claims, now)
-        decision = entitled.decision
-        if decision is None:
-            return entitled, None
-        overruling = entitlement_of(saying, claims, now, overrules=True)
-        is_shown = is_new or overruling.gives(held)
-        if decision.is_overruled or (self.overrules and is_shown):
-            return overruling, decision
-        return entitled, None
+    def _entitlement(self, saying: Saying, claims: Claims) -> Entitlement:
+        """Return what somebody should have."""
+        return entitlement_of(saying, claims, self.now.timestamp())
 
     # Open invites
 
@@ -275,7 +252,7 @@ class _Planner:
         if saying is None:
             return None
         claims = self.noted.of_invite(key, invite.id, self._homes)
-        entitled, _ = self._entitlement(saying, claims, None)
+        entitled = self._entitlement(saying, claims)
         email = invite.target_email or ""
         if not is_withdrawn(saying, entitled, invite.level):
             # What else is to be done, the row of the person says.
@@ -303,14 +280,13 @@ class _Planner:
         if saying is None:
             return None
         claims = self.noted.of_member(key, member.user_uuid)
-        entitled, overruled = self._entitlement(saying, claims, member.level)
+        entitled = self._entitlement(saying, claims)
         case = Case(
             member=member,
             key=key,
             row=self._rows.get(key),
             saying=saying,
             entitled=entitled,
-            overruled=overruled,
         )
         if not case.differs:
             return unchanged(case)
@@ -384,7 +360,7 @@ class _Planner:
         ended_at = row.end.moment.timestamp()
         saying = Saying(has_access=False, why=why, leaves=self.is_leaving, ended_at=ended_at)
         claims = self.noted.of_address(row.key, self._homes)
-        entitled, _ = self._entitlement(saying, claims, None)
+        entitled = self._entitlement(saying, claims)
         if entitled.ended:
             return remark_on("skip", email, f"is neither a member nor invited; the sweep ends {entitled.ended[0]}")
         if self.is_leaving:
@@ -414,14 +390,14 @@ class _Planner:
             claims = self.noted.of_invite(row.key, invites[0].id, self._homes)
         else:
             claims = self.noted.of_address(row.key, self._homes)
-        entitled, overruled = self._entitlement(saying, claims, None, is_new=True)
+        entitled = self._entitlement(saying, claims)
         levels = {invite.level for invite in invites}
         highest = highest_of(levels)
         gets_more = highest is None or saying.level is None or highest < saying.level
         if entitled.decision and gets_more:
             return refused_by_review(row, entitled.decision, email, highest)
         if not invites:
-            return invitation(self.organization_id, row, entitled, overruled)
+            return invitation(self.organization_id, row, entitled)
         are_shown = None not in levels
         if entitled.temporary and are_shown and highest == entitled.temporary.level:
             return remark_on("wait", email, entitled.why, before=highest)

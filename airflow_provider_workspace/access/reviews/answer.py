@@ -151,10 +151,14 @@ def question_of(population: Population, folder: str) -> str:
 
 
 def since_last_review(population: Population) -> list[str]:
-    """Return the numbers since the last review, which add up, and the names of who joined and who is gone."""
+    """Return the numbers since the last review, which add up, who joined and is gone, and what was lifted."""
+    lifted: list[str] = []
+    if population.lifted:
+        names = _names(population.lifted, "lifted in population.json")
+        lifted = ["", f"Decisions that were lifted: {names}."]
     previous = population.previous
     if previous is None:
-        return ["There is no earlier review."]
+        return ["There is no earlier review.", *lifted]
     joined = population.joined
     gone = population.left or ()
     now = len(population.people)
@@ -167,6 +171,7 @@ def since_last_review(population: Population) -> list[str]:
         "",
         f"- Joined since {since}: {joined_names}.",
         f"- Gone since {since}: {gone_names}.",
+        *lifted,
     ]
 
 

@@ -2,14 +2,14 @@
 Decisions of access reviews about people who were lowered or removed: what other features must not undo.
 
 Each review has one Airflow Variable, written before its decisions are sent. It counts until its end, until a later
-review decides the same people, or until a person approves a plan that overrules it.
+review decides the same people, or until a person lifts it.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
@@ -21,12 +21,14 @@ from airflow_provider_workspace.access.rules.review_records import (
     KEEP,
     Decision,
     Decisions,
+    Lift,
     Population,
     ReviewedPerson,
 )
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.errors import WorkspaceError, with_problem
-from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest
+from airflow_provider_workspace.api.timestamps import to_second
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, with_problem
+from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest, utc_now
 from airflow_provider_workspace.notes.registry import NoteRegistry
 from airflow_provider_workspace.notes.store import NoteStore, VariableStore
 from airflow_provider_workspace.procedures.people import NotedPerson
@@ -35,6 +37,8 @@ from airflow_provider_workspace.version_compat import COMMAND, lists_variables
 log = logging.getLogger(__name__)
 
 DECISIONS_PREFIX = "workspace_decisions."
+# Maximum number of characters of the reason of a lift: the question of the next review shows it.
+MAX_LIFT_REASON = 500
 NOT_NOTED = (
     "The decisions of this review are not noted, because tasks cannot list Variables before Airflow 3.3. A sync may "
     "give again what is taken now"
@@ -49,7 +53,7 @@ class DecidedPerson(BaseModel):
     :param user_uuid: the user; ``None`` if it is not known
     :param invite_id: the invite; ``None`` if there was none
     :param level: at most this level; ``None`` for no access. A note without it is unreadable, and removes nobody
-    :param is_overruled: whether a person approved a plan that overrules the decision
+    :param lifted: who lifted the decision; ``None`` if nobody did
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -58,7 +62,7 @@ class DecidedPerson(BaseModel):
     user_uuid: Text | None = None
     invite_id: Text | None = None
     level: int | None
-    is_overruled: bool = False
+    lifted: Lift | None = None
 
     @classmethod
     def of(cls, reviewed: ReviewedPerson, decision: Decision) -> DecidedPerson:
@@ -78,6 +82,12 @@ class DecidedPerson(BaseModel):
         fields: dict[str, object] = self.model_dump(exclude_none=True, exclude_defaults=True)
         fields["level"] = self.level
         return fields
+
+    def is_called(self, who: str) -> bool:
+        """Return whether somebody has an address, or is a user or an invite."""
+        if who in (self.user_uuid, self.invite_id):
+            return True
+        return bool(self.email) and address_key(self.email) == address_key(who)
 
     @property
     def is_known(self) -> bool:
@@ -134,6 +144,27 @@ class ReviewNote(EndingNote):
         """The decisions, as entitlements know them."""
         return [self._decision(person) for person in self.people]
 
+    def decisions_about(self, people: Iterable[DecidedPerson]) -> list[ReviewDecision]:
+        """Return the decisions about some people."""
+        same = [one for one in self.people if any(one.is_same_as(person) for person in people)]
+        return [self._decision(one) for one in same]
+
+    def people_with(self, decision: ReviewDecision, lift: Lift) -> tuple[DecidedPerson, ...]:
+        """Return the people, of whom a decision is lifted."""
+        people: list[DecidedPerson] = []
+        for one in self.people:
+            is_lifted = self._decision(one) == decision
+            people.append(one.model_copy(update={"lifted": lift}) if is_lifted else one)
+        return tuple(people)
+
+    def with_lifts_of(self, noted: ReviewNote) -> ReviewNote:
+        """Return the note as a retry writes it again: what was lifted meanwhile stays lifted."""
+        people: list[DecidedPerson] = []
+        for one in self.people:
+            lifts = [other.lifted for other in noted.people if other.lifted and one.is_same_as(other)]
+            people.append(one.model_copy(update={"lifted": lifts[0]}) if lifts else one)
+        return self.model_copy(update={"people": tuple(people)})
+
     def _decision(self, decided: DecidedPerson) -> ReviewDecision:
         invite_ids = [decided.invite_id] if decided.invite_id else []
         return ReviewDecision(
@@ -144,7 +175,7 @@ class ReviewNote(EndingNote):
             review=self.review,
             reviewer=self.reviewer,
             key=self.key,
-            is_overruled=decided.is_overruled,
+            lifted=decided.lifted,
         )
 
 
@@ -178,16 +209,6 @@ def note_of_review(
     )
 
 
-def _person_of(decision: ReviewDecision) -> DecidedPerson:
-    person = decision.person
-    invite_id = next(iter(person.invite_ids), None)
-    return DecidedPerson(email=person.email, user_uuid=person.user_uuid, invite_id=invite_id, level=decision.level)
-
-
-def _overruled_if(one: DecidedPerson, decided: DecidedPerson) -> DecidedPerson:
-    return one.model_copy(update={"is_overruled": True}) if one.is_same_as(decided) else one
-
-
 def _over_before(notes: Iterable[ReviewNote], moment: float) -> list[ReviewNote]:
     """
     Return the notes that are certainly not needed any more.
@@ -204,6 +225,19 @@ def _over_before(notes: Iterable[ReviewNote], moment: float) -> list[ReviewNote]
             break
         over.append(note)
     return over
+
+
+def lift_of(by: str, reason: str, approved_by: str = "") -> Lift:
+    """
+    Return how a person lifts a decision now.
+
+    :raises WorkspaceInputError: if the reason is empty or too long
+    """
+    length = len(reason.strip())
+    if not 0 < length <= MAX_LIFT_REASON:
+        expected = f"reason must have 1 to {MAX_LIFT_REASON} characters, not {length}"
+        raise WorkspaceInputError(f"{expected}. Say why the decision is lifted")
+    return Lift(by=by, reason=reason, at=to_second(utc_now()), approved_by=approved_by)
 
 
 def everybody_in(population: Population) -> list[DecidedPerson]:
@@ -267,11 +301,16 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
         if not lists_variables():
             log.warning("%s", NOT_NOTED)
             return
+        noted = self.read(note.key)
+        if noted is not None:
+            note = note.with_lifts_of(noted)
         self.add(note)
 
     def settle(self, note: ReviewNote, decided: Collection[DecidedPerson]) -> None:
         """
         Take people whom a complete review has decided out of the notes of earlier ones, and delete those that are over.
+
+        A decision that was lifted stays in its note until the end, as a proof.
 
         :param decided: everybody whom the review decided, also those who stay
         """
@@ -284,31 +323,64 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
             else:
                 self._take_out(one, decided)
 
-    def lift(self, decision: ReviewDecision) -> None:
-        """Take a person out of the notes of a review, whose decision was overruled, and of earlier ones."""
-        decided = _person_of(decision)
-        for note in self._up_to(decision):
-            self._take_out(note, [decided])
+    def decisions_about(
+        self, who: str, organization_id: str | None = None, service: str | None = None
+    ) -> list[ReviewDecision]:
+        """
+        Return what reviews decided about a person, also under another address of the same user; the latest last.
 
-    def overrule(self, decision: ReviewDecision) -> None:
-        """Note that a person approved a plan that overrules the decision of a review, and earlier ones."""
-        decided = _person_of(decision)
-        for note in self._up_to(decision):
-            people = tuple(_overruled_if(one, decided) for one in note.people)
-            if people != note.people:
-                self.change(note, people=people)
+        :param who: an address in the notes, or the id of a user or of an invite
+        :param organization_id: the organization; ``None`` if reviews of one only decided about the person
+        :param service: base URL of the service; ``None`` for any
+        :raises WorkspaceInputError: if there are none, or nobody can tell whom they are about
+        :raises WorkspaceError: if a note is unreadable
+        """
+        named: list[DecidedPerson] = []
+        places: set[tuple[str, str]] = set()
+        for note in self.all():
+            is_here = service in (None, note.service) and organization_id in (None, note.organization_id)
+            people = [person for person in note.people if is_here and person.is_called(who)]
+            named += people
+            if people:
+                places.add((note.service, note.organization_id))
+        if not named:
+            for key, why in self.unreadable.items():
+                raise WorkspaceError(self.describe_unreadable(key, why), problem="decisions-unreadable")
+            raise WorkspaceInputError(f"No decision about {who}. Give an address that '{COMMAND} decisions' shows")
+        if len(places) > 1:
+            organizations = ", ".join(sorted(organization for _, organization in places))
+            why = f"Reviews decided about {who} in {len(places)} organizations"
+            raise WorkspaceInputError(f"{why}. Name one: {organizations}")
+        users = {person.user_uuid for person in named if person.user_uuid}
+        if len(users) > 1:
+            why = f"{len(users)} users had the address {who}, so nobody can tell whom this is about"
+            raise WorkspaceInputError(f"{why}. Give one of these users instead: {', '.join(sorted(users))}")
+        (place,) = places
+        notes = sorted(self.of_organization(*place), key=lambda note: note.decided_at)
+        decisions: list[ReviewDecision] = []
+        for note in notes:
+            decisions += note.decisions_about(named)
+        return decisions
 
-    def _up_to(self, decision: ReviewDecision) -> list[ReviewNote]:
-        """Return the reviews of an organization up to one, whose decision is the last about somebody."""
-        last = self.read(decision.key)
-        if last is None:
-            return []
-        notes = self.of_organization(last.service, last.organization_id)
-        return [note for note in notes if note.decided_at <= last.decided_at]
+    def lift(self, decisions: Iterable[ReviewDecision], lift: Lift) -> list[ReviewDecision]:
+        """
+        Note that decisions do not count any more, and return them; who lifted one before stays.
+
+        :raises WorkspaceError: if somebody changed the note of a review meanwhile
+        """
+        return [decision if decision.lifted else self._lift(decision, lift) for decision in decisions]
+
+    def _lift(self, decision: ReviewDecision, lift: Lift) -> ReviewDecision:
+        note = self.read(decision.key)
+        if note is None:
+            msg = f"The Variable '{decision.key}' of the review was deleted meanwhile. Try again. Nothing was written."
+            raise WorkspaceError(msg)
+        self.change(note, people=note.people_with(decision, lift))
+        return replace(decision, lifted=lift)
 
     def _take_out(self, note: ReviewNote, decided: Iterable[DecidedPerson]) -> None:
         gone = list(decided)
-        left = tuple(one for one in note.people if not any(one.is_same_as(other) for other in gone))
+        left = tuple(one for one in note.people if one.lifted or not any(one.is_same_as(other) for other in gone))
         if not left:
             self.end(note)
         elif len(left) < len(note.people):

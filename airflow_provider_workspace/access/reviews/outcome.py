@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.members.lines import ORDER, MemberChange
-from airflow_provider_workspace.access.reviews.population import grants_of
+from airflow_provider_workspace.access.reviews.population import claims_of
 from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
 from airflow_provider_workspace.access.rules.review_outcomes import BEFORE, judge
@@ -39,7 +39,7 @@ from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.plan import Change, Plan
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, ReviewDecision
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
 
@@ -82,7 +82,8 @@ def plan_decisions(
         decision = decided.decisions[person.who]
         ends: tuple[ActiveGrant, ...] = ()
         if decision == REMOVE and person.kind != COLLABORATOR:
-            ends = grants_of(noted, person.kind, email=person.email, identity=person.id, homes=homes)
+            claims = claims_of(noted, person.kind, email=person.email, identity=person.id, homes=homes)
+            ends = claims.grants
         change = _change(
             person,
             decision,
@@ -96,6 +97,29 @@ def plan_decisions(
     raise_if_no_owner_left(members, changes)
     organization = client.settings.organization_at_service(population.organization_id)
     return PlannedReview(Plan(organization, changes, members=len(members)), outcomes)
+
+
+def plan_lift(client: WorkspaceClient, organization_id: str, decisions: Iterable[ReviewDecision], reason: str) -> Plan:
+    """
+    Plan that decisions do not count any more: nothing is sent, and an approval covers what each says.
+
+    :param reason: why
+    """
+    read = ops.members.ListMembers(organization_id=organization_id)
+    changes: list[Change] = []
+    for decision in decisions:
+        if decision.lifted is None:
+            change = Change(
+                "change",
+                "members",
+                f"decision about {decision.who}",
+                before={"decision": str(decision)},
+                after={"decision": "lifted", "reason": reason},
+                operation=read,
+                person=address_key(decision.person.email),
+            )
+            changes.append(change)
+    return Plan(client.settings.organization_at_service(organization_id), changes)
 
 
 def _member(person: ReviewedPerson) -> Member:

@@ -8,7 +8,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
+from airflow_provider_workspace.access.rules.entitlements import NO_CLAIMS, NOTHING_NOTED, Claims, NotedAccess
 from airflow_provider_workspace.access.rules.review_records import (
     COLLABORATOR,
     INVITE,
@@ -90,6 +90,7 @@ def read_population(
         organization_id=organization_id,
         verified_domains=tuple(verified),
         lists=tuple(lists.counts),
+        lifted=tuple(decision.lifting for decision in noted.decisions if decision.lifted),
         people=tuple(people),
     )
     if last is not None:
@@ -221,7 +222,8 @@ class _Reader:
         """Return the row of somebody."""
         user = access.user
         record = access.record
-        temporary = self._temporary(access)
+        claims = self._claims(access)
+        temporary = _temporary(claims.grants, record.level)
         return ReviewedPerson(
             who=who,
             kind=access.kind,
@@ -234,6 +236,7 @@ class _Reader:
             last_login=to_second(getattr(record, "last_login", None)),
             is_2fa_enabled=getattr(record, "is_2fa_enabled", None),
             temporary=temporary,
+            lifted=claims.lifted,
             outside=self._is_outside(user.email),
             kept=self._why_kept(access, temporary),
         )
@@ -252,33 +255,37 @@ class _Reader:
             level = level or 0
         return self.guards.why_kept(Member(user=access.user, level=level))
 
-    def _temporary(self, access: _Access) -> Temporary | None:
-        """Return what a reviewer must know of the grants that gave somebody their level; ``None`` if none did."""
+    def _claims(self, access: _Access) -> Claims:
+        """Return what is noted about somebody; nothing of a collaborator."""
         if access.kind == COLLABORATOR:
-            return None
+            return NO_CLAIMS
         user = access.user
-        grants = grants_of(self.noted, access.kind, email=user.email, identity=user.uuid, homes=self.homes)
-        giving = [grant for grant in grants if grant.level == access.record.level]
-        if not giving:
-            return None
-        last = max(giving, key=attrgetter("until"))
-        since = max(grant.since for grant in grants)
-        return Temporary(says=str(last), then=last.then, since=since)
+        return claims_of(self.noted, access.kind, email=user.email, identity=user.uuid, homes=self.homes)
 
 
-def grants_of(
+def _temporary(grants: Iterable[ActiveGrant], level: int | None) -> Temporary | None:
+    """Return what a reviewer must know of the grants that gave somebody their level; ``None`` if none did."""
+    giving = [grant for grant in grants if grant.level == level]
+    if not giving:
+        return None
+    last = max(giving, key=attrgetter("until"))
+    since = max(grant.since for grant in grants)
+    return Temporary(says=str(last), then=last.then, since=since)
+
+
+def claims_of(
     noted: NotedAccess, kind: PersonKind, *, email: str | None, identity: str | None, homes: Mapping[str, str]
-) -> tuple[ActiveGrant, ...]:
+) -> Claims:
     """
-    Return the grants of a member or of an invite.
+    Return what is noted about a member or an invite.
 
     :param identity: the user, or the id of the invite
     :param homes: the key of the address of each user who is a member
     """
     key = address_key(email or "")
     if kind == MEMBER:
-        return noted.of_member(key, identity).grants
-    return noted.of_invite(key, identity, homes).grants
+        return noted.of_member(key, identity)
+    return noted.of_invite(key, identity, homes)
 
 
 def _compared(population: Population, last: LastReview) -> Population:
@@ -290,7 +297,10 @@ def _compared(population: Population, last: LastReview) -> Population:
             left.append(earlier.who)
         else:
             before[person.who] = earlier
-    people = [person.model_copy(update={"change": _change(before, person)}) for person in population.people]
+    people: list[ReviewedPerson] = []
+    for person in population.people:
+        lifted = "" if person.lifted in last.population.lifted else person.lifted
+        people.append(person.model_copy(update={"change": _change(before, person), "lifted": lifted}))
     news = {"previous": last.review, "left": tuple(sorted(left)), "people": tuple(people)}
     return population.model_copy(update=news)
 
@@ -331,6 +341,8 @@ def _reasons(person: ReviewedPerson, now: datetime | None) -> list[str]:
         reasons.append("outside the verified domains")
     if person.change:
         reasons.append(person.change)
+    if person.lifted:
+        reasons.append("a decision about them was lifted")
     if person.kept:
         reasons.append(f"stays: {person.kept}")
     return reasons

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import describe_level
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.access.rules.review_records import Lift
     from airflow_provider_workspace.procedures.people import NotedPerson
 
 
@@ -60,7 +61,7 @@ class ReviewDecision:
     :param review: what people find the review by
     :param reviewer: who decided
     :param key: the key of the Variable of the review
-    :param is_overruled: whether a person approved a plan that overrules it, which may not be carried out yet
+    :param lifted: who lifted it, so that it does not count any more; ``None`` if nobody did
     """
 
     person: NotedPerson
@@ -70,20 +71,41 @@ class ReviewDecision:
     review: str
     reviewer: str
     key: str
-    is_overruled: bool = False
+    lifted: Lift | None = None
 
     def __str__(self) -> str:
         """Return it for people."""
         decided = "removed them"
         if self.level is not None:
             decided = f"lowered them to {describe_level(self.level)}"
-        return f"{self.reviewer} {decided} in access review {self.review}"
+        return f"{self.reviewer} {decided} in access review {self.review} ({_day_of(self.decided_at)})"
+
+    @property
+    def who(self) -> str:
+        """Whom it is about, as people find it."""
+        invite_id = next(iter(self.person.invite_ids), "-")
+        return self.person.email or self.person.user_uuid or invite_id
+
+    @property
+    def lifted_row(self) -> dict[str, Any]:
+        """Return plain JSON of a decision that was lifted."""
+        lift = self.lifted.model_dump() if self.lifted else {}
+        about = {"who": self.who, "decision": str(self), "review": self.review, "reviewer": self.reviewer}
+        return {**about, **lift}
+
+    @property
+    def lifting(self) -> str:
+        """Say that it was lifted, and about whom it was."""
+        return f"{self.who}: {self}, {self.lifted}"
 
     @property
     def expiry(self) -> str:
         """Say that it does not count any more."""
-        end = datetime.fromtimestamp(self.until, tz=timezone.utc)
-        return f"{self}, which counted until {end.date()}"
+        return f"{self}, which counted until {_day_of(self.until)}"
+
+
+def _day_of(moment: float) -> str:
+    return str(datetime.fromtimestamp(moment, tz=timezone.utc).date())
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +114,13 @@ class Claims:
     What is noted about one person.
 
     :param grants: their temporary access
-    :param decision: the last decision of a review; ``None`` if there is none
+    :param decision: the last decision of a review; ``None`` if there is none, or a person lifted it
+    :param lifted: who lifted the last decision, for people; empty if nobody did
     """
 
     grants: tuple[ActiveGrant, ...] = ()
     decision: ReviewDecision | None = None
+    lifted: str = ""
 
 
 NO_CLAIMS = Claims()
@@ -232,6 +256,8 @@ def _claims(grants: Sequence[ActiveGrant], decisions: Sequence[ReviewDecision]) 
     if not (grants or decisions):  # as of most people, of whom there may be many
         return NO_CLAIMS
     last = max(decisions, key=attrgetter("decided_at"), default=None)
+    if last and last.lifted:
+        return Claims(tuple(grants), lifted=last.lifting)
     return Claims(tuple(grants), last)
 
 
@@ -307,7 +333,7 @@ class Entitlement:
         return held < self.level
 
 
-def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: bool = False) -> Entitlement:
+def entitlement_of(saying: Saying, claims: Claims, now: float) -> Entitlement:
     """
     Return what a person should have now: the first of these that says something.
 
@@ -320,7 +346,6 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
     :class:`~airflow_provider_workspace.access.rules.guards.Guards`.
 
     :param now: in seconds since 1970
-    :param overrules: whether a person approves what rows say in spite of the decision of a review
     """
     if claims is NO_CLAIMS:
         return Entitlement(saying.has_access, saying.level, saying.why, saying.is_named, is_over=saying.is_over)
@@ -336,7 +361,7 @@ def entitlement_of(saying: Saying, claims: Claims, now: float, *, overrules: boo
     level = saying.level
     why = saying.why
     capping: ReviewDecision | None = None
-    if decision and not overrules and _says_more(saying, decision):
+    if decision and _says_more(saying, decision):
         capping = decision
         has_access = decision.level is not None
         level = decision.level

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.api.timestamps import parse_timestamp
@@ -44,6 +44,28 @@ class ReviewRecord(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
 
+class Lift(ReviewRecord):
+    """
+    That a person lifted a decision of a review, which does not count any more; as its note has it.
+
+    :param by: who did it
+    :param reason: why
+    :param at: when
+    :param approved_by: who approved it; empty if nobody was asked
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
+
+    by: str = Field(min_length=1)
+    reason: str = Field(min_length=1)
+    at: str = Field(min_length=1)
+    approved_by: str = ""
+
+    def __str__(self) -> str:
+        approval = f", approved by {self.approved_by}" if self.approved_by else ""
+        return f"lifted by {self.by} at {self.at}{approval}: {self.reason}"
+
+
 class Temporary(ReviewRecord):
     """
     Temporary access of somebody.
@@ -68,6 +90,7 @@ class ReviewedPerson(ReviewRecord):
     :param temporary: the grant that gave this level
     :param outside: whether the address is outside of the verified domains
     :param change: ``new`` or ``raised`` since the last review, or empty; ``None`` if there was none
+    :param lifted: the decision about them that a person lifted since the last review; empty if there is none
     :param kept: why they can only be kept; empty if they may go
     :param look: why a reviewer must look at them first
     """
@@ -85,6 +108,7 @@ class ReviewedPerson(ReviewRecord):
     temporary: Temporary | None = None
     outside: bool | None = None
     change: str | None = None
+    lifted: str = ""
     kept: str = ""
     look: tuple[str, ...] = ()
 
@@ -158,6 +182,7 @@ class Population(ReviewRecord):
     :param lists: what was read, with the number of rows
     :param previous: the last review; ``None`` if there was none
     :param left: who is gone since then; ``None`` if there was none
+    :param lifted: the decisions that people lifted, and which are noted until their end; also about who is gone
     :param people: first those whom a reviewer must look at
     """
 
@@ -168,6 +193,7 @@ class Population(ReviewRecord):
     lists: tuple[ReadList, ...]
     previous: PreviousReview | None = None
     left: tuple[str, ...] | None = None
+    lifted: tuple[str, ...] = ()
     people: tuple[ReviewedPerson, ...]
 
     @model_validator(mode="after")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from airflow_provider_workspace.access.members.lines import MemberChange
 from airflow_provider_workspace.access.members.plan import plan_members
 from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, NotedAccess, ReviewDecision
 from airflow_provider_workspace.access.rules.guards import Guards
+from airflow_provider_workspace.access.rules.review_records import Lift
 from airflow_provider_workspace.api.models import Invite, Member, User
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.procedures.people import NotedPerson
@@ -91,11 +93,13 @@ ENDED, BACK = row(8, until="2026-11-20"), row(8, until="2026-11-20", then=1)
 LONG_AGO = row(8, until="2020-12-31", then=1)
 BEFORE, AFTER = "2026-11-10", "2026-11-24"  # the end of the row above
 LOWERED, REMOVED = decided(1, "2026-11-22"), decided(None, "2026-11-22")
+LIFT = Lift(by="sam", reason="the review was wrong", at="2026-11-23T00:00:00Z")
+LIFTED = replace(REMOVED, lifted=LIFT)
 EARLY, LATE = granted(8, BEFORE), granted(8, AFTER)
 HELD = "temporary: admin (8) until 2026-12-01T08:00:00Z, approved by ruth"
 OVER = "access ended 2026-11-20 (UTC)"
-RITA = "Rita {} in access review of 2026-11-22"
-BY_HAND = "and row 1 gives more: correct the row, or have this plan approved"
+RITA = "Rita {} in access review of 2026-11-22 (2026-11-22)"
+BY_HAND = f"and row 1 gives more: correct the row, or lift the decision about {ADA}"
 LOWERED_BY, REMOVED_BY = RITA.format("lowered them to member (1)"), RITA.format("removed them")
 
 # Rows, level of the member, notes and options; then the action and the level after it, and how the line ends.
@@ -145,12 +149,20 @@ CASES: list[Case] = [
     ("a row that gives no more, a decision that expired", [row(1)], 8, (decided(1, "2025-10-01", "2026-11-01"),), {},
      ("change", 1, "level: 8 -> 1")),
     ("row, a decision that expired", [row(8)], 1, (decided(1, "2025-10-01", "2026-11-01"),), {},
-     ("change", 8, "Rita lowered them to member (1) in access review of 2025-10-01, which counted until 2026-11-01")),
+     ("change", 8, "in access review of 2025-10-01 (2025-10-01), which counted until 2026-11-01")),
     ("row, two decisions", [row(8)], 5, (LOWERED, decided(5, "2026-11-23")), {},
-     ("differs", 8, f"Rita lowered them to level 5 in access review of 2026-11-23, {BY_HAND}")),
-    ("row, lowered, and a plan that is approved", [row(8)], 1, (LOWERED,), {"overrules": True},
-     ("change", 8, f"overrules: {LOWERED_BY}")),
+     ("differs", 8, f"Rita lowered them to level 5 in access review of 2026-11-23 (2026-11-23), {BY_HAND}")),
+    ("row, removed, and lifted", [row(8)], 1, (LIFTED,), {}, ("change", 8, "level: 1 -> 8")),
+    ("row, lowered, then removed, and the last one lifted", [row(8)], 1, (decided(1, "2026-11-21"), LIFTED), {},
+     ("change", 8, "level: 1 -> 8")),
+    ("row, lifted, then lowered again", [row(8)], 1, (LIFTED, decided(1, "2026-11-24")), {},
+     ("differs", 8, f"Rita lowered them to member (1) in access review of 2026-11-24 (2026-11-24), {BY_HAND}")),
+    ("no row, lifted", [], 1, (LIFTED,), {}, ("remove", None, "not on the roster")),
+    ("no row, lifted, owner", [], 15, (LIFTED,), {},
+     ("skip", None, "not on the roster, but an owner (owner_level=15)")),
+    ("leaver, lifted", [row()], 1, (LIFTED,), {"leaving": True}, ("remove", None, "is leaving")),
     # A grant, and a decision
+    ("no row, grant, then removed, and lifted", [], 8, (EARLY, LIFTED), {}, ("wait", None, HELD)),
     ("no row, grant, then lowered", [], 8, (EARLY, LOWERED), {}, ("wait", None, HELD)),
     ("no row, lowered, then grant", [], 8, (LATE, LOWERED), {}, ("wait", None, HELD)),
     ("no row, grant, then removed", [], 8, (EARLY, REMOVED), {}, ("remove", None, "not on the roster")),
@@ -258,7 +270,6 @@ def test_who_decides_about_a_member(
         ([row(8)], [invited(1)], (LOWERED,), {}, [("differs", BY_HAND)]),
         ([row(8)], [], (REMOVED,), {}, [("differs", BY_HAND)]),
         ([row()], [], (REMOVED,), {}, [("differs", BY_HAND)]),
-        ([row(8)], [], (REMOVED,), {"overrules": True}, [("create", REMOVED_BY)]),
         ([row(8)], [], (decided(None, "2025-10-01", "2026-11-01"),), {}, [("create", "counted until 2026-11-01")]),
         ([ENDED], [invited(8)], (EARLY,), {}, [("remove", OVER)]),
         ([ENDED], [invited(8)], (LATE,), {}, [("wait", HELD)]),

@@ -550,22 +550,39 @@ def test_decisions_lists_what_reviews_decided_and_lifts_it(
             for run_id, until in (("run", "2999-01-01T00:00:00Z"), ("old", "2026-10-02T00:00:00Z"))
         ]
     )
+    values |= [decision_notes.variable(people[1], **place | {"organization_id": "another"})]
     airflow_cli.migrated_home(tmp_path, migrated_database, values)
     run = airflow("workspace", "decisions")
     assert run.returncode == 0, run.stderr
-    noah = "noah@example.com  no access until 2999-01-01T00:00:00Z  ruth removed them in access review autumn"
+    removed = "ruth removed them in access review autumn (2026-10-01)"
+    noah = f"noah@example.com  no access until 2999-01-01T00:00:00Z  {removed}"
     adam = "adam@example.com  at most member (1) until"
     assert noah in run.stdout.splitlines()
     assert f"EXPIRED  {adam} 2026-10-02T00:00:00Z" in run.stdout
-    run = airflow("workspace", "decisions", "--lift", "noa@example.com")
-    assert (run.returncode, "No decision about noa@example.com." in run.stderr) == (1, True)
-    run = airflow("workspace", "decisions", "--lift", "Noah@example.com")
-    assert "Lifted: Noah@example.com: ruth removed them in access review autumn" in run.stdout
+    why = ("--reason", "HR has the exception")
+    for arguments, expected in (
+        (("--lift", "noa@example.com", *why), "No decision about noa@example.com."),
+        (("--lift", "adam@example.com", *why), f"in 2 organizations. Name one: {place['organization_id']}, another"),
+        (("--lift", "noah@example.com"), "reason must have 1 to 500 characters, not 0"),
+        (why, "--reason is for a decision that is lifted. Add --lift"),
+    ):
+        run = airflow("workspace", "decisions", *arguments)
+        assert (run.returncode, expected in run.stderr) == (1, True), run.stderr
+    run = airflow("workspace", "decisions", "--lift", "Noah@example.com", *why)
+    lifted = rf"{re.escape(removed)}, lifted by \S+ \(airflow workspace decisions\) at [\dT:-]+Z: HR has the exception"
+    assert len(re.findall(f"^Lifted: noah@example.com: {lifted}$", run.stdout, re.MULTILINE)) == 2
+    table = airflow("workspace", "decisions").stdout
+    until = "no access until 2999-01-01T00:00:00Z"
+    assert re.search(f"^LIFTED  noah@example.com  {until}  {lifted}$", table, re.MULTILINE)
     found = json.loads(airflow("workspace", "decisions", "-o", "json").stdout)
-    assert [[person["email"] for person in review["people"]] for review in found["reviews"]] == [
-        ["adam@example.com"]
-    ] * 2
-    assert sorted(review["expired"] for review in found["reviews"]) == [False, True]
+    here = [review for review in found["reviews"] if review["organization_id"] != "another"]
+    assert len(here) == 2
+    for review in here:
+        assert [(person["email"], "lifted" in person) for person in review["people"]] == [
+            ("noah@example.com", True),
+            ("adam@example.com", False),
+        ]
+    assert sorted(review["expired"] for review in here) == [False, True]
 
 
 @pytest.mark.per_airflow

@@ -30,6 +30,7 @@ from airflow_provider_workspace.errors import WorkspaceNotAppliedError
 from airflow_provider_workspace.files.storage import UrlFile
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
+from airflow_provider_workspace.operators.access_review import WorkspaceLiftDecisionOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -1211,6 +1212,12 @@ def give(email: str, level: int, run_id: str = "grant", **arguments: Any) -> Any
     return WorkspaceGrantAccessOperator(user_email=email, level=level, **given).execute({"ti": ti})  # type: ignore[typeddict-item]
 
 
+def lift(email: str) -> None:
+    ti = SimpleNamespace(xcom_push=lambda **_: None)
+    given: dict[str, Any] = {"reason": "The row is right", "require_approval": False}
+    WorkspaceLiftDecisionOperator(task_id="lift", user_email=email, **given).execute({"ti": ti})  # type: ignore[typeddict-item]
+
+
 def sweep() -> Any:
     return WorkspaceSweepOperator(task_id="sweep", kinds=["grants"]).execute({})["grants"]
 
@@ -1228,26 +1235,22 @@ def finish(review: Review, fields: Any, **event: Any) -> Any:
     return review.close()
 
 
-def test_a_sync_after_a_review_gives_nothing_back_until_a_person_approves_it(
-    sandbox: SandboxServer, review: Review, question: Question, notes: Variables
+def test_a_sync_after_a_review_gives_nothing_back_and_asks_nobody_whether_it_may(
+    sandbox: SandboxServer, review: Review, notes: Variables
 ) -> None:
     finish(review, {**KEPT, ADAM: "lower to member", NOAH: "remove", LIV: "remove"})
     assert noted_people(notes) == [ADAM, LIV, NOAH]
     before = effects(sandbox)
-    for dry_run in (True, False):
-        plan = sync(dry_run=dry_run).execute({})
+    for arguments in ({"dry_run": True}, {}, {"require_approval": True}):
+        plan = sync(**arguments).execute({})
         told = {row["name"]: row["why"] for row in plan["changes"] if row["action"] == "differs"}
         assert set(told) == {f"person {who}" for who in (ADAM, NOAH, LIV)}
         for number, who, decided in ((1, ADAM, "lowered them to member (1)"), (3, NOAH, "removed them")):
             row = told[f"person {who}"]
-            assert f"Ruth R. {decided} in access review {review.folder.name}, and row {number} gives more" in row
+            by_review = f"Ruth R. {decided} in access review {review.folder.name} (2026-11-22)"
+            assert f"{by_review}, and row {number} gives more: correct the row, or lift the decision about {who}" in row
     assert effects(sandbox) == before
-    task = Task(question)
-    approve = task.ask(sync(require_approval=True))
-    assert "Ruth R. removed them in access review" in question.now.body
-    task.answer(sync(require_approval=True), approve)
-    assert effects(sandbox)[len(before) :] == ["update_member", "create_invite", "create_invite"]
-    assert (level_of(ADAM), noted_people(notes)) == (8, [])
+    assert noted_people(notes) == [ADAM, LIV, NOAH]
 
 
 def test_the_decisions_are_noted_before_anything_is_sent(
@@ -1287,6 +1290,53 @@ def test_a_later_complete_review_decides_again(review: Review, tmp_path: Path, n
     assert noted_people(notes) == [ADAM, MINA, NOAH], "it is not complete yet"
     second.close()
     assert noted_people(notes) == [MINA, NOAH], "Adam stays as he is: nothing more is decided about him"
+
+
+def test_the_next_review_knows_which_decisions_were_lifted_and_by_whom(
+    review: Review, tmp_path: Path, notes: Variables, question: Question, clock: Clock
+) -> None:
+    finish(review, {**KEPT, ADAM: "lower to member", NOAH: "remove"})
+    lift(ADAM)
+    lift(NOAH)
+    sync().execute({})
+    assert (level_of(ADAM), noted_people(notes)) == (8, [ADAM, NOAH])
+    second = Review(tmp_path, "second")
+    second.run("read_population")
+    population = second.file("population.json")
+    people = {row["who"]: row for row in population["people"]}
+    by_review = f"Ruth R. lowered them to member (1) in access review {review.folder.name} (2026-11-22)"
+    lifted = rf"{ADAM}: {re.escape(by_review)}, lifted by run - of Dag - at [\dT:-]+Z: The row is right"
+    assert re.fullmatch(lifted, people[ADAM]["lifted"])
+    assert "a decision about them was lifted" in people[ADAM]["look"]
+    assert people[GRACE]["lifted"] == ""
+    assert [line.partition(":")[0] for line in population["lifted"]] == [ADAM, NOAH]
+    second.ask()
+    assert "Decisions that were lifted: " in question.asked[-1].body
+    second.answer(dict.fromkeys(KEPT, "keep"), responded_at=datetime.now(timezone.utc))
+    second.run("apply_decisions")
+    second.close()
+    assert "Decisions that were lifted: " in (second.folder / "review.md").read_text()
+    assert noted_people(notes) == [ADAM, NOAH], "who lifted a decision stays noted"
+    clock.advance(86_400)
+    third = Review(tmp_path, "third")
+    third.run("read_population")
+    population = third.file("population.json")
+    assert {row["lifted"] for row in population["people"]} == {""}, "the second review has looked at them"
+    assert len(population["lifted"]) == 2
+
+
+def test_a_retry_of_a_review_keeps_what_was_lifted_meanwhile(
+    review: Review, notes: Variables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review.decide({**KEPT, NOAH: "remove"})
+    Interruptions(monkeypatch).after(f"DELETE /api/organizations/{SEED.organization_id}/members/")
+    with pytest.raises(Killed):
+        review.run("apply_decisions")
+    lift(NOAH)
+    lifted = dict(notes.values)
+    review.run("apply_decisions")
+    review.close()
+    assert notes.values == lifted
 
 
 def test_a_decision_counts_as_long_as_the_review_says(tmp_path: Path, clock: Clock) -> None:
@@ -1428,7 +1478,7 @@ def test_a_grant_of_more_than_a_review_decided_needs_an_approval(
         task_id="grant", user_email=who, level=level, length=3600.0, reason="audit", require_approval=True
     )
     approve = task.ask(grant)
-    assert f"overrules: Ruth R. {decided} in access review" in question.now.body
+    assert f"despite: Ruth R. {decided} in access review" in question.now.body
     assert task.answer(grant, approve).get("then") == (1 if who == ADAM else None)
     assert noted_people(notes) == [who], "the decision still counts after the end"
     told = [row for row in sync().execute({})["changes"] if row["name"] == f"person {who}"]

@@ -15,6 +15,7 @@ from airflow_provider_workspace.cli import organization_commands
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
+from airflow_provider_workspace.operators.access_review import WorkspaceLiftDecisionOperator
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
@@ -193,22 +194,9 @@ def test_a_sync_does_not_undo_the_decision_of_a_review(
     result = run(road, with_level(ADAM, 8))
     (line,) = [change for change in result["changes"] if ADAM in change["name"]]
     assert line["action"] == "differs"
-    why = (
-        f"Rita {decided} in access review of October, and row 2 gives more: correct the row, or have this plan approved"
-    )
-    assert line["why"] == why
+    by_review = f"Rita {decided} in access review of October (2026-10-01)"
+    assert line["why"] == f"{by_review}, and row 2 gives more: correct the row, or lift the decision about {ADAM}"
     assert effects(sandbox) == done
-    assert key in notes.values
-
-
-def test_a_plan_that_shows_no_decision_overrules_none(sandbox: SandboxServer, notes: Variables) -> None:
-    WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=1)
-    key = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
-    rows = with_level(ADAM, 8)
-    plan = run("sync", rows, dry_run=True)
-    assert plan["counts"]["differs"] == 1
-    assert run("sync", rows, approved=plan)["pending"] == 0
-    assert level_of(SEED.admin_uuid) == 1
     assert key in notes.values
 
 
@@ -319,10 +307,15 @@ def test_who_has_more_than_a_review_decided_is_lowered_though_a_row_gives_it(
 
 
 @pytest.fixture
-def task(monkeypatch: pytest.MonkeyPatch) -> Task:
-    """A task that asks a person, which keeps its state for its retries."""
+def question(monkeypatch: pytest.MonkeyPatch) -> Question:
     question = Question(refreshes=False)
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
+    return question
+
+
+@pytest.fixture
+def task(question: Question) -> Task:
+    """A task that asks a person, which keeps its state for its retries."""
     return Task(question)
 
 
@@ -345,7 +338,7 @@ def approve(road: str, rows: list[Any], task: Task) -> None:
 
 @pytest.mark.parametrize("road", ROADS)
 @pytest.mark.parametrize("decided", [1, None])
-def test_an_approved_plan_overrules_all_decisions_about_a_person(
+def test_no_approval_undoes_the_decision_of_a_review_and_the_rest_goes_on(
     sandbox: SandboxServer, notes: Variables, task: Task, road: str, decided: int | None
 ) -> None:
     if decided is None:
@@ -353,51 +346,153 @@ def test_an_approved_plan_overrules_all_decisions_about_a_person(
     else:
         WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=decided)
     note_decision(notes, sandbox, decided, SEED.admin_uuid, ADAM)
-    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, review="of June", decided_at="2026-05-28T20:26:40Z")
-    other = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, organization_id="another")
-    rows = with_level(ADAM, 8)
-    approve(road, rows, task)
-    assert list(notes.values) == [other]
+    before = dict(notes.values)
     done = effects(sandbox)
-    assert done[-1] == ("create_invite" if decided is None else "update_member")
-    assert run(road, rows)["pending"] == 0
-    assert effects(sandbox) == done
+    rows = [one for one in with_level(ADAM, 8) if one != GRACE]
+    approve(road, rows, task)
+    assert effects(sandbox) == [*done, "delete_member"]
+    (removed,) = [effect["target"] for effect in sandbox.effects()][len(done) :]
+    assert removed == SEED.analyst_uuid
+    assert level_of(SEED.admin_uuid) == decided
+    assert notes.values == before
+    (line,) = [change for change in run(road, rows)["changes"] if ADAM in change["name"]]
+    assert line["action"] == "differs"
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize(("decided", "request_"), [(1, "PATCH"), (None, "POST")])
-def test_an_approved_plan_that_was_killed_is_not_undone_by_the_next_sync(
-    sandbox: SandboxServer,
-    notes: Variables,
-    task: Task,
-    monkeypatch: pytest.MonkeyPatch,
-    moment: str,
-    decided: int | None,
-    request_: str,
+def test_an_approved_plan_lowers_who_has_more_than_a_review_decided(
+    sandbox: SandboxServer, notes: Variables, task: Task
+) -> None:
+    """A person got their level back by hand, and the row gives it."""
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    approve("sync", with_level(ADAM, 8), task)
+    assert level_of(SEED.admin_uuid) == 1
+
+
+def lift(email: str, **arguments: Any) -> WorkspaceLiftDecisionOperator:
+    return WorkspaceLiftDecisionOperator(
+        task_id="lift", user_email=email, reason="The review was wrong", allow_self_approval=False, **arguments
+    )
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("decided", [1, None])
+def test_a_decision_that_somebody_lifted_on_purpose_does_not_count_and_says_who_did_it(
+    sandbox: SandboxServer, notes: Variables, question: Question, road: str, decided: int | None
 ) -> None:
     if decided is None:
         WorkspaceHook().delete_member(user_uuid=SEED.admin_uuid)
     else:
         WorkspaceHook().update_member(user_uuid=SEED.admin_uuid, level=decided)
-    note_decision(notes, sandbox, decided, SEED.admin_uuid, ADAM)
-    rows = with_level(ADAM, 8)
-    getattr(Interruptions(monkeypatch), moment)(f"{request_} /api/organizations/{SEED.organization_id}/")
-    with pytest.raises(Killed):
-        approve("sync", rows, task)
-    run("sync", rows, require_approval=True, _context=task.context)
+    late = note_decision(notes, sandbox, decided, SEED.admin_uuid, ADAM)
+    early = note_decision(
+        notes, sandbox, 1, SEED.admin_uuid, "adam@example.com", review="of June", decided_at="2026-05-28T20:26:40Z"
+    )
+    other = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, organization_id="another")
+    before = dict(notes.values)
     done = effects(sandbox)
-    assert done[-1] == ("create_invite" if decided is None else "update_member")
-    run("sync", rows)
+    assert lift(ADAM, dry_run=True).execute({})["pending"] == 2
+    task = Task(question, started_by="sam")
+    option = task.ask(lift(ADAM))
+    assert f"decision about {ADAM}" in question.text
+    assert "The review was wrong" in question.text
+    assert notes.values == before
+    result = task.answer(lift(ADAM), option)
+    assert [(row["review"], row["by"], row["approved_by"]) for row in result["lifted"]] == [
+        ("of June", "sam", "ruth (1)"),
+        ("of October", "sam", "ruth (1)"),
+    ]
+    assert notes.values.keys() == before.keys()
+    assert notes.values[other] == before[other]
+    for key in (late, early):
+        (person,) = json.loads(notes.values[key])["people"]
+        assert person.pop("lifted")["reason"] == "The review was wrong"
+        assert [person] == json.loads(before[key])["people"]
     assert effects(sandbox) == done
+    rows = with_level(ADAM, 8)
+    run(road, rows)
+    assert effects(sandbox)[len(done) :] == ["create_invite" if decided is None else "update_member"]
+    assert run(road, rows)["pending"] == 0
 
 
-def test_an_approval_overrules_no_decision_that_its_plan_does_not_show(
-    sandbox: SandboxServer, notes: Variables, task: Task
+def test_whoever_asks_to_lift_a_decision_or_whom_it_is_about_does_not_approve_it(
+    sandbox: SandboxServer, notes: Variables, question: Question
 ) -> None:
-    """A person got their level back by hand, and the row gives it: no change would name the review."""
+    key = note_decision(notes, sandbox, 1, SEED.admin_uuid, "adam.old@example.com")
+    before = notes.values[key]
+    task = Task(question, started_by="sam")
+    option = task.ask(lift("adam.old@example.com"))
+    for user in ("sam", "adam.old", ADAM):
+        answer: dict[str, Any] = {"chosen_options": [option], "responded_by_user": {"id": user, "name": user}}
+        with pytest.raises(AirflowFailException, match="answerer-refused"):
+            task.answer(lift("adam.old@example.com"), option, **answer)
+    assert notes.values[key] == before
+
+
+def test_a_lift_that_was_killed_lets_the_last_decision_count_until_its_retry(
+    sandbox: SandboxServer, notes: Variables, question: Question, monkeypatch: pytest.MonkeyPatch
+) -> None:
     note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
-    approve("sync", with_level(ADAM, 8), task)
-    assert level_of(SEED.admin_uuid) == 1
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM, review="of June", decided_at="2026-05-28T20:26:40Z")
+    task = Task(question, started_by="sam")
+    option = task.ask(lift(ADAM))
+    with monkeypatch.context() as patch:
+        noted: list[str] = []
+
+        def set_once(key: str, value: str, description: str | None = None) -> None:  # noqa: ARG001
+            if noted:
+                raise Killed
+            noted.append(key)
+            notes.values[key] = value
+
+        patch.setattr(notes, "set", set_once)
+        with pytest.raises(Killed):
+            task.answer(lift(ADAM), option)
+    run("sync", with_level(ADAM, 8))
+    assert level_of(SEED.admin_uuid) == 1, "the review of October still counts"
+    result = lift(ADAM).execute(task.context)
+    assert [row["approved_by"] for row in result["lifted"]] == ["ruth (1)"] * 2
+    run("sync", with_level(ADAM, 8))
+    assert level_of(SEED.admin_uuid) == 8
+
+
+@pytest.mark.parametrize("lifted", [True, {}, {"by": "sam", "at": "2026-11-28T00:00:00Z"}, {"by": "", "reason": "-"}])
+def test_who_lifts_a_decision_without_a_name_or_a_reason_makes_it_unreadable(
+    sandbox: SandboxServer, notes: Variables, lifted: Any
+) -> None:
+    key = note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    note = json.loads(notes.values[key])
+    note["people"][0]["lifted"] = lifted
+    notes.values[key] = json.dumps(note)
+    with pytest.raises(AirflowFailException, match=rf"^\[decisions-unreadable\] .*{key}"):
+        run("sync", with_level(ADAM, 8))
+    with pytest.raises(AirflowFailException, match=rf"^\[decisions-unreadable\] .*{key}"):
+        lift(ADAM).execute({})
+
+
+def test_a_decision_about_an_invite_whose_address_is_hidden_is_lifted_by_its_id(
+    sandbox: SandboxServer, notes: Variables
+) -> None:
+    person = {"invite_id": SEED.invite_id, "level": None}
+    place = {"service": sandbox.url, "organization_id": SEED.organization_id}
+    key, text = decision_notes.variable(person, **place)
+    notes.values[key] = text
+    (row,) = lift(SEED.invite_id, require_approval=False).execute({})["lifted"]
+    assert (row["who"], row["by"]) == (SEED.invite_id, "run - of Dag -")
+
+
+def test_a_lift_names_whom_it_cannot_tell_apart_or_does_not_find(sandbox: SandboxServer, notes: Variables) -> None:
+    with pytest.raises(AirflowFailException, match=f"No decision about {ADAM}"):
+        lift(ADAM).execute({})
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    note_decision(notes, sandbox, None, SEED.member_uuid, ADAM, review="of June")
+    with pytest.raises(AirflowFailException, match=f"2 users had the address {ADAM}.*{SEED.admin_uuid}"):
+        lift(ADAM).execute({})
+    result = lift(SEED.admin_uuid, require_approval=False).execute({})
+    assert [row["review"] for row in result["lifted"]] == ["of October"]
+    again = lift(SEED.admin_uuid).execute({})
+    assert again == result, "what is lifted stays as it was, and nobody is asked"
+    with pytest.raises(AirflowFailException, match="reason must have 1 to 500 characters"):
+        WorkspaceLiftDecisionOperator(task_id="lift", user_email=SEED.admin_uuid, reason="x" * 501).execute({})
 
 
 def test_notes_of_another_organization_or_service_say_nothing(sandbox: SandboxServer, notes: Variables) -> None:

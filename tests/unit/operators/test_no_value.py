@@ -14,6 +14,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators import (
     access,
+    access_review,
     dashboards,
     invites,
     members,
@@ -63,6 +64,7 @@ NEEDED = {
     (access.WorkspaceGrantAccessOperator, "level"),
     (access.WorkspaceGrantAccessOperator, "user_email"),
     (access.WorkspaceEndAccessOperator, "user_email"),
+    (access_review.WorkspaceLiftDecisionOperator, "user_email"),
 }
 
 

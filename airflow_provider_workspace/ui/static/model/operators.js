@@ -29,6 +29,7 @@ export const MUST_SUCCEED = {
   WorkspaceApplyDecisionsOperator: { kind: "access review", cure: CLEAR },
   WorkspaceCloseReviewOperator: { kind: "access review", cure: CLEAR },
   WorkspaceCatchUpOperator: { kind: "catch-up", cure: CLEAR },
+  WorkspaceLiftDecisionOperator: { kind: "lift of a decision", cure: CLEAR_OR_ASK },
   WorkspaceGrantAccessOperator: { kind: "grant", cure: CLEAR_OR_ASK },
   WorkspaceEndAccessOperator: { kind: "early end", cure: CLEAR },
   [SWEEP_OPERATOR]: { kind: "sweep", cure: CLEAR_OR_WAIT },

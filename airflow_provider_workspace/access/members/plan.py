@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.members.case import (
     Case,
-    entry_of,
     is_withdrawn,
-    member_identity,
     saying_of,
 )
 from airflow_provider_workspace.access.members.lines import (
@@ -48,7 +46,13 @@ from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.access_list import AccessList, homes_of, users_by_address
+from airflow_provider_workspace.procedures.access_list import (
+    AccessList,
+    entry_of,
+    homes_of,
+    member_identity,
+    users_by_address,
+)
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted

@@ -57,6 +57,7 @@ PROBLEMS = frozenset(
         "connection-broken",
         "dashboard-interrupted",
         "decided-by-review",
+        "decided-meanwhile",
         "decisions-unreadable",
         "duplicate-projects",
         "effect-not-shown",

@@ -200,7 +200,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
             access.overrule(plan)
-            apply(hook.client, plan, invite, make_plan)
+            with access.watched(hook.client, plan):
+                apply(hook.client, plan, invite, make_plan)
             access.settle(plan)
             raise_if_access_is_left(plan.unproven, plan.left_by_hand)
         except WorkspaceError:

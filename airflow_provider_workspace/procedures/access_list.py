@@ -62,6 +62,11 @@ class AccessList:
         identity = identity_of(operation)
         return None if identity is None else self.shown.get(identity)
 
+    @property
+    def homes(self) -> dict[str, str]:
+        """The key of the address of each member who shows it, by their user."""
+        return {key[0]: entry.person for key, entry in self.shown.items() if len(key) == 1 and entry.person}
+
     def joined_since(self, before: AccessList) -> dict[Identity, str]:
         """
         Return who may have accepted an invite that is gone, for people: who joined without an invite of their own.

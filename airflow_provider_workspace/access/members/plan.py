@@ -225,10 +225,7 @@ class _Planner:
                 changes.append(change)
                 if change is None or change.action == "wait":
                     staying.setdefault(key, []).append(invite)
-        for member in self.people.members:
-            if member_identity(member) in self.access_list.shown:  # a list that changes may show a user twice
-                continue
-            changes.append(self._of_member(member))
+        changes += [self._of_member(member) for member in self.people.members]
         changes += self._of_leavers() if self.is_leaving else self._of_newcomers(staying)
         changes += self._of_protected()
         changes += rows_left_out(self.roster, is_leaving=self.is_leaving)
@@ -405,7 +402,11 @@ class _Planner:
         unseen = [row for row in self.roster.ended if not self._has_access(row.key)]
         changes += [self._of_absent(row, row.end.over) for row in unseen]
         for row in self.roster.rows:
-            if row.key not in self._joined:
+            user_uuid = self.people.disputed.get(row.key)
+            if user_uuid:
+                why = f"the service shows several addresses of user {user_uuid}, and this is one of them"
+                changes.append(remark_on("unknown", row.invite.target_email, why, after=row.level))
+            elif row.key not in self._joined:
                 invites = staying.get(row.key, [])
                 changes.append(self._of_newcomer(row, invites))
         return changes

@@ -736,6 +736,22 @@ def test_who_accepts_and_changes_their_address_is_removed_or_named(
     assert len(keys(notes)) == 1
 
 
+@pytest.mark.parametrize("level", [15, 1])
+def test_the_end_of_who_is_listed_with_two_levels_is_not_proven(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, level: int
+) -> None:
+    give(MINA)
+    rows = listed_members()
+    (mina,) = [row for row in rows if row["user"]["uuid"] == SEED.member_uuid]
+    clock.advance(HOUR + 1)
+    say(sandbox, "list_members", *rows, {**mina, "id": "again", "level": level})
+    with pytest.raises(AirflowFailException, match=r"could not be ended(?s:.*)does not show their level"):
+        end()
+    assert (len(keys(notes)), effects(sandbox)) == (1, ["update_member"])
+    sandbox.clear_faults()
+    assert len(end()["ended"]) == 1
+
+
 @pytest.mark.parametrize("email", [MINA, ADA])
 @pytest.mark.parametrize("hides", ["all members", "addresses", "users"])
 def test_a_list_that_hides_people_proves_nothing(

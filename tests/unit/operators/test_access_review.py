@@ -469,6 +469,32 @@ def test_a_retry_after_a_kill_asks_who_accepted_an_invite(
         review.run("apply_decisions")
 
 
+@pytest.mark.parametrize("other", [{"level": 8}, {"email": EVE}])
+def test_who_is_listed_with_two_levels_or_addresses_can_only_be_kept(
+    sandbox: SandboxServer, review: Review, other: dict[str, Any]
+) -> None:
+    rows = [member.to_dict() for member in WorkspaceHook().list_members()]
+    (mina,) = [row for row in rows if row["user"]["uuid"] == SEED.member_uuid]
+    user = mina["user"] | {"email": other.get("email", MINA)}
+    say(sandbox, "list_members", *rows, {**mina, "id": "again", "level": other.get("level", 1), "user": user})
+    review.run("read_population")
+    (person,) = [one for one in review.file("population.json")["people"] if one["id"] == SEED.member_uuid]
+    assert person["kept"].startswith("the service does not show their")
+    assert f"stays: {person['kept']}" in person["look"]
+
+
+def test_a_decision_about_who_is_listed_with_two_levels_by_then_is_not_done(
+    sandbox: SandboxServer, review: Review
+) -> None:
+    review.decide({**KEPT, MINA: "remove"})
+    rows = [member.to_dict() for member in WorkspaceHook().list_members()]
+    (mina,) = [row for row in rows if row["user"]["uuid"] == SEED.member_uuid]
+    say(sandbox, "list_members", *rows, {**mina, "id": "again", "level": 8})
+    with pytest.raises(AirflowFailException, match=rf"{MINA} \(remove\): changed, level member \(1\) to not shown"):
+        review.run("apply_decisions")
+    assert effects(sandbox) == []
+
+
 @pytest.mark.parametrize("is_shown", [True, False], ids=["addresses are shown", "and are not"])
 def test_what_is_due_of_one_person_meanwhile_is_not_said_of_another(
     sandbox: SandboxServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_shown: bool

@@ -14,12 +14,13 @@ from airflow_provider_workspace.access.members.lines import MemberChange
 from airflow_provider_workspace.access.reviews import notes as decisions
 from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
 from airflow_provider_workspace.access.rules.entitlements import Claims, NotedAccess, Saying, entitlement_of
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvite, CreateInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceNotAppliedError, name_first
 from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.procedures.plan import FINISHED, counted
-from airflow_provider_workspace.version_compat import lists_variables
+from airflow_provider_workspace.version_compat import COMMAND, lists_variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -114,6 +115,29 @@ class AccessNotes:
             if change.overrules:
                 self.reviews.lift(change.overrules)
         self._raise_if_undone([change for change in finished if change.takes_from_person])
+
+    def raise_if_ended(self, grant: Grant) -> None:
+        """
+        Refuse to give what a review ended after the grant was noted.
+
+        :raises WorkspaceError: naming the decision
+        """
+        noted = NotedAccess(
+            grants=[active_grant_of(grant)],
+            decisions=self.reviews.decisions_of(self.service, self.organization_id),
+        )
+        key = address_key(grant.user_email)
+        claims = noted.of_address(key, {})
+        if grant.user_uuid:
+            claims = noted.of_member(key, grant.user_uuid)
+        entitled = entitlement_of(Saying(has_access=False), claims, utc_now().timestamp())
+        if entitled.ended:
+            raise WorkspaceError(
+                f"An access review decided about {grant.user_email} after this grant was noted: {claims.decision}. If "
+                f"they have its level, end it: {COMMAND} grants --end {grant.user_email}",
+                permanent=True,
+                problem="decided-meanwhile",
+            )
 
     def _raise_if_decided(self, plan: Plan) -> None:
         """Refuse to go on if a review allows less than a plan gives, which was made before it decided."""

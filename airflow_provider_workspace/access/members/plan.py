@@ -32,6 +32,7 @@ from airflow_provider_workspace.access.members.lines import (
     unchanged,
     withdrawal,
 )
+from airflow_provider_workspace.access.members.same_person import with_same_people
 from airflow_provider_workspace.access.rules.entitlements import (
     NOTHING_NOTED,
     Claims,
@@ -112,7 +113,7 @@ def plan_members(
         is_complete=complete,
         overrules=overrules,
     )
-    changes = planner.changes()
+    changes = with_same_people(planner.changes(), people.members)
     changes.sort(key=order_of)
     raise_if_no_owner_left(people.members, changes)
     return Plan(

@@ -331,3 +331,39 @@ def test_an_error_about_200_people_names_the_first_20(problem: str) -> None:
         raise_if_access_is_left(people if problem == "people-hidden" else [], people)
     assert red.value.problem == problem
     assert str(red.value).count("@example.com") == 20
+
+
+def named(email: str | None, first: str | None = None, last: str | None = None) -> Member:
+    return member(email, user=User(uuid=id_of("u", email), email=email, first_name=first, last_name=last))
+
+
+HEIDI, VERA = "heidi.altmann@example.com", "vera.altmann@example.com"
+
+
+@pytest.mark.parametrize(
+    ("row", "there", "is_hinted"),
+    [
+        (VERA, named(HEIDI, "Vera", "Altmann"), True),
+        (VERA, named(HEIDI, "V\u00e9ra", "ALTMANN"), True),
+        ({"email": "altmann@example.com", "first_name": "Vera"}, named(HEIDI, "Vera", "Altmann"), True),
+        ("heidi_altmann@example.org", named(HEIDI), True),
+        ("altmann.heidi@example.com", named(HEIDI, "Heidi", "Altmann"), True),
+        (VERA, named(HEIDI, "Heidi", "Altmann"), False),
+        (VERA, named(HEIDI), False),
+        ("info@example.org", named("info@example.com"), False),
+        (VERA, named("info@example.com", "Vera"), False),
+        (VERA, named(HEIDI, "Vera", "Altmann-Berg"), False),
+    ],
+)
+def test_a_removal_and_an_invite_say_that_they_may_be_about_one_person(
+    row: Any, there: Member, *, is_hinted: bool
+) -> None:
+    planned = plan([row], there, named("noor.berg@example.com", "Noor", "Berg"))
+    removal, other, created = planned.changes
+    assert (removal.action, other.action, created.action) == ("remove", "remove", "create")
+    assert other.why == "not on the roster"
+    hints = [
+        f"not on the roster, perhaps the same person as {created.name}",
+        f"perhaps the same person as {removal.name}",
+    ]
+    assert [removal.why, created.why] == (hints if is_hinted else ["not on the roster", ""])

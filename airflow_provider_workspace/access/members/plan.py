@@ -32,7 +32,7 @@ from airflow_provider_workspace.access.members.lines import (
     unchanged,
     withdrawal,
 )
-from airflow_provider_workspace.access.members.same_person import with_same_people
+from airflow_provider_workspace.access.members.same_person import find_people_by_user, with_same_people
 from airflow_provider_workspace.access.rules.entitlements import (
     NOTHING_NOTED,
     Claims,
@@ -102,6 +102,7 @@ def plan_members(
     if people is None:
         people = read_people(client, organization_id, read_members)
         check_not_empty(people.members)
+    find_people_by_user(roster, people.members)
     planner = _Planner(
         organization_id=organization_id,
         guards=guards,

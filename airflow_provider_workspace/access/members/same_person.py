@@ -1,4 +1,4 @@
-"""Say beside a removal and an invite that both may be about one person, whose address has changed."""
+"""People whose address has changed: a row may name their user, or a removal and an invite may be about one person."""
 
 from __future__ import annotations
 
@@ -8,14 +8,62 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember
+from airflow_provider_workspace.errors import WorkspaceInputError
+from airflow_provider_workspace.procedures.access_list import users_by_address
+from airflow_provider_workspace.procedures.roster import Entry
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.procedures.plan import Change
+    from airflow_provider_workspace.procedures.roster import Roster, Row
 
 NOT_IN_NAMES = re.compile(r"[\W\d_]+")
+
+
+def find_people_by_user(roster: Roster, members: Sequence[Member]) -> None:
+    """
+    Give rows that name a user the address that the user has now.
+
+    :raises WorkspaceInputError: if the address of a row is that of another user
+    """
+    if not any(row.user_uuid for row in (*roster.rows, *roster.ended)):
+        return
+    addresses = {member.user_uuid: member.email_address for member in members if member.user_uuid}
+    users = users_by_address(members)
+    taken = {row.key for row in (*roster.rows, *roster.ended)}
+    for rows in (roster.rows, roster.ended):
+        found = list(rows)
+        rows.clear()
+        for row in found:
+            _raise_if_of_another_user(row, users.get(row.key, []))
+            email = addresses.get(row.user_uuid, "")
+            key = address_key(email)
+            given = row.invite.target_email
+            if not email or key == row.key:
+                rows.append(row)
+            elif key in taken:
+                reason = f"its user has the address {email} now, which another row has"
+                roster.duplicates.append(Entry(row.number, given, "duplicate", reason))
+            else:
+                taken.add(key)
+                invite = row.invite.model_copy(update={"target_email": email})
+                rows.append(replace(row, key=key, invite=invite))
+                roster.remarks.append(f"The user of row {row.number}, {given}, has the address {email} now.")
+
+
+def _raise_if_of_another_user(row: Row, users: Sequence[str]) -> None:
+    """Refuse a row that names a user, and whose address is that of others."""
+    if not row.user_uuid or not users or row.user_uuid in users:
+        return
+    named = users[0] or "-"
+    raise WorkspaceInputError(
+        f"Row {row.number} names user {row.user_uuid}, but {row.invite.target_email} is the address of user {named}. "
+        "Correct the row",
+        problem="rows-invalid",
+    )
 
 
 def with_same_people(changes: Sequence[Change], members: Iterable[Member]) -> list[Change]:

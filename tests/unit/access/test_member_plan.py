@@ -367,3 +367,44 @@ def test_a_removal_and_an_invite_say_that_they_may_be_about_one_person(
         f"perhaps the same person as {removal.name}",
     ]
     assert [removal.why, created.why] == (hints if is_hinted else ["not on the roster", ""])
+
+
+def plan_with_ids(rows: list[Any], *records: Member | Invite, leaving: bool = False) -> Plan:
+    client: Any = Lists((*records, OWNER))
+    read = read_roster(rows, argument="leavers" if leaving else "roster", columns={"id": "user_uuid"})
+    return plan_members(client, ORGANIZATION, read, Guards.read([], 15), now=NOW, leaving=leaving)
+
+
+OLGA = {"email": "olga@example.com"}
+
+
+def test_whom_a_row_names_by_their_user_is_not_removed_at_another_address() -> None:
+    there = member(VERA)
+    planned = plan_with_ids([OLGA, {"email": HEIDI, "id": there.user_uuid, "level": 8}], there)
+    (change,) = planned.changes
+    assert (change.action, change.name, change.before["level"], change.after["level"]) == (
+        "change",
+        f"member {VERA}",
+        1,
+        8,
+    )
+    assert f"The user of row 2, {HEIDI}, has the address {VERA} now." in planned.remark
+    assert plan_with_ids([OLGA, {"email": VERA, "id": there.user_uuid}], there).changes == []
+    assert plan_with_ids([OLGA, {"email": HEIDI, "id": "unknown"}]).changes[0].action == "create"
+    shared = member(VERA, user=User(uuid="u-2", email=VERA))
+    assert plan_with_ids([OLGA, {"email": VERA, "id": there.user_uuid}], there, shared).changes == []
+
+
+def test_a_leaver_who_is_named_by_their_user_is_removed_at_another_address() -> None:
+    there = member(VERA)
+    (change,) = plan_with_ids([{"email": HEIDI, "id": there.user_uuid}], there, leaving=True).changes
+    assert (change.action, change.name) == ("remove", f"member {VERA}")
+
+
+def test_two_rows_of_one_user_are_duplicates_and_an_address_of_another_user_is_refused() -> None:
+    there = member(VERA)
+    planned = plan_with_ids([OLGA, VERA, {"email": HEIDI, "id": there.user_uuid}], there)
+    assert [(change.mark, change.name) for change in planned.changes] == [("duplicate", f"person {HEIDI}")]
+    assert f"its user has the address {VERA} now" in planned.changes[0].why
+    with pytest.raises(WorkspaceInputError, match=rf"Row 2 names user u-1, but {VERA} is the address of user"):
+        plan_with_ids([OLGA, {"email": VERA, "id": "u-1"}], there)

@@ -58,6 +58,7 @@ PROBLEMS = frozenset(
         "connection-broken",
         "dashboard-interrupted",
         "decided-by-review",
+        "decided-meanwhile",
         "decisions-unreadable",
         "duplicate-projects",
         "effect-not-shown",

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.grants import notes as grants
 from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry, active_grant_of
 from airflow_provider_workspace.access.members.lines import MemberChange
 from airflow_provider_workspace.access.reviews import notes as decisions
 from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
-from airflow_provider_workspace.access.rules.entitlements import NotedAccess
+from airflow_provider_workspace.access.rules.entitlements import Claims, NotedAccess, Saying, entitlement_of
+from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.operations.invites import CreateInvite, CreateInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceNotAppliedError, name_first
 from airflow_provider_workspace.notes.note import utc_now
-from airflow_provider_workspace.procedures.plan import FINISHED
-from airflow_provider_workspace.version_compat import lists_variables
+from airflow_provider_workspace.procedures.plan import FINISHED, counted
+from airflow_provider_workspace.version_compat import COMMAND, lists_variables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_workspace.access.grants.notes import Grant
+    from airflow_provider_workspace.api.operation import Operation
+    from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.procedures.plan import Change, Plan
 
@@ -65,14 +71,37 @@ class AccessNotes:
             decisions=self.reviews.decisions_of(self.service, self.organization_id),
         )
 
+    @contextmanager
+    def watched(self, client: WorkspaceClient, plan: Plan) -> Iterator[None]:
+        """Read the decisions again directly before each request with which a plan raises or invites somebody."""
+        raised = [change.operation for change in plan.changes if change.raises]
+        check_try = client.before_write
+
+        def before_write(operation: Operation[Any], why: str) -> None:
+            check_try(operation, why)
+            invites = isinstance(operation, CreateInvite | CreateInvites)
+            if invites or any(operation is one for one in raised):
+                self._raise_if_decided(plan)
+
+        client.before_write = before_write
+        try:
+            yield
+        except WorkspaceNotAppliedError:  # what was given does not look like what the second plan wants
+            self._raise_if_decided(plan)
+            raise
+        finally:
+            client.before_write = check_try
+
     def settle(self, plan: Plan) -> None:
         """
         Delete the notes of grants that ended with the changes of a plan.
 
         The grants of others note what their rows leave them afterwards.
 
-        :raises WorkspaceError: if temporary access began while the plan took away what the person had before
+        :raises WorkspaceError: if temporary access began while the plan took away what the person had before, or a
+            review decided against what the plan gave
         """
+        self._raise_if_decided(plan)
         for change in _member_changes(plan):
             if change.leaves:
                 self._leave(*change.leaves)
@@ -93,6 +122,54 @@ class AccessNotes:
             self.grants.change(grant, then=level)
         except WorkspaceError as error:
             log.warning("%s: the next run notes what comes after the temporary access: %s", grant.user_email, error)
+
+    def raise_if_ended(self, grant: Grant) -> None:
+        """
+        Refuse to give what a review ended after the grant was noted.
+
+        :raises WorkspaceError: naming the decision
+        """
+        noted = NotedAccess(
+            grants=[active_grant_of(grant)],
+            decisions=self.reviews.decisions_of(self.service, self.organization_id),
+        )
+        key = address_key(grant.user_email)
+        claims = noted.of_address(key, {})
+        if grant.user_uuid:
+            claims = noted.of_member(key, grant.user_uuid)
+        entitled = entitlement_of(Saying(has_access=False), claims, utc_now().timestamp())
+        if entitled.ended:
+            raise WorkspaceError(
+                f"An access review decided about {grant.user_email} after this grant was noted: {claims.decision}. If "
+                f"they have its level, end it: {COMMAND} grants --end {grant.user_email}",
+                permanent=True,
+                problem="decided-meanwhile",
+            )
+
+    def _raise_if_decided(self, plan: Plan) -> None:
+        """Refuse to go on if a review allows less than a plan gives, which was made before it decided."""
+        giving = [change for change in _member_changes(plan) if change.raises or change.invites]
+        if not giving or not lists_variables():
+            return
+        noted = NotedAccess(decisions=self.reviews.decisions_of(self.service, self.organization_id))
+        now = utc_now().timestamp()
+        undone: list[str] = []
+        for change in giving:
+            decision = noted.of_address(change.person, plan.access_list.homes).decision
+            if change.raises:
+                decision = noted.of_member(change.person, _user_of(change)).decision
+            saying = Saying(has_access=True, level=change.after.get("level"))
+            capping = entitlement_of(saying, Claims(decision=decision), now).decision
+            if capping:
+                undone.append(f"{change.name}: {capping}")
+        if undone:
+            named = name_first(undone, "the plan")
+            raise WorkspaceError(
+                f"An access review allows {counted(len(undone), 'person', 'people')} less than this task gives them, "
+                f"and decided after its plan was made. Run this again, which plans again: {named}",
+                permanent=False,
+                problem="decided-meanwhile",
+            )
 
     def _raise_if_undone(self, taken: Sequence[MemberChange]) -> None:
         """Refuse to end well after taking what a grant gave that was noted after the plan was made."""

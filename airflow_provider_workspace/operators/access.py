@@ -242,6 +242,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     def _give(self, hook: WorkspaceHook, registry: GrantRegistry, grant: Grant, *, is_new: bool) -> Grant:
         """Give what is noted now; after a certain refusal, a new note is taken back."""
         from airflow_provider_workspace.access.grants.plan import Giver, gave_nothing
+        from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
         from airflow_provider_workspace.notes.note import utc_now
 
@@ -254,10 +255,12 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             invite=partial(self.invite_people, hook=hook, organization_id=grant.organization_id),
         )
         check_try = hook.client.before_write
+        access = AccessNotes.of_tasks(hook.client.settings, grant.organization_id)
 
         def before_write(operation: Operation[Any], why: str) -> None:
             check_try(operation, why)
             registry.check(grant, is_over=False)
+            access.raise_if_ended(grant)
             for other in giver.giving.grants:
                 registry.check(other, is_over=False, is_own=False)
 
@@ -275,10 +278,12 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             msg = f"{grant.user_email} joined or left while access was given. Try again"
             raise WorkspaceRequestError(msg, operation="UpdateMember")
         try:
-            return self._confirm(registry, grant, given.people)
+            confirmed = self._confirm(registry, grant, given.people)
         except WorkspaceError:
             self._note_again_if_over(registry, grant)
             raise
+        access.raise_if_ended(confirmed)
+        return confirmed
 
     @staticmethod
     def _giving_of(registry: GrantRegistry, grant: Grant, known: Mapping[str, float | None]) -> Giving:

@@ -413,11 +413,13 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
 
     def _plan(self, hook: WorkspaceHook, population: Population, decisions: Decisions) -> PlannedReview:
         """Return what the decisions change, as things are now."""
+        from airflow_provider_workspace.access.reviews.evidence import members_seen
         from airflow_provider_workspace.access.reviews.outcome import plan_decisions
 
         noted = self.access_notes(hook).read()
         present = self.read_now(hook, noted=noted)
-        return plan_decisions(hook.client, population, decisions, present=present, noted=noted)
+        seen = members_seen(self.evidence_of_run.folder)
+        return plan_decisions(hook.client, population, decisions, present=present, noted=noted, seen=seen)
 
 
 class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):

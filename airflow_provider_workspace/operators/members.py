@@ -81,6 +81,7 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
         from airflow_provider_workspace.access.members.plan import plan_removal
         from airflow_provider_workspace.access.rules.guards import Guards
         from airflow_provider_workspace.procedures.find import check_user_id, read_rows
+        from airflow_provider_workspace.procedures.people import one_row_each
 
         guards = Guards.read(self.protected, self.owner_level)
         members = self.operation_from_arguments(hook, "members.ListMembers")
@@ -89,7 +90,7 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
         if not user_uuid:
             return {"user_uuid": None, "deleted": True}
         delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
-        rows = read_rows(hook.client, members)
+        rows = one_row_each(read_rows(hook.client, members))
         plan = plan_removal(hook.client, delete, rows, guards, allow_last_owner=self.allow_last_owner)
         self.log.info("%s", plan.table())
         organization = describe_organization(hook.client.settings, members.organization_id)
@@ -198,7 +199,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         try:
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
-            apply(hook.client, plan, invite, make_plan)
+            with access.watched(hook.client, plan):
+                apply(hook.client, plan, invite, make_plan)
             access.settle(plan)
             raise_if_access_is_left(plan.unproven, plan.left_by_hand)
         except WorkspaceError:

@@ -315,7 +315,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
         if plan.withdraws_invites:
             self.task_state.begin(WITHDRAWING)
-        apply(hook.client, plan, invite, plan_again, memory_of=self.memory_of)
+        with access.watched(hook.client, plan):
+            apply(hook.client, plan, invite, plan_again, memory_of=self.memory_of)
         access.settle(plan)
         if part == "domains" and "ti" in self._context:
             self.push_xcom("unverified", self.unverified(hook, planned.wanted, organization_id))

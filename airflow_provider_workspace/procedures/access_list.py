@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # What somebody who has access is known by: the user, behind the dashboard if it is a collaborator.
 Identity = tuple[str, ...]
+# What those are known by whose user is not shown.
+HIDDEN_USERS: Identity = ("",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +62,25 @@ class AccessList:
         identity = identity_of(operation)
         return None if identity is None else self.shown.get(identity)
 
-    def joined_since(self, before: AccessList) -> list[str]:
-        """Return who joined without an invite of their own, and about whom the plan says nothing, for people."""
-        joined: list[str] = []
+    @property
+    def homes(self) -> dict[str, str]:
+        """The key of the address of each member who shows it, by their user."""
+        return {key[0]: entry.person for key, entry in self.shown.items() if len(key) == 1 and entry.person}
+
+    def joined_since(self, before: AccessList) -> dict[Identity, str]:
+        """
+        Return who may have accepted an invite that is gone, for people: who joined without an invite of their own.
+
+        Without those about whom a plan says what they may have.
+        """
+        joined: dict[Identity, str] = {}
         for identity, entry in self.shown.items():
-            is_explained = entry.is_judged or entry.person in before.invited
+            was_invited = bool(entry.person) and entry.person in before.invited
+            is_explained = entry.is_judged or was_invited
             if identity not in before.shown and not is_explained:
-                joined.append(entry.name)
+                joined[identity] = entry.name
         if self.hidden > before.hidden:
-            joined.append(f"{self.hidden - before.hidden} members whom the service does not show")
+            joined[HIDDEN_USERS] = f"{self.hidden - before.hidden} members whom the service does not show"
         return joined
 
 
@@ -79,6 +91,22 @@ def identity_of(operation: object) -> Identity | None:
     if isinstance(operation, RemoveDashboardCollaborator):
         return collaborator_identity(operation.dashboard_id, operation.user_uuid)
     return None
+
+
+def member_identity(member: Member) -> Identity:
+    """Return what tells a member apart."""
+    return (member.user_uuid or "",)
+
+
+def entry_of(member: Member, *, is_judged: bool) -> AccessEntry:
+    """
+    Return a member as somebody who has access while a plan is made.
+
+    :param is_judged: whether the plan says what they should have
+    """
+    name = f"member {member.email_address or '-'} (user {member.user_uuid or '-'})"
+    person = email_key(member)
+    return AccessEntry(name, member.level, person, is_judged and bool(person))
 
 
 def collaborator_identity(dashboard_id: object, user_uuid: object) -> Identity:

@@ -323,7 +323,7 @@ def _watch_withdrawn_invites(client: WorkspaceClient, plan: Plan, plan_again: Ca
         return again
 
     check_applied(client, plan, plan_last)
-    plan.joined = again.access_list.joined_since(plan.access_list)
+    plan.joined = list(again.access_list.joined_since(plan.access_list).values())
 
 
 def _pauses(seconds: float) -> list[float]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from airflow_provider_workspace.api.comparison import email_key
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.api.operations.members import ListMembers
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.procedures.find import read_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,44 @@ class People:
     The people of an organization.
 
     :param invites: the open ones; an expired one gives no access any more, and blocks no new one
+    :param members: each user once, see :func:`one_row_each`
+    :param disputed: the users of addresses, by their keys, beside which other rows of these users show another one
     """
 
     invites: list[Invite]
     members: list[Member]
+    disputed: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def one_row_each(members: Iterable[Member]) -> list[Member]:
+    """Return each user once: an address or a level that differs between their rows counts as not shown."""
+    rows: dict[object, Member] = {}
+    for number, member in enumerate(members):
+        key = member.user_uuid or number  # whose user is not shown may be anybody
+        first = rows.setdefault(key, member)
+        if first is not member:
+            rows[key] = _agreed(first, member)
+    return list(rows.values())
+
+
+def _agreed(first: Member, other: Member) -> Member:
+    """Return what two rows of a user agree on."""
+    if first.level != other.level or email_key(first) != email_key(other):
+        log.warning("Two rows of the list of members contradict each other about user %s.", first.user_uuid)
+    if first.user and email_key(first) != email_key(other):
+        first = first.model_copy(update={"user": first.user.model_copy(update={"email": None})})
+    if first.level != other.level:
+        first = first.model_copy(update={"level": None})
+    return first
+
+
+def _disputed(members: Iterable[Member]) -> dict[str, str]:
+    """Return the users of addresses whose rows show several, by the keys of these."""
+    addresses: dict[str, set[str]] = {}
+    for member in members:
+        if member.user_uuid and member.email_address:
+            addresses.setdefault(member.user_uuid, set()).add(email_key(member))
+    return {key: user for user, keys in addresses.items() if len(keys) > 1 for key in keys}
 
 
 def check_not_empty(members: Collection[object]) -> None:
@@ -88,4 +126,4 @@ def read_people(
     else:
         members = read_members()
     opened = [invite for invite in invites if not invite.is_expired]
-    return People(opened, members)
+    return People(opened, one_row_each(members), _disputed(members))

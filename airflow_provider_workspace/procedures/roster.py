@@ -18,6 +18,7 @@ from airflow_provider_workspace.api.fields import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
+from airflow_provider_workspace.procedures.roster_columns import USER_FIELD
 from airflow_provider_workspace.procedures.until import END_FIELDS, End, remark_on_midnight
 
 MAX_ADDRESS_LENGTH = 254
@@ -82,6 +83,7 @@ class Row:
     :param ended: rows of the same person whose end is over, the latest last; with itself, if there are no others
     :param recent: those of them after which the next run may not have come yet. Rows follow each other: what one gave
         that ended long before, somebody gave again by hand
+    :param user_uuid: the user whom it names; empty if it names none
     """
 
     number: int
@@ -90,6 +92,7 @@ class Row:
     end: End = NO_END
     ended: tuple[Row, ...] = ()
     recent: tuple[Row, ...] = ()
+    user_uuid: str = ""
 
     @property
     def level(self) -> int | None:
@@ -117,7 +120,8 @@ class Row:
     @property
     def fields(self) -> dict[str, Any]:
         """What the row says of the person."""
-        return self.invite.model_dump(exclude_unset=True, exclude={"target_email"}) | self.end.fields
+        user = {USER_FIELD: self.user_uuid} if self.user_uuid else {}
+        return self.invite.model_dump(exclude_unset=True, exclude={"target_email"}) | self.end.fields | user
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,11 +286,12 @@ def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
     for name, cell in given.items():
         if isinstance(cell, bytes | bytearray | memoryview):
             return Entry(number, email, "invalid", f"field '{name}': expected text, not bytes: decode the column")
+    user_uuid = str(given.pop(USER_FIELD, ""))
     model: type[InviteFields | End] = End
     try:
         ends = {name: given.pop(name) for name in END_FIELDS if name in given}
         end, model = End.model_validate(ends) if ends else NO_END, InviteFields
-        found = Row(number, address_key(email), InviteFields.model_validate(given), end)
+        found = Row(number, address_key(email), InviteFields.model_validate(given), end, user_uuid=user_uuid)
     except ValidationError as error:
         return Entry(number, email, "invalid", explain(model, error))
     problem = address_problem(email) or end.problem(found.level)

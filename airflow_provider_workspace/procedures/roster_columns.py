@@ -33,7 +33,9 @@ OTHER_COLUMNS = "*"
 # The name in ``columns`` of columns without a name.
 NO_NAME = ""
 ADDRESS_FIELD = "target_email"
-ROSTER_COLUMNS = ("email", ADDRESS_FIELD, *InviteDetails.model_fields, *END_FIELDS)
+# The user of a row, whatever their address is by now.
+USER_FIELD = "user_uuid"
+ROSTER_COLUMNS = ("email", ADDRESS_FIELD, *InviteDetails.model_fields, *END_FIELDS, USER_FIELD)
 # The name of cells without a column: not a field of an invite, so the row is refused with this name.
 EXTRA_CELLS = "cells beyond the last column"
 UNNAMED_CELLS = "cells in a column without a name"

@@ -6,12 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.access.rules.entitlements import Entitlement, Saying
-from airflow_provider_workspace.api.comparison import email_key
-from airflow_provider_workspace.procedures.access_list import AccessEntry
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
-    from airflow_provider_workspace.procedures.access_list import Identity
     from airflow_provider_workspace.procedures.roster import Row
 
 
@@ -115,19 +112,3 @@ def is_withdrawn(saying: Saying, entitled: Entitlement, held: int | None) -> boo
         return entitled.takes(held)
     # A row gave it until its end.
     return bool(saying.why) and (held is None or held != entitled.level)
-
-
-def member_identity(member: Member) -> Identity:
-    """Return what tells a member apart, as an access list knows it."""
-    return (member.user_uuid or "",)
-
-
-def entry_of(member: Member, *, is_judged: bool) -> AccessEntry:
-    """
-    Return a member as somebody who has access while a plan is made.
-
-    :param is_judged: whether the plan says what they should have
-    """
-    name = f"member {member.email_address or '-'} (user {member.user_uuid or '-'})"
-    person = email_key(member)
-    return AccessEntry(name, member.level, person, is_judged and bool(person))

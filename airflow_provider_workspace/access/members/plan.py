@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.members.case import (
     Case,
-    entry_of,
     is_withdrawn,
-    member_identity,
     saying_of,
 )
 from airflow_provider_workspace.access.members.lines import (
@@ -34,6 +32,7 @@ from airflow_provider_workspace.access.members.lines import (
     unchanged,
     withdrawal,
 )
+from airflow_provider_workspace.access.members.same_person import find_people_by_user, with_same_people
 from airflow_provider_workspace.access.rules.entitlements import (
     NOTHING_NOTED,
     Claims,
@@ -47,7 +46,13 @@ from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.access_list import AccessList, homes_of, users_by_address
+from airflow_provider_workspace.procedures.access_list import (
+    AccessList,
+    entry_of,
+    homes_of,
+    member_identity,
+    users_by_address,
+)
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted
@@ -94,6 +99,7 @@ def plan_members(
     if people is None:
         people = read_people(client, organization_id, read_members)
         check_not_empty(people.members)
+    find_people_by_user(roster, people.members)
     planner = _Planner(
         organization_id=organization_id,
         guards=guards,
@@ -104,7 +110,7 @@ def plan_members(
         is_leaving=leaving,
         is_complete=complete,
     )
-    changes = planner.changes()
+    changes = with_same_people(planner.changes(), people.members)
     changes.sort(key=order_of)
     raise_if_no_owner_left(people.members, changes)
     return Plan(
@@ -216,10 +222,7 @@ class _Planner:
                 changes.append(change)
                 if change is None or change.action == "wait":
                     staying.setdefault(key, []).append(invite)
-        for member in self.people.members:
-            if member_identity(member) in self.access_list.shown:  # a list that changes may show a user twice
-                continue
-            changes.append(self._of_member(member))
+        changes += [self._of_member(member) for member in self.people.members]
         changes += self._of_leavers() if self.is_leaving else self._of_newcomers(staying)
         changes += self._of_protected()
         changes += rows_left_out(self.roster, is_leaving=self.is_leaving)
@@ -377,7 +380,11 @@ class _Planner:
         unseen = [row for row in self.roster.ended if not self._has_access(row.key)]
         changes += [self._of_absent(row, row.end.over) for row in unseen]
         for row in self.roster.rows:
-            if row.key not in self._joined:
+            user_uuid = self.people.disputed.get(row.key)
+            if user_uuid:
+                why = f"the service shows several addresses of user {user_uuid}, and this is one of them"
+                changes.append(remark_on("unknown", row.invite.target_email, why, after=row.level))
+            elif row.key not in self._joined:
                 invites = staying.get(row.key, [])
                 changes.append(self._of_newcomer(row, invites))
         return changes

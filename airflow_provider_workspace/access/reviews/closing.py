@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from airflow_provider_workspace.access.reviews.evidence import OpenReview, now
+from airflow_provider_workspace.access.reviews.evidence import OpenReview, members_seen, now
 from airflow_provider_workspace.access.reviews.folder import (
     INTENTS,
     LAST_LOOK,
@@ -72,7 +72,7 @@ class ReviewClosing:
         outcomes: list[DecisionOutcome] = []
         if population and decisions:
             last_look = self._look_last(look)
-            outcomes = judge(population, decisions, last_look, AFTER)
+            outcomes = judge(population, decisions, last_look, AFTER, members_seen(folder))
         state, missing = self._state(outcomes)
         review = ClosedReview(
             **facts,

@@ -276,7 +276,11 @@ class Evidence:
         :raises WorkspaceInputError: if another worker has begun a try with this number
         """
         name = f"{INTENTS}{number}.json"
-        intent = Intent(at=now(), dry_run=dry_run, people=people_changed(planned), rules=rules)
+        members: list[str] = []
+        if planned.plan.withdraws_invites:
+            members = [identity[-1] for identity in planned.plan.access_list.shown]
+        people = people_changed(planned)
+        intent = Intent(at=now(), dry_run=dry_run, people=people, members=tuple(members), rules=rules)
         try:
             self.folder.create(name, intent)
         except FileExistsError:
@@ -341,6 +345,16 @@ class Evidence:
         """Write the digest of ``review.json`` to the second place, or find it there, if there is such a place."""
         if self._digests:
             self._digests.keep(self.name, digest)
+
+
+def members_seen(folder: ReviewFolder) -> dict[str, frozenset[str]]:
+    """Return the users who were members when tries began, by whom each was about to change."""
+    seen: dict[str, frozenset[str]] = {}
+    for name in folder.names():
+        intent = folder.read_try(name, Intent) if name.startswith(INTENTS) else None
+        if intent:
+            seen |= dict.fromkeys(intent.people, frozenset(intent.members))
+    return seen
 
 
 def _is_reviewed(answerer: Answerer, population: Population) -> bool | str:

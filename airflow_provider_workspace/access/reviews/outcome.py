@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +10,11 @@ from airflow_provider_workspace.access.members.lines import ORDER, MemberChange
 from airflow_provider_workspace.access.reviews.population import claims_of
 from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
-from airflow_provider_workspace.access.rules.review_outcomes import BEFORE, judge
+from airflow_provider_workspace.access.rules.review_outcomes import BEFORE, NOBODY_SEEN, describe_candidates, judge
 from airflow_provider_workspace.access.rules.review_records import (
     COLLABORATOR,
     DONE,
     INVITE,
-    MEMBER,
     NOT_SENT,
     REFUSED,
     REMOVE,
@@ -28,7 +27,6 @@ from airflow_provider_workspace.access.rules.review_records import (
 )
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key
-from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.outcome import is_in_doubt
 from airflow_provider_workspace.errors import (
     WorkspaceConnectionError,
@@ -63,17 +61,19 @@ def plan_decisions(
     *,
     present: Population,
     noted: NotedAccess = NOTHING_NOTED,
+    seen: Mapping[str, Collection[str]] = NOBODY_SEEN,
 ) -> PlannedReview:
     """
     Plan what was decided, where nothing changed since.
 
     :param present: who has access now
     :param noted: temporary access, which ends with a removal
+    :param seen: see :func:`~airflow_provider_workspace.access.rules.review_outcomes.judge`
     :raises WorkspaceInputError: if no owner would be left
     """
-    outcomes = judge(population, decided, present, BEFORE)
+    outcomes = judge(population, decided, present, BEFORE, seen)
     due = {outcome.who for outcome in outcomes if outcome.outcome == NOT_SENT}
-    members = [_member(person) for person in present.people if person.kind == MEMBER]
+    members = present.members
     homes = homes_of(members)
     changes: list[Change] = []
     for person, now in population.pairs_in(present):
@@ -96,7 +96,11 @@ def plan_decisions(
     changes.sort(key=lambda change: ORDER.index(change.action))
     raise_if_no_owner_left(members, changes)
     organization = client.settings.organization_at_service(population.organization_id)
-    return PlannedReview(Plan(organization, changes, members=len(members)), outcomes)
+    access_list = present.access_list
+    withdrawn = {change.person for change in changes if isinstance(change.operation, ops.invites.DeleteInvite)}
+    access_list.invited -= withdrawn  # who joins with such an invite has accepted it
+    plan = Plan(organization, changes, members=len(members), access_list=access_list)
+    return PlannedReview(plan, outcomes)
 
 
 def plan_lift(client: WorkspaceClient, organization_id: str, decisions: Iterable[ReviewDecision], reason: str) -> Plan:
@@ -120,10 +124,6 @@ def plan_lift(client: WorkspaceClient, organization_id: str, decisions: Iterable
             )
             changes.append(change)
     return Plan(client.settings.organization_at_service(organization_id), changes)
-
-
-def _member(person: ReviewedPerson) -> Member:
-    return Member(user=User(uuid=person.id, email=person.email), level=person.level)
 
 
 def _change(
@@ -195,6 +195,8 @@ def _result_of(plan: Plan, change: Change) -> tuple[str, str]:
     if error is None:
         if result is None:
             return NOT_SENT, "the task ended before it, or the person is gone"
+        if plan.joined and isinstance(change.operation, ops.invites.DeleteInvite):
+            return UNKNOWN, f"sent, but {describe_candidates(plan.joined)}"
         return result.status, result.reason or "sent"
     if isinstance(error, WorkspaceConnectionError):
         return NOT_SENT, str(error)

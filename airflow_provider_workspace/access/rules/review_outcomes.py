@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from airflow_provider_workspace.access.rules.guards import HIDDEN
 from airflow_provider_workspace.access.rules.review_records import (
     CHANGED,
     DONE,
     GONE,
+    INVITE,
     KEEP,
     KEPT,
     LATER,
@@ -16,6 +19,7 @@ from airflow_provider_workspace.access.rules.review_records import (
     NOT_SENT,
     REFUSED,
     REMOVE,
+    UNKNOWN,
     Decision,
     DecisionOutcome,
     Decisions,
@@ -23,6 +27,7 @@ from airflow_provider_workspace.access.rules.review_records import (
     ReviewedPerson,
 )
 from airflow_provider_workspace.api.levels import describe_level
+from airflow_provider_workspace.errors import name_first
 
 
 @dataclass(frozen=True)
@@ -41,19 +46,34 @@ class Words:
 # Before anything is sent, and after all of it.
 BEFORE = Words(NOT_SENT, "gone already")
 AFTER = Words(NOT_DONE, "gone")
+NOBODY_SEEN: Mapping[str, Collection[str]] = MappingProxyType({})
 
 
-def judge(population: Population, decided: Decisions, present: Population, words: Words) -> list[DecisionOutcome]:
+def judge(
+    population: Population,
+    decided: Decisions,
+    present: Population,
+    words: Words,
+    seen: Mapping[str, Collection[str]] = NOBODY_SEEN,
+) -> list[DecisionOutcome]:
     """
     Return the outcome of each decision as a later look shows it.
 
     :param present: who has access now
+    :param seen: by the name of who was invited, the users who were members while a task saw the invite open: they have
+        not accepted it
     """
     decided_at = decided.moment(population)
+    joined = present.access_list.joined_since(population.access_list)
     outcomes: list[DecisionOutcome] = []
     for person, now in population.pairs_in(present):
         decision = decided.decisions[person.who]
         outcome, detail = _judge(person, now, decision, decided_at=decided_at, words=words)
+        if outcome == DONE and now is None and person.kind == INVITE:
+            known = seen.get(person.who, ())
+            candidates = [name for identity, name in joined.items() if identity[-1] not in known]
+            if candidates:
+                outcome, detail = UNKNOWN, f"{words.gone}, but {describe_candidates(candidates)}"
         outcomes.append(
             DecisionOutcome(who=person.who, kind=person.kind, decision=decision, outcome=outcome, detail=detail)
         )
@@ -81,6 +101,12 @@ def _judge(
     if not person.id:
         return REFUSED, f"{HIDDEN}their id"
     return words.left, ""
+
+
+def describe_candidates(names: Sequence[str]) -> str:
+    """Say who may have accepted an invite that is gone."""
+    named = name_first(names, "the last look", separator=", ")
+    return f"somebody who joined since may have accepted it under another address: {named}"
 
 
 def _changes(person: ReviewedPerson, now: ReviewedPerson) -> dict[str, str]:

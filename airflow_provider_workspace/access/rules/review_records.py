@@ -7,8 +7,11 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import describe_level
+from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.timestamps import parse_timestamp
+from airflow_provider_workspace.procedures.access_list import AccessList, entry_of, member_identity
 
 KEEP: Final = "keep"
 REMOVE: Final = "remove"
@@ -209,6 +212,21 @@ class Population(ReviewRecord):
         return tuple(person.email for person in self.people if person.email)
 
     @property
+    def members(self) -> list[Member]:
+        """The members, as far as a review knows them."""
+        members = [person for person in self.people if person.kind == MEMBER]
+        return [Member(user=User(uuid=one.id, email=one.email), level=one.level) for one in members]
+
+    @property
+    def access_list(self) -> AccessList:
+        """Who is a member, and who was invited."""
+        invites = [person for person in self.people if person.kind == INVITE]
+        access_list = AccessList(invited=frozenset(address_key(invite.email or "") for invite in invites))
+        for member in self.members:
+            access_list.add(member_identity(member), entry_of(member, is_judged=False))
+        return access_list
+
+    @property
     def joined(self) -> tuple[str, ...]:
         """Who has access since the last review."""
         return tuple(person.who for person in self.people if person.change == NEW)
@@ -336,11 +354,14 @@ class Intent(ReviewRecord):
     What a try is about to send.
 
     :param people: whose access it changes
+    :param members: the users who were members then, while the invites that it withdraws were open; empty if it
+        withdraws none
     """
 
     at: str
     dry_run: bool
     people: tuple[str, ...]
+    members: tuple[str, ...] = ()
     rules: Rules
 
 

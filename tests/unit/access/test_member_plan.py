@@ -331,3 +331,80 @@ def test_an_error_about_200_people_names_the_first_20(problem: str) -> None:
         raise_if_access_is_left(people if problem == "people-hidden" else [], people)
     assert red.value.problem == problem
     assert str(red.value).count("@example.com") == 20
+
+
+def named(email: str | None, first: str | None = None, last: str | None = None) -> Member:
+    return member(email, user=User(uuid=id_of("u", email), email=email, first_name=first, last_name=last))
+
+
+HEIDI, VERA = "heidi.altmann@example.com", "vera.altmann@example.com"
+
+
+@pytest.mark.parametrize(
+    ("row", "there", "is_hinted"),
+    [
+        (VERA, named(HEIDI, "Vera", "Altmann"), True),
+        (VERA, named(HEIDI, "V\u00e9ra", "ALTMANN"), True),
+        ({"email": "altmann@example.com", "first_name": "Vera"}, named(HEIDI, "Vera", "Altmann"), True),
+        ("heidi_altmann@example.org", named(HEIDI), True),
+        ("altmann.heidi@example.com", named(HEIDI, "Heidi", "Altmann"), True),
+        (VERA, named(HEIDI, "Heidi", "Altmann"), False),
+        (VERA, named(HEIDI), False),
+        ("info@example.org", named("info@example.com"), False),
+        (VERA, named("info@example.com", "Vera"), False),
+        (VERA, named(HEIDI, "Vera", "Altmann-Berg"), False),
+    ],
+)
+def test_a_removal_and_an_invite_say_that_they_may_be_about_one_person(
+    row: Any, there: Member, *, is_hinted: bool
+) -> None:
+    planned = plan([row], there, named("noor.berg@example.com", "Noor", "Berg"))
+    removal, other, created = planned.changes
+    assert (removal.action, other.action, created.action) == ("remove", "remove", "create")
+    assert other.why == "not on the roster"
+    hints = [
+        f"not on the roster, perhaps the same person as {created.name}",
+        f"perhaps the same person as {removal.name}",
+    ]
+    assert [removal.why, created.why] == (hints if is_hinted else ["not on the roster", ""])
+
+
+def plan_with_ids(rows: list[Any], *records: Member | Invite, leaving: bool = False) -> Plan:
+    client: Any = Lists((*records, OWNER))
+    read = read_roster(rows, argument="leavers" if leaving else "roster", columns={"id": "user_uuid"})
+    return plan_members(client, ORGANIZATION, read, Guards.read([], 15), now=NOW, leaving=leaving)
+
+
+OLGA = {"email": "olga@example.com"}
+
+
+def test_whom_a_row_names_by_their_user_is_not_removed_at_another_address() -> None:
+    there = member(VERA)
+    planned = plan_with_ids([OLGA, {"email": HEIDI, "id": there.user_uuid, "level": 8}], there)
+    (change,) = planned.changes
+    assert (change.action, change.name, change.before["level"], change.after["level"]) == (
+        "change",
+        f"member {VERA}",
+        1,
+        8,
+    )
+    assert f"The user of row 2, {HEIDI}, has the address {VERA} now." in planned.remark
+    assert plan_with_ids([OLGA, {"email": VERA, "id": there.user_uuid}], there).changes == []
+    assert plan_with_ids([OLGA, {"email": HEIDI, "id": "unknown"}]).changes[0].action == "create"
+    shared = member(VERA, user=User(uuid="u-2", email=VERA))
+    assert plan_with_ids([OLGA, {"email": VERA, "id": there.user_uuid}], there, shared).changes == []
+
+
+def test_a_leaver_who_is_named_by_their_user_is_removed_at_another_address() -> None:
+    there = member(VERA)
+    (change,) = plan_with_ids([{"email": HEIDI, "id": there.user_uuid}], there, leaving=True).changes
+    assert (change.action, change.name) == ("remove", f"member {VERA}")
+
+
+def test_two_rows_of_one_user_are_duplicates_and_an_address_of_another_user_is_refused() -> None:
+    there = member(VERA)
+    planned = plan_with_ids([OLGA, VERA, {"email": HEIDI, "id": there.user_uuid}], there)
+    assert [(change.mark, change.name) for change in planned.changes] == [("duplicate", f"person {HEIDI}")]
+    assert f"its user has the address {VERA} now" in planned.changes[0].why
+    with pytest.raises(WorkspaceInputError, match=rf"Row 2 names user u-1, but {VERA} is the address of user"):
+        plan_with_ids([OLGA, {"email": VERA, "id": "u-1"}], there)

@@ -23,6 +23,7 @@ from airflow_provider_workspace.operators.access import WorkspaceEndAccessOperat
 from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests import decision_notes
 from tests.audit import effects, say, writes
 from tests.grant_notes import variable
 from tests.interruptions import Interruptions
@@ -830,6 +831,44 @@ def test_who_accepts_and_changes_their_address_is_removed_or_named(
         with pytest.raises(AirflowFailException, match=named):
             end()
     assert len(keys(notes)) == 1
+
+
+@pytest.mark.parametrize("decided", ["before it is sent", "meanwhile"])
+@pytest.mark.parametrize("email", [MINA, ADA])
+def test_a_grant_that_a_review_ended_meanwhile_is_red(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, email: str, decided: str
+) -> None:
+    def decide() -> None:
+        place = {"service": sandbox.url, "organization_id": SEED.organization_id, "decided_at": time.time() + 1}
+        user = {"user_uuid": SEED.member_uuid} if email == MINA else {}
+        key, text = decision_notes.variable({"email": email, **user, "level": None}, **place)
+        notes.values[key] = text
+
+    interruptions = Interruptions(monkeypatch)
+    if decided == "meanwhile":
+        interruptions.before("PATCH" if email == MINA else "POST", decide)
+    else:
+        interruptions.after("/members/", lambda: None)
+        interruptions.after("/members/", decide)
+    with pytest.raises(AirflowFailException, match=rf"^\[decided-meanwhile\] .*{email}.* ruth removed them"):
+        give(email)
+    assert len(effects(sandbox)) == (1 if decided == "meanwhile" else 0)
+
+
+@pytest.mark.parametrize("level", [15, 1])
+def test_the_end_of_who_is_listed_with_two_levels_is_not_proven(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, level: int
+) -> None:
+    give(MINA)
+    rows = listed_members()
+    (mina,) = [row for row in rows if row["user"]["uuid"] == SEED.member_uuid]
+    clock.advance(HOUR + 1)
+    say(sandbox, "list_members", *rows, {**mina, "id": "again", "level": level})
+    with pytest.raises(AirflowFailException, match=r"could not be ended(?s:.*)does not show their level"):
+        end()
+    assert (len(keys(notes)), effects(sandbox)) == (1, ["update_member"])
+    sandbox.clear_faults()
+    assert len(end()["ended"]) == 1
 
 
 @pytest.mark.parametrize("email", [MINA, ADA])

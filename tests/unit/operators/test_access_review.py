@@ -52,6 +52,7 @@ OLIVE, ADAM, MINA, NOAH, GRACE, LIV = (
     f"{name}@example.com"
     for name in ("olive.owner", "adam.admin", "mina.member", "noah.newton", "grace.analyst", "liv.invited")
 )
+EVE = "eve@example.com"
 KEPT = dict.fromkeys((OLIVE, ADAM, MINA, NOAH, GRACE, LIV), "keep")
 RUTH = {"id": "ruth", "name": "Ruth R."}
 TASKS = ("read_population", "decide", "apply_decisions", "close_review")
@@ -402,6 +403,98 @@ def test_who_changed_meanwhile_is_named_and_left(sandbox: SandboxServer, review:
     closed = review.close("is incomplete: ")
     assert closed["state"] == "incomplete"
     assert review.outcomes() == {MINA: "changed", NOAH: "done", LIV: "changed"}
+
+
+def join(sandbox: SandboxServer, email: str, level: int = 8) -> None:
+    """Let somebody become a member, as if they had accepted an invite under another address."""
+    invite = WorkspaceHook().create_invite(target_email=email, level=level)
+    sandbox.accept_invite(str(invite.id))
+
+
+@pytest.mark.parametrize("status", [204, 404])
+@pytest.mark.parametrize(
+    ("user", "said"),
+    [
+        ({"uuid": "new", "email": EVE}, rf"member {EVE} \(user new\)"),
+        ({"uuid": "new", "email": None}, r"member - \(user new\)"),
+        ({"uuid": "new", "email": LIV}, rf"member {LIV} \(user new\)"),
+        (None, "1 members whom the service does not show"),
+    ],
+)
+def test_an_invite_that_somebody_accepts_during_its_withdrawal_is_not_done(
+    sandbox: SandboxServer, connect: Connect, review: Review, status: int, user: Any, said: str
+) -> None:
+    connect(consistency_time=1)  # a broken connection is tried again
+    review.decide({**KEPT, LIV: "remove"})
+    before = [member.to_dict() for member in WorkspaceHook().list_members()]
+    body = {"type": "invalid_request", "code": "not_found", "detail": "Not found."} if status == 404 else None
+    sandbox.inject("say", "delete_invite", status=status, body=body)
+    say(sandbox, "list_invites", after=1)
+    say(sandbox, "list_members", *before, {"id": "new", "user": user, "level": 8}, after=2)
+    with pytest.raises(AirflowFailException, match=rf"^\[review-incomplete\] .*{LIV} \(remove\): unknown, .*{said}"):
+        review.run("apply_decisions")
+    assert review.close("is incomplete: ")["state"] == "incomplete"
+    assert review.outcomes() == {LIV: "changed" if user and user["email"] == LIV else "unknown"}
+
+
+def test_an_invite_that_somebody_accepts_before_its_withdrawal_is_not_done(
+    sandbox: SandboxServer, review: Review
+) -> None:
+    review.decide({**KEPT, LIV: "remove"})
+    WorkspaceHook().delete_invite(invite_id=SEED.invite_id)
+    join(sandbox, EVE)
+    with pytest.raises(AirflowFailException, match=rf"{LIV} \(remove\): unknown, gone already, but .*member {EVE}"):
+        review.run("apply_decisions")
+    assert review.close("is incomplete: ")["missing"][0].startswith(f"{LIV} (remove): unknown, gone, but somebody")
+
+
+def test_who_joined_while_an_invite_was_open_has_not_accepted_it(sandbox: SandboxServer, review: Review) -> None:
+    """Nor has who is invited, and joins then."""
+    noor = WorkspaceHook().create_invite(target_email="noor@example.com")
+    review.decide({**KEPT, LIV: "remove", "noor@example.com": "keep"})
+    join(sandbox, EVE)
+    review.run("apply_decisions")
+    sandbox.accept_invite(str(noor.id))
+    assert review.close()["state"] == "complete"
+
+
+def test_a_retry_after_a_kill_asks_who_accepted_an_invite(
+    sandbox: SandboxServer, review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review.decide({**KEPT, LIV: "remove"})
+    join(sandbox, "before@example.com")
+    Interruptions(monkeypatch).after("DELETE")
+    with pytest.raises(Killed):
+        review.run("apply_decisions")
+    join(sandbox, EVE)
+    with pytest.raises(AirflowFailException, match=rf"{LIV} \(remove\): unknown, (?!.*before@).*member {EVE}"):
+        review.run("apply_decisions")
+
+
+@pytest.mark.parametrize("other", [{"level": 8}, {"email": EVE}])
+def test_who_is_listed_with_two_levels_or_addresses_can_only_be_kept(
+    sandbox: SandboxServer, review: Review, other: dict[str, Any]
+) -> None:
+    rows = [member.to_dict() for member in WorkspaceHook().list_members()]
+    (mina,) = [row for row in rows if row["user"]["uuid"] == SEED.member_uuid]
+    user = mina["user"] | {"email": other.get("email", MINA)}
+    say(sandbox, "list_members", *rows, {**mina, "id": "again", "level": other.get("level", 1), "user": user})
+    review.run("read_population")
+    (person,) = [one for one in review.file("population.json")["people"] if one["id"] == SEED.member_uuid]
+    assert person["kept"].startswith("the service does not show their")
+    assert f"stays: {person['kept']}" in person["look"]
+
+
+def test_a_decision_about_who_is_listed_with_two_levels_by_then_is_not_done(
+    sandbox: SandboxServer, review: Review
+) -> None:
+    review.decide({**KEPT, MINA: "remove"})
+    rows = [member.to_dict() for member in WorkspaceHook().list_members()]
+    (mina,) = [row for row in rows if row["user"]["uuid"] == SEED.member_uuid]
+    say(sandbox, "list_members", *rows, {**mina, "id": "again", "level": 8})
+    with pytest.raises(AirflowFailException, match=rf"{MINA} \(remove\): changed, level member \(1\) to not shown"):
+        review.run("apply_decisions")
+    assert effects(sandbox) == []
 
 
 @pytest.mark.parametrize("is_shown", [True, False], ids=["addresses are shown", "and are not"])

@@ -286,6 +286,51 @@ def test_a_member_who_is_listed_twice_is_removed_once(sandbox: SandboxServer, ro
     assert effects(sandbox) == ["delete_member"]
 
 
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("other", [{"level": 15}, {"level": None}, {"email": EVE}, {"email": None}])
+def test_a_user_whose_rows_contradict_each_other_cannot_be_known(
+    sandbox: SandboxServer, road: str, other: dict[str, Any]
+) -> None:
+    """Whichever row is first."""
+    rows = members()
+    (noah,) = [row for row in rows if row["user"]["uuid"] == SEED.absent_uuid]
+    again = {**noah, "id": "again", "level": other.get("level", noah["level"])}
+    if "email" in other:
+        again["user"] = {**noah["user"], **other}
+    rows.remove(noah)
+    for first, second in ((noah, again), (again, noah)):
+        say(sandbox, "list_members", *rows, first, second, times=None)
+        with pytest.raises(AirflowFailException, match=r"^\[people-hidden\] .* may still have access"):
+            go(road, NOAH, [*OTHERS, LIV])
+        assert effects(sandbox) == []
+        sandbox.reset()
+
+
+@pytest.mark.parametrize("shown", [NOAH, EVE])
+def test_nobody_is_invited_at_an_address_that_one_of_the_rows_of_a_user_shows(
+    sandbox: SandboxServer, shown: str
+) -> None:
+    rows = members()
+    (noah,) = [row for row in rows if row["user"]["uuid"] == SEED.absent_uuid]
+    say(sandbox, "list_members", *rows, {**noah, "id": "again", "user": {**noah["user"], "email": EVE}}, times=None)
+    with pytest.raises(AirflowFailException, match=r"^\[people-hidden\]"):
+        sync(roster=[*OTHERS, LIV, shown])
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize("other", [{"level": 15}, {"email": EVE}])
+def test_the_operator_for_one_member_asks_all_rows_of_the_user(sandbox: SandboxServer, other: dict[str, Any]) -> None:
+    rows = members()
+    (noah,) = [row for row in rows if row["user"]["uuid"] == SEED.absent_uuid]
+    email = other.get("email", NOAH)
+    again = {**noah, "id": "again", "level": other.get("level", 1), "user": {**noah["user"], "email": email}}
+    say(sandbox, "list_members", *rows, again, times=None)
+    task = WorkspaceDeleteMemberOperator(task_id="remove", user_uuid=SEED.absent_uuid, protected=[EVE])
+    with pytest.raises(AirflowFailException, match="The service does not show the"):
+        task.execute({})
+    assert effects(sandbox) == []
+
+
 def refuse_key(sandbox: SandboxServer, operation: str, status: int = 403, **which: Any) -> None:
     code = {401: "not_authenticated", 403: "permission_denied"}[status]
     body = {"type": "authentication_error", "code": code, "detail": "No."}

@@ -13,6 +13,7 @@ from airflow.sdk.execution_time import task_runner
 
 from airflow_provider_workspace.cli import organization_commands
 from airflow_provider_workspace.cli.definition import get_workspace_commands
+from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.access_review import WorkspaceLiftDecisionOperator
@@ -544,6 +545,38 @@ def test_a_sync_that_took_what_a_grant_has_just_given_is_red(
         run("sync", with_level(MINA, 1))
     assert level_of(SEED.member_uuid) == 1
     assert effects(sandbox) == ["update_member"] * 3
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("when", ["before it", "meanwhile"])
+@pytest.mark.parametrize("gives", ["invite", "raise"])
+def test_what_a_review_decides_meanwhile_is_not_undone(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, road: str, when: str, gives: str
+) -> None:
+    """Nothing is sent, or the run is red, and a retry takes what went out."""
+    level = None if gives == "invite" else 1
+    if gives == "invite":
+        WorkspaceHook().delete_member(user_uuid=SEED.member_uuid)
+    before = effects(sandbox)
+
+    def decide() -> None:
+        note_decision(notes, sandbox, level, SEED.member_uuid, MINA)
+
+    interruptions = Interruptions(monkeypatch)
+    if when == "before it":
+        interruptions.after("/members/", decide)
+    else:
+        interruptions.before("POST" if gives == "invite" else "PATCH", decide)
+    rows = with_level(MINA, 8)
+    with pytest.raises(WorkspaceError, match=rf"^\[decided-meanwhile\] .*1 person .*{MINA}: Rita .* access review"):
+        run(road, rows)
+    given = "create_invite" if gives == "invite" else "update_member"
+    taken = "delete_invite" if gives == "invite" else "update_member"
+    sent = effects(sandbox)[len(before) :]
+    assert [one.removesuffix("s") for one in sent] == ([] if when == "before it" else [given])
+    run(road, rows)
+    assert effects(sandbox)[len(before) + len(sent) :] == ([] if when == "before it" else [taken])
+    assert level_of(SEED.member_uuid) == level
 
 
 @pytest.mark.parametrize(

@@ -270,6 +270,7 @@ def find_user(
     :param removed: returns whether an earlier try of the task may have removed the member
     :return: the UUID; an empty string if no member has the address and an earlier try may have removed them
     :raises WorkspaceInputError: unless exactly one of both is given and exactly one member has the address
+    :raises WorkspaceError: if the member may have been removed, or is one whose address is hidden
     """
     from airflow_provider_workspace.procedures.roster import check_address
 
@@ -288,6 +289,13 @@ def find_user(
     if uuids:
         ids = ", ".join(uuids)
         raise errors.WorkspaceInputError(f"{len(uuids)} members {where}. Pass user_uuid, one of {ids}")
+    hidden = sum(1 for member in members if not member.label)
+    if hidden and removed():
+        raise errors.WorkspaceError(
+            f"{address} may still have access: the list hides the address of {hidden} members, and one of them may be "
+            "theirs. Look for them in the workspace",
+            problem="people-hidden",
+        )
     if removed():
         log.info("No member has the address %s: an earlier try of this task removed them.", address)
         return ""

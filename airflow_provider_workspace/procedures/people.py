@@ -64,6 +64,15 @@ def check_not_empty(members: Collection[object]) -> None:
         )
 
 
+def members_of(client: WorkspaceClient, organization_id: str) -> list[Member]:
+    """
+    Read the members.
+
+    :raises WorkspaceIncompleteListError: if the list is known to be short
+    """
+    return read_rows(client, ListMembers(organization_id=organization_id))
+
+
 def read_people(
     client: WorkspaceClient,
     organization_id: str,
@@ -81,9 +90,6 @@ def read_people(
         invites = read_rows(client, ListInvites(organization_id=organization_id))
     else:
         invites = read_invites()
-    if read_members is None:
-        members = read_rows(client, ListMembers(organization_id=organization_id))
-    else:
-        members = read_members()
+    members = read_members() if read_members else members_of(client, organization_id)
     opened = [invite for invite in invites if not invite.is_expired]
     return People(opened, members)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.access.members.lines import level_fields, withdrawal
 from airflow_provider_workspace.access.members.plan import plan_members
 from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
-from airflow_provider_workspace.access.rules.guards import Guards
+from airflow_provider_workspace.access.rules.guards import NO_GUARDS, Guards
 from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
 
 Rows = Collection[Mapping[str, Any]]
-NO_GUARDS = Guards(frozenset(), None)
 # Outcomes of changes that were made.
 MADE = ("done", "invited", "already_invited")
 # How far the clocks of Airflow and of the service may be apart, in seconds: who joined so long before a grant was noted

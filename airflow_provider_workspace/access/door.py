@@ -18,7 +18,7 @@ from airflow_provider_workspace.access.rules.guards import Guards, raise_if_no_o
 from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
 from airflow_provider_workspace.procedures.access_list import homes_of
-from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look_until
+from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, check_done, look_until
 from airflow_provider_workspace.procedures.people import People, check_not_empty, members_of, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted
 from airflow_provider_workspace.version_compat import COMMAND
@@ -87,15 +87,15 @@ class Door:
         """Return the temporary access of somebody who was removed, by the address that they had."""
         return self.noted.of_address(address_key(email), homes_of(self.members)).grants
 
-    def check_level(self, update: UpdateMember) -> None:
+    def check_level(self, update: UpdateMember) -> bool:
         """
-        Check that a member may get a level.
+        Check that a member may get a level, and return whether it takes something from them.
 
         :raises WorkspaceError: if they are kept, something else has a say, or it cannot be known who they are
         """
         member = self._member(update.user_uuid)
         if member is None:  # the service says that there is no such member
-            return
+            return False
         who = member.email_address or update.user_uuid
         level = int(update.level)
         lowers = member.level is None or level < member.level
@@ -117,6 +117,21 @@ class Door:
             operation=update,
         )
         raise_if_no_owner_left(self.members, [change])
+        return lowers
+
+    def check_lowered(self, update: UpdateMember) -> None:
+        """
+        Look until the list shows the lower level: an answer proves nothing.
+
+        :raises WorkspaceNotAppliedError: if it shows another one
+        """
+
+        def is_done() -> bool:
+            members = members_of(self.client, self.organization_id)
+            levels = [member.level for member in members if member.user_uuid == update.user_uuid]
+            return bool(levels) and all(level is not None and level <= int(update.level) for level in levels)
+
+        check_done(self.client, "the level was lowered", update, is_done)
 
     def plan_withdrawal(self, delete: DeleteInvite) -> Plan:
         """

@@ -60,14 +60,18 @@ class WorkspaceUpdateMemberOperator(OfUser, ProtectsMembers, WorkspaceWriteOpera
         user_uuid = self.find_user(hook)
         update = self.operation_from_arguments(hook, "members.UpdateMember", user_uuid=user_uuid, level=self.level)
         notes = AccessNotes.of_tasks(hook.client.settings, update.organization_id)
-        notes.door(hook.client, Guards.read(self.protected, self.owner_level)).check_level(update)
+        door = notes.door(hook.client, Guards.read(self.protected, self.owner_level))
+        lowers = door.check_level(update)
         find = partial(find_by_uuid, hook.client, members, user_uuid)
         try:
-            return self.changed(hook.client, update, find)
+            record = self.changed(hook.client, update, find)
         except WorkspaceNotFoundError as error:
             check_user_id(hook.client, error, user_uuid, members, "membership")
             check_gone(error, find)
             raise
+        if lowers:
+            door.check_lowered(update)
+        return record
 
 
 class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMixin, WorkspaceDeleteOperator):

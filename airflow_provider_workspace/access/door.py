@@ -16,16 +16,18 @@ from airflow_provider_workspace.access.members.lines import MemberChange, level_
 from airflow_provider_workspace.access.rules.entitlements import Entitlement, NotedAccess, Saying, entitlement_of
 from airflow_provider_workspace.access.rules.guards import Guards, raise_if_no_owner_left
 from airflow_provider_workspace.api.comparison import address_key, email_key
+from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
 from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, check_done, look_until
+from airflow_provider_workspace.procedures.find import read_rows
 from airflow_provider_workspace.procedures.people import People, check_not_empty, members_of, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted
 from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Claims
-    from airflow_provider_workspace.api.models import Member
+    from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.api.operations.invites import DeleteInvite
     from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -55,9 +57,14 @@ class Door:
         return members_of(self.client, self.organization_id)
 
     @cached_property
+    def invites(self) -> list[Invite]:
+        """All invites when they were read first."""
+        return read_rows(self.client, ListInvites(organization_id=self.organization_id))
+
+    @cached_property
     def people(self) -> People:
         """The members and the open invites when they were read first."""
-        people = read_people(self.client, self.organization_id)
+        people = read_people(self.client, self.organization_id, read_invites=lambda: self.invites)
         check_not_empty(people.members)
         return people
 
@@ -133,15 +140,20 @@ class Door:
 
         check_done(self.client, "the level was lowered", update, is_done)
 
-    def plan_withdrawal(self, delete: DeleteInvite) -> Plan:
+    def plan_withdrawal(self, delete: DeleteInvite, *, was_sent: bool = False) -> Plan:
         """
         Plan the withdrawal of an invite, with which the temporary access of its person ends.
 
         :param delete: the withdrawal, also of an invite that is not open any more: it changes nobody's access
+        :param was_sent: whether an earlier try may have sent it
         :raises WorkspaceError: if its person is protected, or may be
         """
         invites = [invite for invite in self.people.invites if invite.id == delete.invite_id]
         if not invites:
+            is_listed = any(invite.id == delete.invite_id for invite in self.invites)
+            if self.guards.protected and not (is_listed or was_sent):
+                why = f"No list shows the invite {delete.invite_id}, whose person may be protected"
+                raise WorkspaceInputError(f"{why}. Look whether it is gone, or leave out protected")
             return self._plan_of(withdrawal(delete, delete.invite_id, ASKED), len(self.people.members))
         invite = invites[0]
         self.guards.raise_if_invite_kept(invite)

@@ -95,7 +95,8 @@ class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
 
         notes = AccessNotes.of_tasks(hook.client.settings, operation.organization_id)
         door = notes.door(hook.client, Guards.read(self.protected, None))
-        plan = door.plan_withdrawal(operation)
+        plan = door.plan_withdrawal(operation, was_sent=self.task_state.has_begun(what))
+        self.task_state.begin(what)
         deleted = super().remove(hook, what, operation, explain=explain, **options)
         door.check_nobody_joined(operation)
         plan.outcomes = dict.fromkeys(plan.changes, ChangeResult("done"))

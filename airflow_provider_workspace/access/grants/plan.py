@@ -225,10 +225,17 @@ class OrganizationPeople:
         named = name_first(users, "the list of members", separator=", ")
         raise WorkspaceError(f"{doubt}: {why}. {cure}: {named}", problem="access-not-proven")
 
-    def withdrawals_of(self, person: NotedPerson) -> list[Change]:
-        """Return the withdrawals of invites that no list shows, because one may hide them."""
+    def withdrawals_of(self, person: NotedPerson, guards: Guards) -> list[Change]:
+        """
+        Return the withdrawals of invites that no list shows, because one may hide them.
+
+        :raises WorkspaceError: if the person is protected
+        """
         if person.user_uuid is not None:
             return []
+        if person.invite_ids and {address_key(email) for email in person.emails} & guards.protected:
+            why = f"{person.email} is protected, and no list shows whether their invite is still open"
+            raise WorkspaceError(f"{why}. Withdraw it by hand", problem="access-not-proven")
         changes: list[Change] = []
         for invite_id in sorted(person.invite_ids):
             delete = DeleteInvite(organization_id=self.organization_id, invite_id=invite_id)

@@ -179,6 +179,11 @@ def withdraw(world: World) -> None:
     run(WorkspaceDeleteInviteOperator, invite_id=SEED.invite_id, protected=world.protected)
 
 
+def sweep_invite(world: World) -> None:
+    world.note_grant(email=LIV, user=None, invite_id=SEED.invite_id, level=1, until=OVER, run_id="over")
+    run(WorkspaceSweepOperator, kinds=["grants"], protected=world.protected)
+
+
 Road = Callable[[World], None]
 # The roads on which Mina loses access.
 TAKING: dict[str, Road] = {
@@ -197,6 +202,7 @@ WITHDRAWING: dict[str, Road] = {
     "leavers withdraw": lambda world: sync(world, leavers=[LIV]),
     "file withdraws": lambda world: apply_file(world, [*OTHERS[:-1], MINA]),
     "delete invite": withdraw,
+    "sweep withdraws": sweep_invite,
 }
 # The roads on which Mina, who is a member, gets more, or Ada is invited.
 GIVING: dict[str, Road] = {
@@ -316,6 +322,11 @@ def hide_invited(world: World) -> None:
     say(world.sandbox, "list_invites", *shown, others)
 
 
+def protect_unlisted(world: World) -> None:
+    protect_invited(world)
+    say(world.sandbox, "list_invites")
+
+
 def accept_meanwhile(world: World) -> None:
     """Say that the invite was withdrawn, and show its person as a member under another address."""
     world.sandbox.inject("say", "delete_invite", status=204, body=None, times=None)
@@ -367,6 +378,7 @@ WITHDRAWING_RULES = {
     "protected": Rule(protect_invited, stays_invited),
     "grant": Rule(note_grant_of_invite, invite_and_grant_agree),
     "hidden": Rule(hide_invited, stays_invited),
+    "protected and in no list": Rule(protect_unlisted, stays_invited),
     "accepted meanwhile": Rule(accept_meanwhile, is_red),
     "proof": Rule(lie_about_invite, is_red),
 }
@@ -378,6 +390,7 @@ AGREED = "somebody agreed on this end when the grant was approved"
 NOT_SAID = {
     ("sweep", "owner"): AGREED,
     ("end access", "owner"): AGREED,
+    ("sweep withdraws", "hidden"): "the note of the grant knows the invite by its id",
 }
 PAIRS = [
     *((name, TAKING[name], rule, TAKING_RULES[rule]) for name in TAKING for rule in TAKING_RULES),

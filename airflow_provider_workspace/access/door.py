@@ -20,8 +20,8 @@ from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
 from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, check_done, look_until
-from airflow_provider_workspace.procedures.find import read_rows
-from airflow_provider_workspace.procedures.people import People, check_not_empty, members_of, read_people
+from airflow_provider_workspace.procedures.find import members_of, read_rows
+from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted
 from airflow_provider_workspace.version_compat import COMMAND
 

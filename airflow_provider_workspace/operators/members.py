@@ -127,7 +127,8 @@ def _is_still_there(hook: WorkspaceHook, door: Door, user_uuid: str, what: str) 
     :raises WorkspaceError: if the API key may not read the list any more, because it was theirs
     """
     from airflow_provider_workspace.procedures.apply_plan import KEY_REFUSED, key_owner_removed
-    from airflow_provider_workspace.procedures.people import check_not_empty, members_of
+    from airflow_provider_workspace.procedures.find import members_of
+    from airflow_provider_workspace.procedures.people import check_not_empty
 
     try:
         rows = members_of(hook.client, door.organization_id)

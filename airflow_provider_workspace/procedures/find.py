@@ -256,6 +256,42 @@ def _renamed(message: str) -> errors.WorkspaceNotAppliedError:
 # Users
 
 
+def members_of(client: WorkspaceClient, organization_id: str) -> list[Member]:
+    """
+    Read the members.
+
+    :raises WorkspaceIncompleteListError: if the list is known to be short
+    """
+    members = read_rows(client, ops.members.ListMembers(organization_id=organization_id))
+    check_all_shown(client, organization_id, len(members))
+    return members
+
+
+def check_all_shown(client: WorkspaceClient, organization_id: str, shown: int) -> None:
+    """
+    Refuse a list of members that is shorter than the organization states, if the connection asks for that.
+
+    A service may show a key only some of the members, and count only these.
+
+    :param shown: number of members in the list
+    :raises WorkspaceIncompleteListError: if it hides some, or the organization does not state how many there are
+    """
+    if not client.settings.count_members:
+        return
+    from airflow_provider_workspace.api.organization_record import GetOrganization
+
+    stated = client.send(GetOrganization(organization_id=organization_id)).member_count
+    if stated is not None and stated <= shown:
+        return
+    what = f"shows {shown} of {stated} members of the organization, so it hides some from this key"
+    cure = "Use the key of an administrator, or let the organization show its members to everybody."
+    if stated is None:
+        what = "cannot be compared, because the record of the organization has no member_count"
+        cure = "Set count_members to false in the extra of the connection."
+    first = ops.members.ListMembers(organization_id=organization_id)
+    raise incomplete_list_error(first, what, cure, retryable=stated is not None)
+
+
 def find_user(
     client: WorkspaceClient,
     user_uuid: str | None,
@@ -281,7 +317,7 @@ def find_user(
     address = check_address("user_email", email or "")
     organization_id = organization()
     key = address_key(address)
-    members = read_rows(client, ops.members.ListMembers(organization_id=organization_id))
+    members = members_of(client, organization_id)
     uuids = [member.user_uuid for member in members if member.user_uuid and email_key(member) == key]
     if len(uuids) == 1:
         return uuids[0]

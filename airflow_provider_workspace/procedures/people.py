@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.api.operations.invites import ListInvites
-from airflow_provider_workspace.api.operations.members import ListMembers
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.procedures.find import read_rows
+from airflow_provider_workspace.procedures.find import check_all_shown, members_of, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -64,15 +63,6 @@ def check_not_empty(members: Collection[object]) -> None:
         )
 
 
-def members_of(client: WorkspaceClient, organization_id: str) -> list[Member]:
-    """
-    Read the members.
-
-    :raises WorkspaceIncompleteListError: if the list is known to be short
-    """
-    return read_rows(client, ListMembers(organization_id=organization_id))
-
-
 def read_people(
     client: WorkspaceClient,
     organization_id: str,
@@ -90,6 +80,10 @@ def read_people(
         invites = read_rows(client, ListInvites(organization_id=organization_id))
     else:
         invites = read_invites()
-    members = read_members() if read_members else members_of(client, organization_id)
+    if read_members is None:
+        members = members_of(client, organization_id)
+    else:
+        members = read_members()
+        check_all_shown(client, organization_id, len(members))
     opened = [invite for invite in invites if not invite.is_expired]
     return People(opened, members)

@@ -6,7 +6,7 @@ from airflow_provider_workspace.api.models import Resource
 from airflow_provider_workspace.api.operation import Operation
 
 
-class Organization(Resource):
+class OrganizationRecord(Resource):
     """An organization."""
 
     holds_secrets = False
@@ -15,7 +15,7 @@ class Organization(Resource):
 
 
 @endpoint("GET", "/organizations/{organization_id}/", scope="organization:read", repeatable=True)
-class GetOrganization(Operation[Organization]):
+class GetOrganization(Operation[OrganizationRecord]):
     """Retrieve an organization."""
 
     organization_id: TextId

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.plan import Change
 
 # Why a member or an invite is kept.
-PROTECTED = "protected"
+_PROTECTED = "protected"
 HIDDEN, ADDRESS = "the service does not show ", "their address"
 
 
@@ -49,7 +49,7 @@ class Guards:
     def why_kept(self, member: Member) -> str:
         """Return why a member is neither removed nor changed; an empty string if they may be."""
         if email_key(member) in self.protected:
-            return PROTECTED
+            return _PROTECTED
         if self.protected and not member.email_address:
             return HIDDEN + ADDRESS
         if self.owner_level is not None and member.level is None:
@@ -66,7 +66,7 @@ class Guards:
     def why_invite_kept(self, invite: Invite) -> str:
         """Return why an open invite is not withdrawn; an empty string if it may be."""
         if email_key(invite) in self.protected:
-            return PROTECTED
+            return _PROTECTED
         if not (invite.target_email and invite.id):
             return HIDDEN + "its address or id"
         return ""
@@ -98,7 +98,7 @@ class Guards:
         if not why_kept:
             return
         cure = "set owner_level=None"
-        if why_kept == PROTECTED:
+        if why_kept == _PROTECTED:
             why = f"{who} is protected"
             cure = "take the address out of protected"
         elif why_kept == HIDDEN + ADDRESS:

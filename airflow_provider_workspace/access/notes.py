@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.access.door import Door
 from airflow_provider_workspace.access.grants import notes as grants
 from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry, active_grant_of
 from airflow_provider_workspace.access.members.lines import MemberChange
@@ -23,9 +24,11 @@ from airflow_provider_workspace.procedures.plan import FINISHED, counted
 from airflow_provider_workspace.version_compat import COMMAND, lists_variables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from airflow_provider_workspace.access.grants.notes import Grant
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
+    from airflow_provider_workspace.access.rules.guards import Guards
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.client.settings import Settings
@@ -92,6 +95,10 @@ class AccessNotes:
         finally:
             client.before_write = check_try
 
+    def door(self, client: WorkspaceClient, guards: Guards) -> Door:
+        """Return what is asked before one person gets or loses access."""
+        return Door(client, self.organization_id, guards, self.read(), utc_now())
+
     def settle(self, plan: Plan) -> None:
         """
         Delete the notes of grants that ended with the changes of a plan.
@@ -107,10 +114,7 @@ class AccessNotes:
                 self._leave(*change.leaves)
         finished = [change for change in _member_changes(plan) if _is_finished(plan, change)]
         for change in finished:
-            for ended in change.ends:
-                grant = self.grants.read(ended.key)
-                if grant is not None and self.grants.end(grant):
-                    log.info("%s: the temporary access until %s is ended.", ended.person.email, ended.until)
+            self.end(change.ends)
         self._raise_if_undone([change for change in finished if change.takes_from_person])
 
     def _leave(self, key: str, level: int) -> None:
@@ -170,6 +174,13 @@ class AccessNotes:
                 permanent=False,
                 problem="decided-meanwhile",
             )
+
+    def end(self, grants_over: Iterable[ActiveGrant]) -> None:
+        """Delete the notes of grants whose people have lost their access."""
+        for ended in grants_over:
+            grant = self.grants.read(ended.key)
+            if grant is not None and self.grants.end(grant):
+                log.info("%s: the temporary access until %s is ended.", ended.person.email, ended.until)
 
     def _raise_if_undone(self, taken: Sequence[MemberChange]) -> None:
         """Refuse to end well after taking what a grant gave that was noted after the plan was made."""

@@ -197,6 +197,11 @@ class Settings(BaseModel):
     Fail where a list has fewer rows than it counts. Set to false for a service that counts wrong, or that counts
     members that the key may not see.
     """
+    count_members: Boolean = Field(default=False, title="Count members")
+    """
+    Fail where the list of members has fewer rows than ``member_count`` of the organization's record says: it hides some
+    from this key. The record is no part of the interface, and is not read otherwise; its scope is organization:read.
+    """
     max_attempts: int = Field(default=5, ge=1, le=20, title="Maximum attempts")
     """Attempts per request, including the first. Only requests that are safe to repeat are retried."""
     max_retry_wait: float = Field(default=60.0, ge=0, le=3600, title="Maximum retry wait")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
     from airflow_provider_workspace.api.bodies import LevelName
-    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.errors import WorkspaceNotFoundError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
@@ -34,6 +33,8 @@ class WorkspaceListInvitesOperator(OfOrganization, WorkspaceListOperator):
 class WorkspaceCreateInviteOperator(OfOrganization, WorkspaceCreateOperator):
     """
     Invite one person. Scopes ``organization_member:write`` and ``organization_member:read``.
+
+    Fails before anything is sent if an access review decided that the person gets less.
 
     :param target_email: address of the person
     :param first_name: first name of the person
@@ -55,32 +56,52 @@ class WorkspaceCreateInviteOperator(OfOrganization, WorkspaceCreateOperator):
     combine_pending_invites: Arg[bool | None] = arg(kinds.FIELD, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.access.notes import AccessNotes
+        from airflow_provider_workspace.access.rules.guards import NO_GUARDS
         from airflow_provider_workspace.procedures.roster import check_address
 
         email = check_address("target_email", self.target_email)
-        return self.create(hook, self.operation_from_arguments(hook, self.operation, target_email=email))
+        create = self.operation_from_arguments(hook, self.operation, target_email=email)
+        notes = AccessNotes.of_tasks(hook.client.settings, create.organization_id)
+        notes.door(hook.client, NO_GUARDS).check_invite(email, create.level)
+        return self.create(hook, create)
 
 
 class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
     """
     Withdraw an invite. Scopes ``organization_member:write`` and, for the check, ``organization_member:read``.
 
-    An invite that is gone may have been accepted; the log says so, and the member is not removed.
+    An invite that was gone before may have been accepted; the log says so, and the member is not removed. The task
+    fails if somebody joins while it withdraws an open invite, whose person they may be. The temporary access of the
+    person ends with the invite.
 
     :param invite_id: the invite (UUID)
+    :param protected: rows or addresses of people whose invites are never withdrawn
     """
 
     operation, list_operation = "invites.DeleteInvite", "invites.ListInvites"
     resource_kind = "invites"
     invite_id: Arg[str] = arg(kinds.ID)
+    protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.PROTECTED_ROWS, default=())
 
-    def remove(self, hook: WorkspaceHook, what: str, operation: Operation[Any], **options: Any) -> bool:
+    def remove(self, hook: WorkspaceHook, what: str, operation: Any, **options: Any) -> bool:
         """Withdraw the invite; say what else it may mean that there is none."""
+        from airflow_provider_workspace.access.notes import AccessNotes
+        from airflow_provider_workspace.access.rules.guards import Guards
+        from airflow_provider_workspace.procedures.plan import ChangeResult
 
         def explain(_: WorkspaceNotFoundError) -> None:
             self.log.warning("There is no %s: it may have been accepted. Look whether its person is a member.", what)
 
-        return super().remove(hook, what, operation, explain=explain, **options)
+        notes = AccessNotes.of_tasks(hook.client.settings, operation.organization_id)
+        door = notes.door(hook.client, Guards.read(self.protected, None))
+        plan = door.plan_withdrawal(operation, was_sent=self.task_state.has_begun(what))
+        self.task_state.begin(what)
+        deleted = super().remove(hook, what, operation, explain=explain, **options)
+        door.check_nobody_joined(operation)
+        plan.outcomes = dict.fromkeys(plan.changes, ChangeResult("done"))
+        notes.settle(plan)
+        return deleted
 
 
 class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOperator):
@@ -137,16 +158,22 @@ class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOp
         return self.reported(file, report.to_dict())
 
     def write(self, hook: WorkspaceHook) -> InvitesReport:
+        from airflow_provider_workspace.access.notes import AccessNotes
+        from airflow_provider_workspace.access.rules.guards import NO_GUARDS
         from airflow_provider_workspace.files.storage import file_at
         from airflow_provider_workspace.notes.note import utc_now
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
+        organization_id = hook.organization_or_default(self.organization_id)
+        notes = AccessNotes.of_tasks(hook.client.settings, organization_id)
+        door = notes.door(hook.client, NO_GUARDS)
         return self.invite_people(
             read_roster(
                 self.invites, file_at(self.path), self.defaults, columns=self.columns, where=self.where, now=utc_now()
             ),
             hook,
-            hook.organization_or_default(self.organization_id),
+            organization_id,
             on_invalid=self.on_invalid,
+            why_not=door.why_not_invited,
             dry_run=self.is_dry_run,
         )

@@ -22,8 +22,8 @@ from airflow_provider_workspace.operators.crud import WorkspaceDeleteOperator, W
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
+    from airflow_provider_workspace.access.door import Door
     from airflow_provider_workspace.api.bodies import LevelName
-    from airflow_provider_workspace.api.operations.members import ListMembers
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.plan import Plan
@@ -36,9 +36,12 @@ class WorkspaceListMembersOperator(OfOrganization, WorkspaceListOperator):
     resource_kind = "members"
 
 
-class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
+class WorkspaceUpdateMemberOperator(OfUser, ProtectsMembers, WorkspaceWriteOperator):
     """
-    Change the access level of a member. Scope ``organization_member:write``.
+    Change the access level of a member. Scopes ``organization_member:write`` and ``organization_member:read``.
+
+    Fails before anything is sent if a protected member, an owner or the last owner would be lowered, if the member has
+    temporary access to a higher level, or if an access review decided that they get less.
 
     :param level: the new access level
     """
@@ -47,6 +50,8 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
     level: Arg[int | LevelName] = arg(kinds.FIELD)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.access.notes import AccessNotes
+        from airflow_provider_workspace.access.rules.guards import Guards
         from airflow_provider_workspace.errors import WorkspaceNotFoundError
         from airflow_provider_workspace.procedures.ensure import check_gone
         from airflow_provider_workspace.procedures.find import check_user_id, find_by_uuid
@@ -54,14 +59,19 @@ class WorkspaceUpdateMemberOperator(OfUser, WorkspaceWriteOperator):
         members = self.operation_from_arguments(hook, "members.ListMembers")
         user_uuid = self.find_user(hook)
         update = self.operation_from_arguments(hook, "members.UpdateMember", user_uuid=user_uuid, level=self.level)
-
+        notes = AccessNotes.of_tasks(hook.client.settings, update.organization_id)
+        door = notes.door(hook.client, Guards.read(self.protected, self.owner_level))
+        lowers = door.check_level(update)
         find = partial(find_by_uuid, hook.client, members, user_uuid)
         try:
-            return self.changed(hook.client, update, find)
+            record = self.changed(hook.client, update, find)
         except WorkspaceNotFoundError as error:
             check_user_id(hook.client, error, user_uuid, members, "membership")
             check_gone(error, find)
             raise
+        if lowers:
+            door.check_lowered(update)
+        return record
 
 
 class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMixin, WorkspaceDeleteOperator):
@@ -69,7 +79,8 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
     Remove a member from an organization. Scope ``organization_member:write``.
 
     Scope ``organization_member:read`` too, to check that the member is not protected, an owner or the last owner. An
-    unknown ``user_email`` is an error, unless an earlier try of the task removed the member.
+    unknown ``user_email`` is an error, unless an earlier try of the task removed the member. The temporary access of
+    the member ends with the removal.
 
     :param allow_last_owner: whether the last member of the highest level may be removed
     """
@@ -78,20 +89,21 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
     allow_last_owner: Arg[bool] = arg(kinds.SWITCH, default=False)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.access.members.plan import plan_removal
+        from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.access.rules.guards import Guards
-        from airflow_provider_workspace.procedures.find import check_user_id, read_rows
-        from airflow_provider_workspace.procedures.people import one_row_each
+        from airflow_provider_workspace.procedures.find import check_user_id
+        from airflow_provider_workspace.procedures.plan import ChangeResult
 
-        guards = Guards.read(self.protected, self.owner_level)
         members = self.operation_from_arguments(hook, "members.ListMembers")
         what = f"member {self.user_uuid or self.user_email}"
+        notes = AccessNotes.of_tasks(hook.client.settings, members.organization_id)
+        door = notes.door(hook.client, Guards.read(self.protected, self.owner_level))
         user_uuid = self.find_user(hook, removed=lambda: self.task_state.has_begun(what))
         if not user_uuid:
+            notes.end(door.left_by(self.user_email or ""))
             return {"user_uuid": None, "deleted": True}
         delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
-        rows = one_row_each(read_rows(hook.client, members))
-        plan = plan_removal(hook.client, delete, rows, guards, allow_last_owner=self.allow_last_owner)
+        plan = door.plan_removal(delete, allow_last_owner=self.allow_last_owner)
         self.log.info("%s", plan.table())
         organization = describe_organization(hook.client.settings, members.organization_id)
         self.await_approval(f"Make these changes to the members of {organization}?", plan)
@@ -100,28 +112,32 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
             hook,
             what,
             delete,
-            find=partial(_is_still_there, hook, members, user_uuid, what),
+            find=partial(_is_still_there, hook, door, user_uuid, what),
             explain=lambda error: check_user_id(hook.client, error, user_uuid, members, "membership"),
         )
+        plan.outcomes = dict.fromkeys(plan.changes, ChangeResult("done"))
+        notes.settle(plan)
         return {"user_uuid": user_uuid, "deleted": deleted}
 
 
-def _is_still_there(hook: WorkspaceHook, members: ListMembers, user_uuid: str, what: str) -> bool:
+def _is_still_there(hook: WorkspaceHook, door: Door, user_uuid: str, what: str) -> bool:
     """
-    Return whether a user who was removed is listed.
+    Return whether a user who was removed is listed, or may be one whom the list hides by now.
 
     :raises WorkspaceError: if the API key may not read the list any more, because it was theirs
     """
     from airflow_provider_workspace.procedures.apply_plan import KEY_REFUSED, key_owner_removed
-    from airflow_provider_workspace.procedures.find import read_rows
+    from airflow_provider_workspace.procedures.find import members_of
     from airflow_provider_workspace.procedures.people import check_not_empty
 
     try:
-        rows = read_rows(hook.client, members)
+        rows = members_of(hook.client, door.organization_id)
     except KEY_REFUSED as error:
         raise key_owner_removed(f"{what} was removed", error) from None
     check_not_empty(rows)
-    return any(row.user_uuid == user_uuid for row in rows)
+    users = [row.user_uuid for row in rows]
+    users_before = [row.user_uuid for row in door.members]
+    return user_uuid in users or users.count(None) > users_before.count(None)
 
 
 class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, WorkspaceApprovalMixin):

@@ -256,6 +256,42 @@ def _renamed(message: str) -> errors.WorkspaceNotAppliedError:
 # Users
 
 
+def members_of(client: WorkspaceClient, organization_id: str) -> list[Member]:
+    """
+    Read the members.
+
+    :raises WorkspaceIncompleteListError: if the list is known to be short
+    """
+    members = read_rows(client, ops.members.ListMembers(organization_id=organization_id))
+    check_all_shown(client, organization_id, len(members))
+    return members
+
+
+def check_all_shown(client: WorkspaceClient, organization_id: str, shown: int) -> None:
+    """
+    Refuse a list of members that is shorter than the organization states, if the connection asks for that.
+
+    A service may show a key only some of the members, and count only these.
+
+    :param shown: number of members in the list
+    :raises WorkspaceIncompleteListError: if it hides some, or the organization does not state how many there are
+    """
+    if not client.settings.count_members:
+        return
+    from airflow_provider_workspace.api.organization_record import GetOrganization
+
+    stated = client.send(GetOrganization(organization_id=organization_id)).member_count
+    if stated is not None and stated <= shown:
+        return
+    what = f"shows {shown} of {stated} members of the organization, so it hides some from this key"
+    cure = "Use the key of an administrator, or let the organization show its members to everybody."
+    if stated is None:
+        what = "cannot be compared, because the record of the organization has no member_count"
+        cure = "Set count_members to false in the extra of the connection."
+    first = ops.members.ListMembers(organization_id=organization_id)
+    raise incomplete_list_error(first, what, cure, retryable=stated is not None)
+
+
 def find_user(
     client: WorkspaceClient,
     user_uuid: str | None,
@@ -270,6 +306,7 @@ def find_user(
     :param removed: returns whether an earlier try of the task may have removed the member
     :return: the UUID; an empty string if no member has the address and an earlier try may have removed them
     :raises WorkspaceInputError: unless exactly one of both is given and exactly one member has the address
+    :raises WorkspaceError: if the member may have been removed, or is one whose address is hidden
     """
     from airflow_provider_workspace.procedures.roster import check_address
 
@@ -280,7 +317,7 @@ def find_user(
     address = check_address("user_email", email or "")
     organization_id = organization()
     key = address_key(address)
-    members = read_rows(client, ops.members.ListMembers(organization_id=organization_id))
+    members = members_of(client, organization_id)
     uuids = [member.user_uuid for member in members if member.user_uuid and email_key(member) == key]
     if len(uuids) == 1:
         return uuids[0]
@@ -288,6 +325,13 @@ def find_user(
     if uuids:
         ids = ", ".join(uuids)
         raise errors.WorkspaceInputError(f"{len(uuids)} members {where}. Pass user_uuid, one of {ids}")
+    hidden = sum(1 for member in members if not member.label)
+    if hidden and removed():
+        raise errors.WorkspaceError(
+            f"{address} may still have access: the list hides the address of {hidden} members, and one of them may be "
+            "theirs. Look for them in the workspace",
+            problem="people-hidden",
+        )
     if removed():
         log.info("No member has the address %s: an earlier try of this task removed them.", address)
         return ""

@@ -104,6 +104,7 @@ def invite_all(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     report: InvitesReport | None = None,
     dry_run: bool = False,
+    why_not: Callable[[str, int | str | None], str] = lambda _email, _level: "",
 ) -> InvitesReport:
     """
     Invite everybody who is not a member and has no open invite.
@@ -118,6 +119,7 @@ def invite_all(
     :param progress: called with the number of finished addresses and of all
     :param report: an empty report, for callers that read it meanwhile
     :param dry_run: send nothing; the status of the people to invite is ``planned``
+    :param why_not: returns why an address must not be invited at a level; empty if it may be
     :return: the result for each row
     :raises WorkspaceInputError: for an invalid row, before anything is sent
     :raises WorkspaceInvitesIncompleteError: if some people were not invited
@@ -143,7 +145,7 @@ def invite_all(
     quota = Quota(client.settings.invites_per_hour, client.settings.invites_per_day, kept)
     quota.kept.setdefault("progress_at", clock())
     rows = OpenRows(roster.rows, report, quota, client.settings)
-    bulk_invite = _BulkInvite(client, organization_id, rows, quota, Clock(clock, monotonic), memory)
+    bulk_invite = _BulkInvite(client, organization_id, rows, quota, Clock(clock, monotonic), memory, why_not)
     if dry_run:
         bulk_invite.read()
         for row in list(rows.open.values()):
@@ -154,7 +156,7 @@ def invite_all(
     refused = [entry for entry in report.entries if entry.status == "failed"]
     if refused and on_invalid == "fail":
         raise WorkspaceInvitesIncompleteError(
-            f"The service refused {len(refused)} of {report.rows} rows; the others are done. {name_entries(refused)}",
+            f"{len(refused)} of {report.rows} rows were refused; the others are done. {name_entries(refused)}",
             report,
         )
     return report
@@ -236,7 +238,9 @@ class _BulkInvite:
         quota: Quota,
         clock: Clock,
         memory: Memory | None,
+        why_not: Callable[[str, int | str | None], str],
     ) -> None:
+        self._why_not = why_not
         self._client = client
         self._organization_id = organization_id
         self._rows = rows
@@ -274,6 +278,10 @@ class _BulkInvite:
         times = [parse_timestamp(text) for text in seen.invited_at]
         self._listed = [time for time in times if time is not None]
         self._rows.compare(seen, self._reading.at)
+        for row in list(self._rows.open.values()):
+            why = self._why_not(row.invite.target_email, row.invite.level)
+            if why:
+                self._rows.finish(row, "failed", why)
 
     def _read_once(self) -> Snapshot:
         rows = self._rows

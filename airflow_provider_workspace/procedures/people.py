@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.api.comparison import email_key
 from airflow_provider_workspace.api.operations.invites import ListInvites
-from airflow_provider_workspace.api.operations.members import ListMembers
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.procedures.find import read_rows
+from airflow_provider_workspace.procedures.find import check_all_shown, members_of, read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -122,8 +121,9 @@ def read_people(
     else:
         invites = read_invites()
     if read_members is None:
-        members = read_rows(client, ListMembers(organization_id=organization_id))
+        members = members_of(client, organization_id)
     else:
         members = read_members()
+        check_all_shown(client, organization_id, len(members))
     opened = [invite for invite in invites if not invite.is_expired]
     return People(opened, one_row_each(members), _disputed(members))

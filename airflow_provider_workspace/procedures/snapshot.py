@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceIncompleteListError
-from airflow_provider_workspace.procedures.find import checked_pages_of
+from airflow_provider_workspace.procedures.find import check_all_shown, checked_pages_of
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Domain, Page, ProjectItem, Resource
@@ -150,13 +150,26 @@ class _Reading:
             self.seen.hidden_members = previous.hidden_members
             self.seen.reuses = previous.reuses + 1
             return
+        shown = 0
         for row in self._rows(members, first):
+            shown += 1
             if row.user and row.user.email:
                 self.seen.members.add(address_key(row.user.email))
             else:
                 self.seen.hidden_members += 1
         if not self.seen.members and not self.seen.hidden_members and not self.seen.incomplete:
             self.seen.incomplete = NO_MEMBERS
+        if not self.seen.incomplete:
+            self._check_all_shown(shown)
+
+    def _check_all_shown(self, shown: int) -> None:
+        """Note that the list hides members, or fail."""
+        try:
+            check_all_shown(self._client, self._where["organization_id"], shown)
+        except WorkspaceIncompleteListError as error:
+            if self._complete:
+                raise
+            self.seen.incomplete = str(error)
 
     def _may_reuse_members(self, previous: Snapshot) -> bool:
         """

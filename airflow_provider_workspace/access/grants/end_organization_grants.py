@@ -393,7 +393,7 @@ class OrganizationEnds:
         person.is_absent = not people.holds(person.person)
         if person.is_absent:
             people.raise_unless_gone(person.person, self._known_users(people))
-            person.plan.changes += people.withdrawals_of(person.person)
+            person.plan.changes += people.withdrawals_of(person.person, self.run_of_sweep.guards)
 
     def _still_over(self, person: PersonEnd) -> list[Grant]:
         """Return the grants of a person that are over, as their notes are now; what changed waits for the next run."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.access.members.lines import level_fields, withdrawal
 from airflow_provider_workspace.access.members.plan import plan_members
 from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
-from airflow_provider_workspace.access.rules.guards import Guards
+from airflow_provider_workspace.access.rules.guards import NO_GUARDS, Guards
 from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
 
 Rows = Collection[Mapping[str, Any]]
-NO_GUARDS = Guards(frozenset(), None)
 # Outcomes of changes that were made.
 MADE = ("done", "invited", "already_invited")
 # How far the clocks of Airflow and of the service may be apart, in seconds: who joined so long before a grant was noted
@@ -234,10 +233,17 @@ class OrganizationPeople:
         named = name_first(users, "the list of members", separator=", ")
         raise WorkspaceError(f"{doubt}: {why}. {cure}: {named}", problem="access-not-proven")
 
-    def withdrawals_of(self, person: NotedPerson) -> list[Change]:
-        """Return the withdrawals of invites that no list shows, because one may hide them."""
+    def withdrawals_of(self, person: NotedPerson, guards: Guards) -> list[Change]:
+        """
+        Return the withdrawals of invites that no list shows, because one may hide them.
+
+        :raises WorkspaceError: if the person is protected
+        """
         if person.user_uuid is not None:
             return []
+        if person.invite_ids and {address_key(email) for email in person.emails} & guards.protected:
+            why = f"{person.email} is protected, and no list shows whether their invite is still open"
+            raise WorkspaceError(f"{why}. Withdraw it by hand", problem="access-not-proven")
         changes: list[Change] = []
         for invite_id in sorted(person.invite_ids):
             delete = DeleteInvite(organization_id=self.organization_id, invite_id=invite_id)

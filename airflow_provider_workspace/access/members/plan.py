@@ -41,7 +41,7 @@ from airflow_provider_workspace.access.rules.entitlements import (
     Saying,
     entitlement_of,
 )
-from airflow_provider_workspace.access.rules.guards import HIDDEN, PROTECTED, Guards, raise_if_no_owner_left
+from airflow_provider_workspace.access.rules.guards import HIDDEN, Guards, raise_if_no_owner_left
 from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember
@@ -120,27 +120,6 @@ def plan_members(
         remark="\n".join(_remarks(roster, noted)),
         access_list=planner.access_list,
     )
-
-
-def plan_removal(
-    client: WorkspaceClient, delete: DeleteMember, members: list[Member], guards: Guards, *, allow_last_owner: bool
-) -> Plan:
-    """
-    Plan the removal of one member, whom :func:`plan_members` would remove too.
-
-    :param delete: the removal, also of somebody whom the list does not show
-    :param allow_last_owner: whether nobody of the highest level need be left
-    :raises WorkspaceInputError: if they are kept, with the argument that permits it
-    """
-    change = removal(delete, delete.user_uuid, LEAVING)
-    for member in members:
-        if member.user_uuid == delete.user_uuid:
-            who = member.email_address or delete.user_uuid
-            guards.raise_if_kept(member, who)
-            change = removal(delete, who, LEAVING, level=member.level)
-    if not allow_last_owner:
-        raise_if_no_owner_left(members, [change], ", or set allow_last_owner=True")
-    return Plan(client.settings.organization_at_service(delete.organization_id), [change], members=len(members))
 
 
 def _remarks(roster: Roster, noted: NotedAccess) -> list[str]:
@@ -262,11 +241,7 @@ class _Planner:
             is_held = entitled.temporary is not None and not saying.has_access
             return remark_on("wait", email, entitled.why, before=invite.level) if is_held else None
         why = f"invited and {entitled.why}"
-        why_kept = ""
-        if key in self.guards.protected:
-            why_kept = PROTECTED
-        elif not (email and invite.id):
-            why_kept = HIDDEN + "its address or id"
+        why_kept = self.guards.why_invite_kept(invite)
         if why_kept:
             return kept(email, why, why_kept=why_kept, before=invite.level, after=None, entitled=entitled)
         delete = DeleteInvite(organization_id=self.organization_id, invite_id=str(invite.id))

@@ -13,11 +13,11 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.roster_files import addresses_of
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import Member
+    from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.procedures.plan import Change
 
 # Why a member or an invite is kept.
-PROTECTED = "protected"
+_PROTECTED = "protected"
 HIDDEN, ADDRESS = "the service does not show ", "their address"
 
 
@@ -49,7 +49,7 @@ class Guards:
     def why_kept(self, member: Member) -> str:
         """Return why a member is neither removed nor changed; an empty string if they may be."""
         if email_key(member) in self.protected:
-            return PROTECTED
+            return _PROTECTED
         if self.protected and not member.email_address:
             return HIDDEN + ADDRESS
         if self.owner_level is not None and member.level is None:
@@ -58,18 +58,47 @@ class Guards:
             return f"an owner (owner_level={self.owner_level})"
         return ""
 
-    def raise_if_kept(self, member: Member, who: str) -> None:
+    @property
+    def keeps_anybody(self) -> bool:
+        """Whether there may be somebody whom nobody may touch."""
+        return bool(self.protected) or self.owner_level is not None
+
+    def why_invite_kept(self, invite: Invite) -> str:
+        """Return why an open invite is not withdrawn; an empty string if it may be."""
+        if email_key(invite) in self.protected:
+            return _PROTECTED
+        if not (invite.target_email and invite.id):
+            return HIDDEN + "its address or id"
+        return ""
+
+    def raise_if_invite_kept(self, invite: Invite) -> None:
         """
-        Refuse to remove a member who is protected, an owner, or perhaps one of these.
+        Refuse to withdraw an invite whose person is protected, or may be.
+
+        :raises WorkspaceInputError: with the argument that permits it
+        """
+        if not self.protected:
+            return
+        why = self.why_invite_kept(invite)
+        if why:
+            raise WorkspaceInputError(
+                f"The invite {invite.id} of {invite.target_email or '-'} is kept: {why}. To withdraw it anyway, take "
+                "the address out of protected"
+            )
+
+    def raise_if_kept(self, member: Member, who: str, verb: str = "remove") -> None:
+        """
+        Refuse to remove or lower a member who is protected, an owner, or perhaps one of these.
 
         :param who: their address, or else their user
+        :param verb: what is refused
         :raises WorkspaceInputError: with the argument that permits it
         """
         why_kept = self.why_kept(member)
         if not why_kept:
             return
         cure = "set owner_level=None"
-        if why_kept == PROTECTED:
+        if why_kept == _PROTECTED:
             why = f"{who} is protected"
             cure = "take the address out of protected"
         elif why_kept == HIDDEN + ADDRESS:
@@ -79,7 +108,10 @@ class Guards:
             why = f"The service does not show the level of {who}, who may be an owner"
         else:
             why = f"{who} is an owner (level {member.level}; owner_level={self.owner_level}), and owners are kept"
-        raise WorkspaceInputError(f"{why}. To remove {who} anyway, {cure}. An API key stops working without its owner")
+        raise WorkspaceInputError(f"{why}. To {verb} {who} anyway, {cure}. An API key stops working without its owner")
+
+
+NO_GUARDS = Guards(frozenset(), None)
 
 
 def raise_if_no_owner_left(members: Iterable[Member], changes: Iterable[Change], cure: str = "") -> None:

@@ -82,6 +82,7 @@ SETTINGS: dict[str, tuple[Any, Any]] = {
     "max_response_bytes": ("1000000", 1_000_000),
     "consistency_time": (45, 45.0),
     "trust_counts": ("false", False),
+    "count_members": ("true", True),
     "invites_per_hour": (50, 50),
     "invites_per_day": ("200", 200),
     "max_attempts": ("3", 3),

@@ -103,9 +103,10 @@ def test_owners_are_removed_if_an_argument_says_so(sandbox: SandboxServer) -> No
 
 def test_somebody_whose_address_is_not_shown_is_removed_by_id(sandbox: SandboxServer) -> None:
     nameless = {"id": SEED.domain_id, "level": 1, "user": {"uuid": SEED.member_uuid}}
-    owner = {"id": SEED.domain_id, "level": 15, "user": {"uuid": SEED.owner_uuid}}
+    owner = {"id": SEED.invite_id, "level": 15, "user": {"uuid": SEED.owner_uuid}}
     delete = members.WorkspaceDeleteMemberOperator
-    say(sandbox, "list_members", nameless, owner, times=2)
+    shown = {"id": SEED.absent_uuid, "level": 8, "user": {"uuid": SEED.absent_uuid, "email": "adam@example.com"}}
+    say(sandbox, "list_members", nameless, owner, shown, times=2)
     with pytest.raises(
         AirflowFailException, match=r"does not show the address of .* To remove .*, leave out protected"
     ):
@@ -189,7 +190,7 @@ def test_an_address_of_none_or_several_members_is_an_error(
 
 
 DELETE = (members.WorkspaceDeleteMemberOperator, {"owner_level": None, "allow_last_owner": True})
-UPDATE = (members.WorkspaceUpdateMemberOperator, {"level": 8})
+UPDATE = (members.WorkspaceUpdateMemberOperator, {"level": 8, "owner_level": None})
 REMOVE = (dashboards.WorkspaceRemoveDashboardCollaboratorOperator, {"dashboard_id": 1})
 STILL, PASS = "The service still shows what it did not find", "belongs to the {1}.* Pass user_uuid='{0}'"
 

@@ -1,0 +1,254 @@
+"""
+The door: the rules that are asked before one person gets or loses access, and the proof afterwards.
+
+Whom nobody may touch, what else has a say, and whether the person is certainly the one: rosters, leavers and files ask
+the same for many people in :mod:`~airflow_provider_workspace.access.members.plan`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from airflow_provider_workspace.access.members.lines import MemberChange, level_fields, removal, withdrawal
+from airflow_provider_workspace.access.rules.entitlements import Entitlement, NotedAccess, Saying, entitlement_of
+from airflow_provider_workspace.access.rules.guards import Guards, raise_if_no_owner_left
+from airflow_provider_workspace.api.comparison import address_key, email_key
+from airflow_provider_workspace.api.operations.invites import ListInvites
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
+from airflow_provider_workspace.procedures.access_list import homes_of
+from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, check_done, look_until
+from airflow_provider_workspace.procedures.find import members_of, read_rows
+from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
+from airflow_provider_workspace.procedures.plan import Change, Plan, counted
+from airflow_provider_workspace.version_compat import COMMAND
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Claims
+    from airflow_provider_workspace.api.models import Invite, Member
+    from airflow_provider_workspace.api.operations.invites import DeleteInvite
+    from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
+    from airflow_provider_workspace.client.client import WorkspaceClient
+
+ASKED = "asked for by this task"
+
+
+@dataclass(frozen=True)
+class Door:
+    """
+    The door of an organization.
+
+    :param guards: whom nobody may touch
+    :param noted: temporary access and decisions of reviews
+    :param now: decides what counts
+    """
+
+    client: WorkspaceClient
+    organization_id: str
+    guards: Guards
+    noted: NotedAccess
+    now: datetime
+
+    @cached_property
+    def members(self) -> list[Member]:
+        """The members when they were read first."""
+        return members_of(self.client, self.organization_id)
+
+    @cached_property
+    def invites(self) -> list[Invite]:
+        """All invites when they were read first."""
+        return read_rows(self.client, ListInvites(organization_id=self.organization_id))
+
+    @cached_property
+    def people(self) -> People:
+        """The members and the open invites when they were read first."""
+        people = read_people(self.client, self.organization_id, read_invites=lambda: self.invites)
+        check_not_empty(people.members)
+        return people
+
+    def plan_removal(self, delete: DeleteMember, *, allow_last_owner: bool = False) -> Plan:
+        """
+        Plan the removal of a member, with whom their temporary access ends; a decision of a review does not hinder it.
+
+        :param delete: the removal, also of somebody whom the list does not show
+        :param allow_last_owner: whether nobody of the highest level need be left
+        :raises WorkspaceError: if they are kept, or it cannot be known who they are
+        """
+        who = delete.user_uuid
+        key, level = "", None
+        member = self._member(who)
+        if member is not None:
+            who = member.email_address or who
+            key, level = email_key(member), member.level
+            self.guards.raise_if_kept(member, who)
+        gone = Saying(has_access=False, why=ASKED, leaves=True)
+        entitled = self._entitlement(gone, self.noted.of_member(key, delete.user_uuid))
+        change = removal(delete, who, ASKED, level=level, ends=entitled.ended)
+        if not allow_last_owner:
+            raise_if_no_owner_left(self.members, [change], ", or set allow_last_owner=True")
+        return self._plan_of(change, len(self.members))
+
+    def left_by(self, email: str) -> tuple[ActiveGrant, ...]:
+        """Return the temporary access of somebody who was removed, by the address that they had."""
+        return self.noted.of_address(address_key(email), homes_of(self.members)).grants
+
+    def check_level(self, update: UpdateMember) -> bool:
+        """
+        Check that a member may get a level, and return whether it takes something from them.
+
+        :raises WorkspaceError: if they are kept, something else has a say, or it cannot be known who they are
+        """
+        member = self._member(update.user_uuid)
+        if member is None:  # the service says that there is no such member
+            return False
+        who = member.email_address or update.user_uuid
+        level = int(update.level)
+        lowers = member.level is None or level < member.level
+        if lowers:
+            self.guards.raise_if_kept(member, who, "lower")
+        claims = self.noted.of_member(email_key(member), update.user_uuid)
+        entitled = self._entitlement(Saying(has_access=True, level=level, why=ASKED), claims)
+        if member.level is None or level > member.level:
+            _raise_if_refused(who, _why_refused(who, entitled))
+        if lowers and entitled.temporary:
+            cure = f"End that first: {COMMAND} grants --end {who}"
+            raise WorkspaceInputError(f"{who} has temporary access ({entitled.temporary}). {cure}")
+        change = MemberChange(
+            "change",
+            "members",
+            f"member {who}",
+            before=level_fields(member.level),
+            after=level_fields(level),
+            operation=update,
+        )
+        raise_if_no_owner_left(self.members, [change])
+        return lowers
+
+    def check_lowered(self, update: UpdateMember) -> None:
+        """
+        Look until the list shows the lower level: an answer proves nothing.
+
+        :raises WorkspaceNotAppliedError: if it shows another one
+        """
+
+        def is_done() -> bool:
+            members = members_of(self.client, self.organization_id)
+            levels = [member.level for member in members if member.user_uuid == update.user_uuid]
+            return bool(levels) and all(level is not None and level <= int(update.level) for level in levels)
+
+        check_done(self.client, "the level was lowered", update, is_done)
+
+    def plan_withdrawal(self, delete: DeleteInvite, *, was_sent: bool = False) -> Plan:
+        """
+        Plan the withdrawal of an invite, with which the temporary access of its person ends.
+
+        :param delete: the withdrawal, also of an invite that is not open any more: it changes nobody's access
+        :param was_sent: whether an earlier try may have sent it
+        :raises WorkspaceError: if its person is protected, or may be
+        """
+        invites = [invite for invite in self.people.invites if invite.id == delete.invite_id]
+        if not invites:
+            is_listed = any(invite.id == delete.invite_id for invite in self.invites)
+            if self.guards.protected and not (is_listed or was_sent):
+                why = f"No list shows the invite {delete.invite_id}, whose person may be protected"
+                raise WorkspaceInputError(f"{why}. Look whether it is gone, or leave out protected")
+            return self._plan_of(withdrawal(delete, delete.invite_id, ASKED), len(self.people.members))
+        invite = invites[0]
+        self.guards.raise_if_invite_kept(invite)
+        homes = homes_of(self.people.members)
+        key = email_key(invite)
+        entitled = self._entitlement(
+            Saying(has_access=False, why=ASKED, leaves=True), self.noted.of_invite(key, invite.id, homes)
+        )
+        # Whoever is a member keeps what they have.
+        ends = () if key in homes.values() else entitled.ended
+        change = withdrawal(delete, invite.target_email or delete.invite_id, ASKED, level=invite.level, ends=ends)
+        return self._plan_of(change, len(self.people.members))
+
+    def check_nobody_joined(self, delete: DeleteInvite) -> None:
+        """
+        Look until the lists must show whoever accepted an open invite when it was withdrawn.
+
+        :raises WorkspaceError: if somebody joined meanwhile who may be its person
+        """
+        before = self.people
+        if all(invite.id != delete.invite_id for invite in before.invites):
+            return
+        known = {member.user_uuid for member in before.members}
+        others = {email_key(invite) for invite in before.invites if invite.id != delete.invite_id}
+
+        def joined() -> list[Member]:
+            members = members_of(self.client, self.organization_id)
+            check_not_empty(members)
+            new = [member for member in members if member.user_uuid not in known]
+            return [member for member in new if email_key(member) not in others]
+
+        seconds = min(self.client.settings.consistency_time, MAX_CHECK_SECONDS)
+        found = joined() or look_until(self.client, joined, seconds)
+        if found:
+            users = [f"{member.email_address or '-'} (user {member.user_uuid})" for member in found]
+            named = name_first(users, "the list of members")
+            raise WorkspaceError(
+                f"Somebody kept or got access meanwhile: the invite {delete.invite_id} is gone, and may have been "
+                f"accepted. Remove who should not be a member: {named}",
+                permanent=True,
+                problem="joined-meanwhile",
+            )
+
+    def why_not_invited(self, email: str, level: int | str | None) -> str:
+        """Return why somebody is not invited: an access review decided less; an empty string if they may be."""
+        if not self.noted.decisions:
+            return ""
+        claims = self.noted.of_address(address_key(email), homes_of(self.members))
+        wanted = None if level is None else int(level)
+        entitled = self._entitlement(Saying(has_access=True, level=wanted, why=ASKED), claims)
+        return _why_refused(email, entitled)
+
+    def check_invite(self, email: str, level: int | str | None) -> None:
+        """
+        Check that somebody may be invited.
+
+        :raises WorkspaceInputError: if an access review decided less
+        """
+        _raise_if_refused(email, self.why_not_invited(email, level))
+
+    def _entitlement(self, saying: Saying, claims: Claims) -> Entitlement:
+        return entitlement_of(saying, claims, self.now.timestamp())
+
+    def _member(self, user_uuid: str) -> Member | None:
+        """
+        Return the member who is a user; ``None`` if there is none.
+
+        :raises WorkspaceError: if it cannot be known: rows contradict each other, or hide their user
+        """
+        rows = [member for member in self.members if member.user_uuid == user_uuid]
+        if len({(email_key(row), row.level) for row in rows}) > 1:
+            why = f"The list of members shows user {user_uuid} {len(rows)} times, with different addresses or levels"
+            msg = f"{why}, so nobody can tell who is meant. Run this again"
+            raise WorkspaceError(msg, permanent=False, problem="access-not-proven")
+        if rows:
+            return rows[0]
+        hidden = sum(1 for member in self.members if not member.user_uuid)
+        if hidden and self.guards.keeps_anybody:
+            members = counted(hidden, "member", "members")
+            why = f"The list hides the user of {members}, so user {user_uuid} may be protected or an owner"
+            raise WorkspaceInputError(f"{why}. Do it by hand, or leave out protected and set owner_level=None")
+        return None
+
+    def _plan_of(self, change: Change, members: int) -> Plan:
+        place = self.client.settings.organization_at_service(self.organization_id)
+        return Plan(place, [change], members=members)
+
+
+def _why_refused(who: str, entitled: Entitlement) -> str:
+    """Return what a review decided that allows less than is asked for, and what to do; empty if there is nothing."""
+    if entitled.decision is None:
+        return ""
+    return f"{entitled.decision}, which allows less. Lift that first: {COMMAND} decisions --lift {who} --reason TEXT"
+
+
+def _raise_if_refused(who: str, why: str) -> None:
+    if why:
+        raise WorkspaceInputError(f"{who}: {why}", problem="decided-by-review")

@@ -43,7 +43,7 @@ def invite(email: str | None = "ada@example.com", **fields: Any) -> Invite:
 class Lists:
     """A client of an organization that nobody changes."""
 
-    settings = SimpleNamespace(organization_at_service=lambda _: "service / organization")
+    settings = SimpleNamespace(count_members=None, organization_at_service=lambda _: "service / organization")
 
     def __init__(self, records: tuple[Member | Invite, ...]) -> None:
         self.records = records

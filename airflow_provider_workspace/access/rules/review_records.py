@@ -156,6 +156,7 @@ class Population(ReviewRecord):
     Everybody who has access.
 
     :param lists: what was read, with the number of rows
+    :param read_with: with which key the lists were read, if they may hide members from it
     :param previous: the last review; ``None`` if there was none
     :param left: who is gone since then; ``None`` if there was none
     :param people: first those whom a reviewer must look at
@@ -166,6 +167,7 @@ class Population(ReviewRecord):
     organization_id: str
     verified_domains: tuple[str, ...] = ()
     lists: tuple[ReadList, ...]
+    read_with: str = ""
     previous: PreviousReview | None = None
     left: tuple[str, ...] | None = None
     people: tuple[ReviewedPerson, ...]

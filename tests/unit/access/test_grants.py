@@ -41,7 +41,12 @@ NOW = datetime(2026, 11, 24, 12, tzinfo=timezone.utc)
 class Service:
     """A client of an organization with one member, whose level is changed, or with none."""
 
-    settings = SimpleNamespace(organization_at_service=lambda _: "service / organization", consistency_time=0.0)
+    settings = SimpleNamespace(
+        count_members=False,
+        source="-",
+        organization_at_service=lambda _: "service / organization",
+        consistency_time=0.0,
+    )
 
     def __init__(self, level: int | None) -> None:
         self.level = level

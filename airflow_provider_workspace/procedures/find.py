@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.api.operations.dashboards import AddDashboardCollaborator
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.client.settings import Settings
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Resource")
@@ -265,6 +266,13 @@ def members_of(client: WorkspaceClient, organization_id: str) -> list[Member]:
     members = read_rows(client, ops.members.ListMembers(organization_id=organization_id))
     check_all_shown(client, organization_id, len(members))
     return members
+
+
+def describe_reading(settings: Settings) -> str:
+    """Say which key read lists that may hide members from it; empty if they show as many as the organization has."""
+    if settings.count_members:
+        return ""
+    return f"The lists were read with the key of {settings.source}, which may be shown only some of the members."
 
 
 def check_all_shown(client: WorkspaceClient, organization_id: str, shown: int) -> None:

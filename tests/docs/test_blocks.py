@@ -108,7 +108,7 @@ EXTRAS = [the("connection.md", '{"paths"'), the("guides/bulk-invites.md", '{"inv
 DRY_RUN = the("operators/index.md", '{\n  "dry_run"')
 REPORT_OF_INVITES = the("guides/bulk-invites.md", '{\n  "counts"')
 EVENT = the("guides/events.md", '{\n  "what"')
-PLAN_OF_MEMBERS = the("guides/members.md", "1 to create")
+PLAN_OF_MEMBERS = the("guides/members.md", "The lists were read")
 MISTAKES = the("organization-file-format.md", "Correct")
 AUDIT_LINE = the("faults.md", "operation=CreateInvites")
 

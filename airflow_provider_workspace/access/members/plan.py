@@ -53,6 +53,7 @@ from airflow_provider_workspace.procedures.access_list import (
     member_identity,
     users_by_address,
 )
+from airflow_provider_workspace.procedures.find import describe_reading
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted
@@ -117,14 +118,18 @@ def plan_members(
         client.settings.organization_at_service(organization_id),
         changes,
         members=len(people.members),
-        remark="\n".join(_remarks(roster, noted)),
+        remark="\n".join(_remarks(roster, noted, describe_reading(client.settings) if complete else "")),
         access_list=planner.access_list,
     )
 
 
-def _remarks(roster: Roster, noted: NotedAccess) -> list[str]:
-    """Return what people must know before they read the plan."""
-    remarks = list(roster.remarks)
+def _remarks(roster: Roster, noted: NotedAccess, reading: str) -> list[str]:
+    """
+    Return what people must know before they read the plan.
+
+    :param reading: with which key the lists were read that decide by absence
+    """
+    remarks = [*roster.remarks, *filter(None, [reading])]
     if not noted.are_known:
         remarks.insert(0, NOT_KNOWN)
     if roster.blank:

@@ -29,7 +29,7 @@ from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.timestamps import parse_timestamp, to_second
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.procedures.access_list import homes_of
-from airflow_provider_workspace.procedures.find import read_counted, read_rows
+from airflow_provider_workspace.procedures.find import describe_reading, read_counted, read_rows
 from airflow_provider_workspace.procedures.people import read_people
 
 if TYPE_CHECKING:
@@ -91,6 +91,7 @@ def read_population(
         verified_domains=tuple(verified),
         lists=tuple(lists.counts),
         lifted=tuple(decision.lifting for decision in noted.decisions if decision.lifted),
+        read_with=describe_reading(client.settings),
         people=tuple(people),
     )
     if last is not None:

@@ -183,6 +183,7 @@ class Population(ReviewRecord):
     Everybody who has access.
 
     :param lists: what was read, with the number of rows
+    :param read_with: with which key the lists were read, if they may hide members from it
     :param previous: the last review; ``None`` if there was none
     :param left: who is gone since then; ``None`` if there was none
     :param lifted: the decisions that people lifted, and which are noted until their end; also about who is gone
@@ -194,6 +195,7 @@ class Population(ReviewRecord):
     organization_id: str
     verified_domains: tuple[str, ...] = ()
     lists: tuple[ReadList, ...]
+    read_with: str = ""
     previous: PreviousReview | None = None
     left: tuple[str, ...] | None = None
     lifted: tuple[str, ...] = ()

@@ -67,7 +67,9 @@ def decided(level: int | None, on: str, until: str = "2027-11-01", user: str | N
 class Lists:
     """A client of an organization that nobody changes."""
 
-    settings = SimpleNamespace(count_members=None, organization_at_service=lambda _: "service / organization")
+    settings = SimpleNamespace(
+        count_members=False, source="-", organization_at_service=lambda _: "service / organization"
+    )
 
     def __init__(self, records: tuple[Member | Invite, ...]) -> None:
         self.records = records

@@ -42,7 +42,10 @@ class Service:
     """A client of an organization with one member, whose level is changed, or with none."""
 
     settings = SimpleNamespace(
-        count_members=None, organization_at_service=lambda _: "service / organization", consistency_time=0.0
+        count_members=False,
+        source="-",
+        organization_at_service=lambda _: "service / organization",
+        consistency_time=0.0,
     )
 
     def __init__(self, level: int | None) -> None:

@@ -43,7 +43,9 @@ def invite(email: str | None = "ada@example.com", **fields: Any) -> Invite:
 class Lists:
     """A client of an organization that nobody changes."""
 
-    settings = SimpleNamespace(count_members=None, organization_at_service=lambda _: "service / organization")
+    settings = SimpleNamespace(
+        count_members=False, source="-", organization_at_service=lambda _: "service / organization"
+    )
 
     def __init__(self, records: tuple[Member | Invite, ...]) -> None:
         self.records = records
@@ -238,14 +240,15 @@ def test_actions_of_a_plan(
 
 
 def test_the_plan_table_shows_each_change_and_reason_and_is_cut_with_a_note() -> None:
-    remark, *lines = plan([ADA, ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
+    remark, reading, *lines = plan([ADA, ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
     assert remark.startswith("Levels come from column 'level' (8)")
+    assert reading == "The lists were read with the key of -, which may be shown only some of the members."
     assert lines[0] == "1 to create, 1 to change, 1 to remove, 1 skipped"
     assert " ".join(lines[1].split()) == "~ member ada@example.com level: 1 -> 8"
     assert " ".join(lines[2].split()) == "- member old@example.com level: 8, not on the roster"
     assert lines[4].endswith("row 2: same address as row 1")
     lines = plan([f"p{number}@example.com" for number in range(203)]).table(limit=200).splitlines()
-    assert len(lines) == 202
+    assert len(lines) == 203
     assert lines[-1].split() == ["…", "and", "3", "more", "members"]
 
 

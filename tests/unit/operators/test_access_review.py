@@ -253,6 +253,15 @@ def test_the_last_task_logs_the_digest_of_what_it_wrote(review: Review, capsys: 
     assert hashlib.sha256((review.folder / "review.json").read_bytes()).hexdigest() in capsys.readouterr().out
 
 
+def test_a_review_says_whose_lists_it_read(review: Review) -> None:
+    review.decide(KEPT)
+    review.run("apply_decisions")
+    review.close()
+    with_key = "The lists were read with the key of connection 'workspace_default', which may be shown only some"
+    assert review.file("population.json")["read_with"].startswith(with_key)
+    assert "may be shown only some of the members" in review.text("review.md")
+
+
 def test_a_retried_population_is_that_of_the_first_try(
     sandbox: SandboxServer, review: Review, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,6 +73,8 @@ def test_whoever_decides_by_absence_needs_a_list_of_all_members(
 @pytest.mark.usefixtures("notes")
 def test_a_list_of_all_members_is_believed(sandbox: SandboxServer) -> None:
     sandbox.respond("GET", RECORD, {"id": SEED.organization_id, "member_count": 5})
+    plan = run(WorkspaceSyncMembersOperator, leavers=[MINA], dry_run=True, **KEPT)
+    assert "may be shown only some" not in plan["table"]
     assert run(WorkspaceUpdateMemberOperator, user_uuid=SEED.member_uuid, level=8)["level"] == 8
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tests.conftest import Connect
 
 pytestmark = pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
+no_waits = pytest.mark.usefixtures("no_waits")
 
 
 def run(cls: type[Any], **arguments: Any) -> Any:
@@ -87,6 +88,7 @@ NO_CHANGES: list[tuple[type[Any], dict[str, Any], dict[str, Any]]] = [
 NOT_LOOKED_UP = [operator_of(item) for item in EXPECTED if operation_of(item).endpoint.recover == "none"]
 
 
+@no_waits
 @pytest.mark.parametrize(("cls", "arguments", "holds"), CHANGES)
 def test_an_operator_makes_its_change_once(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], holds: dict[str, Any]
@@ -250,6 +252,7 @@ def test_the_extra_link_points_to_the_record_or_the_status_page(
 WRITING = [row for row in (*CHANGES, *NO_CHANGES) if "is_dry_run" in row[0].template_fields]
 
 
+@no_waits
 @pytest.mark.parametrize(("cls", "arguments", "holds"), WRITING)
 def test_dry_run_shows_the_request_that_is_sent(
     sandbox: SandboxServer, connect: Connect, cls: type[Any], arguments: dict[str, Any], holds: dict[str, Any]

@@ -19,6 +19,7 @@ from airflow_provider_workspace.procedures.access_list import (
     users_by_address,
 )
 from airflow_provider_workspace.procedures.find import read_rows
+from airflow_provider_workspace.procedures.people import one_row_each
 from airflow_provider_workspace.procedures.plan import Action, Change
 
 if TYPE_CHECKING:
@@ -72,13 +73,14 @@ def plan_collaborators(
         for row in listed:
             identity = collaborator_identity(dashboard.ids["dashboard_id"], row.user_uuid or row.label)
             access_list.add(identity, AccessEntry(dashboard.name_of(row.label or "-"), row.level))
+    people = one_row_each(members)
     rows = {address_key(row.email): row for row in sorted(wanted, key=attrgetter("moment"))}
     planner = _Planner(
         dashboard=dashboard,
         rows=rows,
         listed=listed,
-        users=users_by_address(members),
-        homes=homes_of(members),
+        users=users_by_address(people),
+        homes=homes_of(people),
         now=now,
         is_complete=is_complete,
     )

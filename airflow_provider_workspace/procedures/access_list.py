@@ -120,13 +120,13 @@ def homes_of(members: Iterable[Member]) -> dict[str, str]:
 
 
 def users_by_address(members: Iterable[Member]) -> dict[str, list[str]]:
-    """Return the users of each address, by its key; several if accounts share it."""
+    """
+    Return the users of each address, by its key; several if accounts share it.
+
+    :param members: each user once
+    """
     users: dict[str, list[str]] = {}
     for member in members:
-        if not member.email_address:
-            continue
-        of_address = users.setdefault(email_key(member), [])
-        user_uuid = member.user_uuid or ""
-        if not user_uuid or user_uuid not in of_address:
-            of_address.append(user_uuid)
+        if member.email_address:
+            users.setdefault(email_key(member), []).append(member.user_uuid or "")
     return users

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -220,9 +221,13 @@ def end_grants(
             client = hooks.hook_of(grant, otherwise).client
             place = (grant.service, grant.workspace_conn_id, grant.organization_id)
             if place not in organizations:
-                decided = NotedAccess(decisions=reviews.decisions_of(grant.service, grant.organization_id))
+                read_decided = partial(reviews.decisions_of, grant.service, grant.organization_id)
                 organizations[place] = OrganizationEnds(
-                    run_of_sweep=run, client=client, organization_id=grant.organization_id, decided=decided
+                    run_of_sweep=run,
+                    client=client,
+                    organization_id=grant.organization_id,
+                    decided=NotedAccess(decisions=read_decided()),
+                    read_decided=read_decided,
                 )
             return organizations[place]
 

@@ -205,6 +205,7 @@ class OrganizationEnds:
     The ends in one organization, over one connection.
 
     :param decided: what reviews decided about its people
+    :param read_decided: reads that again
     :param people: the people whose grants are over
     :param unknown: the grants that are not over, and whose user is not known
     :param interruption: what stopped it, such as the end of its process; raised again by the caller
@@ -217,6 +218,7 @@ class OrganizationEnds:
     client: WorkspaceClient
     organization_id: str
     decided: NotedAccess
+    read_decided: Callable[[], list[ReviewDecision]]
     people: list[PersonEnd] = field(default_factory=list[PersonEnd])
     unknown: list[Grant] = field(default_factory=list["Grant"])
     interruption: BaseException | None = None
@@ -544,6 +546,7 @@ class OrganizationEnds:
         people = self.people_now
         if people is None:
             return
+        self.decided = NotedAccess(decisions=self.read_decided())
         returning: list[PersonEnd] = []
         for person in self.unsettled():
             with person.guarded():
@@ -567,6 +570,10 @@ class OrganizationEnds:
         def check_notes() -> None:
             for grant in giver.giving.grants:
                 self.registry.check(grant, is_over=False, is_own=False)
+            self.decided = NotedAccess(decisions=self.read_decided())
+            if len(self._giving_to(returning, people).grants) < len(giver.giving.grants):
+                msg = "A grant ended before it was given again, so nothing more was sent. Run this again"
+                raise WorkspaceError(msg, permanent=False)
 
         self.check_notes = check_notes
         try:

@@ -1062,6 +1062,24 @@ def test_a_grant_that_begins_while_another_ends_counts(
         end()
 
 
+def test_what_a_review_ended_while_a_sweep_ran_is_not_given_again(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(MINA, 15, run_id="first", length=600)
+    clock.advance(601)
+
+    def give_and_decide() -> None:
+        give_one((8, 3))
+        place = {"service": sandbox.url, "organization_id": SEED.organization_id, "decided_at": time.time() + 1}
+        person = {"email": MINA, "user_uuid": SEED.member_uuid, "level": None}
+        key, text = decision_notes.variable(person, **place)
+        notes.values[key] = text
+
+    Interruptions(monkeypatch).before("PATCH", give_and_decide)
+    end()
+    assert level_of(MINA) == 1
+
+
 def test_of_grants_that_end_together_none_leaves_a_level(notes: Variables, clock: Clock) -> None:
     for grant in ORDERS[0]:
         give_one(grant)

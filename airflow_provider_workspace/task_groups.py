@@ -270,13 +270,14 @@ def _catch_up(
         batch_export_ids=batch_export_ids,
         **of_exports,
     )
-    closed = f"ti.xcom_pull(task_ids='{close.task_id}', map_indexes=ti.map_index)"
+    held, left_paused = _value(opened.task_id, "batch_export_ids"), _value(opened.task_id, "leave_paused")
+    left_paused += f" + {_value(close.task_id, 'left_paused')}"
     caught_up = WorkspaceCatchUpOperator(
         task_id="catch_up",
         task_display_name="Export what was missed",
         doc_md="Waits without a worker slot until runs prove that every interval of the pause is exported.",
-        # Also what another window holds: it was paused here, and is resumed there.
-        batch_export_ids=f"{{{{ ({closed}['resumed'] + {closed}['held'] | list) | tojson }}}}",
+        # Also what the sweep or an earlier try of close has resumed, and what another window holds and will resume.
+        batch_export_ids=f"{{{{ {held} | reject('in', {left_paused}) | list | tojson }}}}",
         since=_result(opened.task_id, "opened_at"),
         timeout=catch_up,
         outlets=list(outlets),
@@ -605,4 +606,9 @@ def _result(task_id: str, name: str, and_then: str = "") -> str:
 
     :param and_then: filters
     """
-    return f"{{{{ ti.xcom_pull(task_ids='{task_id}', map_indexes=ti.map_index)['{name}']{and_then} }}}}"
+    return f"{{{{ {_value(task_id, name)}{and_then} }}}}"
+
+
+def _value(task_id: str, name: str) -> str:
+    """Return what stands in a template for a part of a task's result."""
+    return f"ti.xcom_pull(task_ids='{task_id}', map_indexes=ti.map_index)['{name}']"

@@ -457,6 +457,20 @@ def test_close_waits_for_work_that_runs_though_the_last_task_was_set_by_hand(
     assert history(sandbox, FIRST) == ["pause", "unpause"]
 
 
+def test_a_task_after_much_work_is_no_mapped_task_of_it(airflow: Airflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow names the states of mapped tasks as it names the states of others: load_1 may be either."""
+    window = opened(FIRST)
+    work = ["load", *(f"work_{number}" for number in range(120))]
+    airflow.edit(airflow.lease_keys()[0], work_task_ids=work)
+    states = {CLOSE: "running", "load_1": None, **dict.fromkeys(work, "success")}
+
+    def named(*, run_ids: list[str], task_ids: list[str] | None, **_: Any) -> dict[str, Any]:
+        return {run_ids[0]: {name: states[name] for name in states if task_ids is None or name in task_ids}}
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", named)
+    assert window.execute("close") == closed(FIRST)
+
+
 def test_close_waits_for_work_that_runs_though_its_lease_was_overwritten_too(
     sandbox: SandboxServer, airflow: Airflow
 ) -> None:

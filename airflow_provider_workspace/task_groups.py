@@ -234,14 +234,17 @@ def maintenance_window(
             )
         opened >> pause
         ready >> work
-        leaves = list(work.get_leaves())
+        # An inner window that catches up is closed, and does not hold this one open.
+        leaves = [leaf for leaf in work.get_leaves() if not _follows_window(leaf)]
         _end_with(leaves, close)
         # Whoever clears the work clears its setups and their teardowns too: drain and guard begin again with it.
         close.as_teardown(setups=setups, on_failure_fail_dagrun=True)
         close.setup_task_ids = frozenset(setup.task_id for setup in setups)
-        close.work_task_ids = frozenset(task.task_id for task in work)
+        after = [task.task_id for task in work.get_leaves() if _follows_window(task)]
+        close.work_task_ids = frozenset(task.task_id for task in work).difference(after)
         # An inner window that cannot close does not hold this one open.
-        opened.work_task_ids = sorted(task.task_id for task in work if not isinstance(task, window_closing.CLOSING))
+        inner = [task.task_id for task in work if isinstance(task, window_closing.CLOSING)]
+        opened.work_task_ids = sorted(close.work_task_ids.difference(inner))
         if max_length is not None:
             guard = window_closing.WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",
@@ -255,6 +258,12 @@ def maintenance_window(
             priority >> guard
         if catch_up is not None:
             _catch_up(opened, close, batch_export_ids, catch_up, outlets, {**own, "project_id": project_id})
+
+
+def _follows_window(task: Any) -> bool:
+    """Return whether a task is what a window inside of the work does after it is closed."""
+    closed = [each for each in task.upstream_list if isinstance(each, window_closing.CLOSING)]
+    return any(task.task_id == f"{each.task_group.group_id}.catch_up" for each in closed)
 
 
 def _catch_up(

@@ -368,6 +368,22 @@ def test_a_window_catches_up_after_it_is_closed(sandbox: SandboxServer, clock: C
     assert len(backfills(sandbox)) == 1
 
 
+def test_an_inner_window_that_catches_up_does_not_hold_the_outer_one_open(sandbox: SandboxServer) -> None:
+    with (
+        DAG("dag", schedule=None) as dag,
+        maintenance_window("outer", batch_export_ids=[HOURLY], catch_up=HOUR),
+        maintenance_window("inner", batch_export_ids=[HOURLY], catch_up=HOUR),
+    ):
+        EmptyOperator(task_id="work")
+    close: Any = dag.get_task("outer.close")
+    opened: Any = dag.get_task("outer.open")
+    assert "inner.outcome" in close.upstream_task_ids
+    assert "inner.catch_up" not in close.get_flat_relative_ids(upstream=True)
+    assert "inner.catch_up" not in opened.work_task_ids
+    assert {"work", "inner.open", "inner.check"} <= set(opened.work_task_ids)
+    assert sandbox.requests() == []
+
+
 def test_a_drain_ends_when_no_run_is_under_way(sandbox: SandboxServer, clock: Clock) -> None:
     drain: Any = a_window(catch_up=HOUR, drain=HOUR).get_task("maintenance_window.drain")
     while not any(run["status"] == "running" for run in sandbox.export_runs(HOURLY)["exported"]):

@@ -243,8 +243,9 @@ def maintenance_window(
         after = [task.task_id for task in work.get_leaves() if _follows_window(task)]
         close.work_task_ids = frozenset(task.task_id for task in work).difference(after)
         # An inner window that cannot close does not hold this one open.
-        inner = [task.task_id for task in work if isinstance(task, window_closing.CLOSING)]
-        opened.work_task_ids = sorted(close.work_task_ids.difference(inner))
+        opened.work_task_ids = sorted(
+            close.work_task_ids.difference(task.task_id for task in work if isinstance(task, window_closing.CLOSING))
+        )
         if max_length is not None:
             guard = window_closing.WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",
@@ -263,7 +264,7 @@ def maintenance_window(
 def _follows_window(task: Any) -> bool:
     """Return whether a task is what a window inside of the work does after it is closed."""
     closed = [each for each in task.upstream_list if isinstance(each, window_closing.CLOSING)]
-    return any(task.task_id == f"{each.task_group.group_id}.catch_up" for each in closed)
+    return any(task.task_id == f"{each.task_id.rpartition('.')[0]}.catch_up" for each in closed)
 
 
 def _catch_up(

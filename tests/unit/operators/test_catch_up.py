@@ -266,6 +266,8 @@ def test_a_service_without_runs_is_said_at_once(sandbox: SandboxServer, clock: C
         ({"since": "2026-11-28"}, "since must be a time with its zone, such as 2026-11-28T00:00:00Z, and not a day"),
         ({"since": "2026-11-28T10:00"}, "this time has no zone"),
         ({"since": "yesterday"}, "since: expected a date"),
+        ({"since": "2199-01-01T00:00:00Z"}, r"since, 2199-01-01 00:00 UTC, is after until, 20.* Give an earlier since"),
+        ({"since": 7200, "until": 0}, "since, 1970-01-01 02:00 UTC, is after until, 1970-01-01 00:00 UTC"),
         ({"since": 0, "timeout": 0}, "timeout must be"),
     ],
 )

@@ -234,14 +234,18 @@ def maintenance_window(
             )
         opened >> pause
         ready >> work
-        leaves = list(work.get_leaves())
+        # An inner window that catches up is closed, and does not hold this one open.
+        leaves = [leaf for leaf in work.get_leaves() if not _follows_window(leaf)]
         _end_with(leaves, close)
         # Whoever clears the work clears its setups and their teardowns too: drain and guard begin again with it.
         close.as_teardown(setups=setups, on_failure_fail_dagrun=True)
         close.setup_task_ids = frozenset(setup.task_id for setup in setups)
-        close.work_task_ids = frozenset(task.task_id for task in work)
+        after = [task.task_id for task in work.get_leaves() if _follows_window(task)]
+        close.work_task_ids = frozenset(task.task_id for task in work).difference(after)
         # An inner window that cannot close does not hold this one open.
-        opened.work_task_ids = sorted(task.task_id for task in work if not isinstance(task, window_closing.CLOSING))
+        opened.work_task_ids = sorted(
+            close.work_task_ids.difference(task.task_id for task in work if isinstance(task, window_closing.CLOSING))
+        )
         if max_length is not None:
             guard = window_closing.WorkspaceGuardMaintenanceWindowOperator(
                 task_id="guard",
@@ -257,6 +261,12 @@ def maintenance_window(
             _catch_up(opened, close, batch_export_ids, catch_up, outlets, {**own, "project_id": project_id})
 
 
+def _follows_window(task: Any) -> bool:
+    """Return whether a task is what a window inside of the work does after it is closed."""
+    closed = [each for each in task.upstream_list if isinstance(each, window_closing.CLOSING)]
+    return any(task.task_id == f"{each.task_id.rpartition('.')[0]}.catch_up" for each in closed)
+
+
 def _catch_up(
     opened: Any, close: Any, batch_export_ids: Any, catch_up: Any, outlets: Sequence[Any], of_exports: dict[str, Any]
 ) -> None:
@@ -270,13 +280,14 @@ def _catch_up(
         batch_export_ids=batch_export_ids,
         **of_exports,
     )
-    closed = f"ti.xcom_pull(task_ids='{close.task_id}', map_indexes=ti.map_index)"
+    held, left_paused = _value(opened.task_id, "batch_export_ids"), _value(opened.task_id, "leave_paused")
+    left_paused += f" + {_value(close.task_id, 'left_paused')}"
     caught_up = WorkspaceCatchUpOperator(
         task_id="catch_up",
         task_display_name="Export what was missed",
         doc_md="Waits without a worker slot until runs prove that every interval of the pause is exported.",
-        # Also what another window holds: it was paused here, and is resumed there.
-        batch_export_ids=f"{{{{ ({closed}['resumed'] + {closed}['held'] | list) | tojson }}}}",
+        # Also what the sweep or an earlier try of close has resumed, and what another window holds and will resume.
+        batch_export_ids=f"{{{{ {held} | reject('in', {left_paused}) | list | tojson }}}}",
         since=_result(opened.task_id, "opened_at"),
         timeout=catch_up,
         outlets=list(outlets),
@@ -605,4 +616,9 @@ def _result(task_id: str, name: str, and_then: str = "") -> str:
 
     :param and_then: filters
     """
-    return f"{{{{ ti.xcom_pull(task_ids='{task_id}', map_indexes=ti.map_index)['{name}']{and_then} }}}}"
+    return f"{{{{ {_value(task_id, name)}{and_then} }}}}"
+
+
+def _value(task_id: str, name: str) -> str:
+    """Return what stands in a template for a part of a task's result."""
+    return f"ti.xcom_pull(task_ids='{task_id}', map_indexes=ti.map_index)['{name}']"

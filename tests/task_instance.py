@@ -16,6 +16,7 @@ class TaskInstance:
 
     def __init__(self, try_number: int = 1) -> None:
         self.try_number = try_number
+        self.max_tries = 3
         self.xcoms: dict[str, Any] = {}
 
     def xcom_push(self, key: str, value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.notes.leases import ACTIVE_RUN_STATES, LEASE_PREFIX, Run
 from airflow_provider_workspace.notes.store import VariableStore
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Before Airflow 3.3 Variables cannot be listed: this one lists the keys of the leases.
 INDEX = "workspace_leases"
-# Above so many tasks, the states of all tasks of the run are read: a URL names each task.
+# So many tasks at once: a URL names each task. Others must not be read: "load_1" may be a task, or one that is mapped.
 MAX_NAMED_TASKS = 100
 
 
@@ -37,7 +37,9 @@ class LeaseVariables(VariableStore):
             runs = Ti.get_dr_count(dag_id=dag_id, run_ids=run_ids)
             return Run("over") if runs else Run("gone")
         watched = [window.close_task_id, *task_ids]
-        named = watched if len(watched) <= MAX_NAMED_TASKS else None
-        states = Ti.get_task_states(dag_id=dag_id, run_ids=run_ids, task_ids=named)
-        tasks = states.get(window.run_id, {})
+        tasks: dict[str, Any] = {}
+        for first in range(0, len(watched), MAX_NAMED_TASKS):
+            named = watched[first : first + MAX_NAMED_TASKS]
+            states = Ti.get_task_states(dag_id=dag_id, run_ids=run_ids, task_ids=named)
+            tasks.update(states.get(window.run_id, {}))
         return Run(tasks=tasks)

@@ -140,7 +140,7 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
         left = [line for look in looks for line in look.lines_left]
         if not left or self.is_dry_run:
             self.task_state.forget()
-            announce(self._context, self.outlets, {} if self.is_dry_run else extra_of(looks))
+            announce(self._context, self, {} if self.is_dry_run else extra_of(looks))
             return report
         self.log.info("Not exported yet:\n%s", "\n".join(left))
         if time.time() < began + self.timeout:
@@ -151,16 +151,23 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
 
     def _export_ids(self) -> list[str]:
         from airflow_provider_workspace.errors import WorkspaceInputError
+        from airflow_provider_workspace.operators.reading import read_exports
 
         if self.batch_export_id is None and self.batch_export_ids is None:
             raise WorkspaceInputError("Pass batch_export_id or batch_export_ids")
         one = [] if self.batch_export_id is None else [self.batch_export_id]
-        return [*one, *(self.batch_export_ids or ())]
+        return read_exports("batch_export_id", [*one, *(self.batch_export_ids or ())], at_least=0)
 
     def _take_over(self) -> float:
-        """Return when the task began, in seconds since 1970; one that is cleared after it failed begins anew."""
+        """Return when the task began, in seconds since 1970; one that is cleared begins anew."""
         state, now = self.task_state, time.time()
-        noted = {"asked": {}, "began": now, **(state.read() or {})}
+        # Airflow keeps the state of a cleared task, whose max_tries is higher; not that of one that was cleared while
+        # it ran, but then its window was opened again.
+        max_tries = getattr(self._context["ti"], "max_tries", None)
+        noted: dict[str, Any] = {"asked": {}, "began": now, "max_tries": max_tries, **(state.read() or {})}
+        is_opened_again = self.until is None and self.since > noted["began"]
+        if is_opened_again or noted["max_tries"] != max_tries:
+            noted.update(began=now, max_tries=max_tries)
         state.write(noted)
         began: float = noted["began"]
         return began
@@ -200,12 +207,12 @@ def _failure(looks: Sequence[Look], left: Sequence[str]) -> str:
     return with_problem(f"{intervals} no completed run at the end of the time. {cure}\n{lines}", "export-incomplete")
 
 
-def announce(context: Any, outlets: Iterable[Any], extra: Mapping[str, Any]) -> None:
-    """Let the events of the assets that a task has as outlets say what is complete."""
+def announce(context: Any, task: Any, extra: Mapping[str, Any]) -> None:
+    """Let the events of the assets that a task has as outlets say what is complete; no event says nothing."""
+    if not extra:
+        task.outlets = []
     events = context.get("outlet_events")
-    if events is None or not extra:
-        return
-    for outlet in outlets:
+    for outlet in task.outlets if events is not None else ():
         events[outlet].extra.update(extra)
 
 

@@ -50,11 +50,7 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
 
     window = task.window
     registry = lease_registry()
-    leases = registry.all(window=window)
-    if open_task_id and registry.unreadable:
-        opened = _result_of_open(ti, window, open_task_id)
-        if opened is not None:
-            leases += _rebuild_leases(registry, window, opened)
+    leases = _repaired_leases(registry, ti, window, open_task_id)
     lost = _lost_exports(registry, window, leases)
     if not leases and not lost:
         task.log.info("The window was closed already.")
@@ -68,6 +64,18 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
         cure = registry.describe_unreadable(key, registry.unreadable[key])
         done.failed[export_id] = WorkspaceError(cure)
     return done
+
+
+def _repaired_leases(
+    registry: LeaseRegistry, ti: Any, window: Window, open_task_id: str | None, work_task_ids: Collection[str] = ()
+) -> list[Lease]:
+    """Return the leases of a window, also those that were overwritten, if its first task has told what they were."""
+    leases = registry.all(window=window)
+    if open_task_id and registry.unreadable:
+        opened = _result_of_open(ti, window, open_task_id)
+        if opened is not None:
+            leases += _rebuild_leases(registry, window, opened, work_task_ids)
+    return leases
 
 
 def _result_of_open(ti: Any, window: Window, open_task_id: str) -> Mapping[str, Any] | None:
@@ -84,7 +92,9 @@ def _latest_end(ti: object, window: Window, leases: Collection[Lease], open_task
     return None if opened is None else float(opened["until"])
 
 
-def _rebuild_leases(registry: LeaseRegistry, window: Window, opened: Mapping[str, Any]) -> list[Lease]:
+def _rebuild_leases(
+    registry: LeaseRegistry, window: Window, opened: Mapping[str, Any], work_task_ids: Collection[str]
+) -> list[Lease]:
     """Rebuild the leases of a window whose Variables were overwritten, from the result of its first task."""
     from airflow_provider_workspace.notes.leases import Lease, dump
 
@@ -101,6 +111,7 @@ def _rebuild_leases(registry: LeaseRegistry, window: Window, opened: Mapping[str
             since=opened["opened_at"],
             paused_at=opened["opened_at"],
             leave_paused=export_id in opened["leave_paused"],
+            work_task_ids=sorted(work_task_ids),
         )
         registry.store.write(lease.key, dump(lease))
         rebuilt.append(lease)
@@ -188,7 +199,8 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
         window = self.window
         registry = lease_registry()
-        leases = registry.all(window=window)
+        watched = [task_id for task_id in self.work_task_ids if not isinstance(self.dag.get_task(task_id), CLOSING)]
+        leases = _repaired_leases(registry, self._context["ti"], window, self.open_task_id, watched)
         if not leases or not is_at_work(registry.store.run(window, leases[-1].work_task_ids), leases[-1]):
             return
         now = time.time()
@@ -338,9 +350,12 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
         self._context = context
         window = self.window
         registry = lease_registry()
-        if status == "over" and not is_closing(registry.store.run(window, ()), window):
-            self._end_overdue()
         leases = registry.all(window=window)
+        # The window may have been opened again meanwhile, and end later.
+        end_at = _latest_end(context["ti"], window, leases, self.open_task_id) or 0.0
+        is_over = status == "over" and time.time() >= end_at
+        if is_over and not is_closing(registry.store.run(window, ()), window):
+            self._end_overdue()
         if leases or registry.unreadable:
             self._watch(leases)
         self.log.info("The window is closed: it holds no export any more.")

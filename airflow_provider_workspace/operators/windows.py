@@ -34,6 +34,8 @@ MAX_WINDOW = timedelta(days=1)
 # How long a worker waits for another window to resume an export before it defers.
 WAIT_ON_WORKER = 10.0
 WINDOW_POLL_INTERVAL = 1.0
+# How often the work looks whether a closing task that runs only looks whether the work may still run.
+MAX_LOOKS = 30
 # If no sweep has run for so many seconds, this Airflow has no Dag for it.
 SWEEP_MISSED = 3600.0
 # How to clear a task of the work, so that Airflow clears the tasks of its window too.
@@ -384,9 +386,10 @@ class RequireOpenWindow:
         :raises WindowClosedError: the same before Airflow 3.3, where a lease may only seem to be missing: the task's
             ``retries`` check again
         """
+        from airflow_provider_workspace.client import waits
         from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.notes.leases import Window, WindowClosedError
-        from airflow_provider_workspace.windows.window_state import window_state
+        from airflow_provider_workspace.windows.window_state import CLOSE_BEGAN, window_state
 
         if self.first is not None:
             self.first(context)
@@ -396,6 +399,12 @@ class RequireOpenWindow:
         window = Window(ti.dag_id, ti.run_id, self.close_task_id, ti.map_index if self.mapped else -1)
         registry = lease_registry()
         state = window_state(registry, registry.all(window=window), time.time())
+        for _ in range(MAX_LOOKS):
+            if state.why != CLOSE_BEGAN:
+                break
+            # It waits for this task, as for all work, and runs only for a moment each time that it looks.
+            waits.sleep(WINDOW_POLL_INTERVAL)
+            state = window_state(registry, registry.all(window=window), time.time())
         if state.name == "open":
             return
         if _is_resumption(ti):

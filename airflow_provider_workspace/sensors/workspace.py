@@ -469,7 +469,7 @@ class WorkspaceBatchExportCompleteSensor(WorkspaceSensor):
         seen = Look(export, coverage_between(export, since, until), ())
         if seen.coverage.is_complete:
             result = extra_of([seen])
-            announce(self._context, self.outlets, result)
+            announce(self._context, self, result)
             return Result(
                 done=True, message=f"Batch export {self.batch_export_id} is complete up to {until}", result=result
             )

@@ -214,12 +214,17 @@ def report_of(looks: Sequence[Look]) -> dict[str, Any]:
 
 
 def extra_of(looks: Sequence[Look]) -> dict[str, Any]:
-    """Return what the event of an asset says of complete exports; nothing if there was nothing to export."""
+    """
+    Return what the event of an asset says of complete exports; nothing if there was nothing to export.
+
+    Of exports with different intervals it is what all have in common, which may be nothing: then it begins at its end.
+    """
     intervals = [look.coverage.intervals for look in looks if look.coverage.intervals]
     if not intervals:
         return {}
     export_ids = [look.export.batch_export_id for look in looks]
-    whole = Interval(max(each[0].start for each in intervals), min(each[-1].end for each in intervals))
+    start, end = max(each[0].start for each in intervals), min(each[-1].end for each in intervals)
+    whole = Interval(min(start, end), end)
     return {"export": export_ids[0] if len(export_ids) == 1 else export_ids, **_plain(whole)}
 
 

@@ -139,8 +139,10 @@ class Schedule:
 
         Between two runs that is also the interval before, and each other whose run may not have begun.
 
-        :raises WorkspaceInputError: if they are too many
+        :raises WorkspaceInputError: if they are too many, or the second moment is before the first
         """
+        if until < since:
+            raise WorkspaceInputError(f"since, {_utc(since)}, is after until, {_utc(until)}. Give an earlier since")
         intervals: list[Interval] = []
         for interval in self.starting(self._first_start(since)):
             if interval.end > until:

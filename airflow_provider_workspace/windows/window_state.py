@@ -21,6 +21,7 @@ FINISHED_STATES = ("success", "failed", "skipped", "removed", "upstream_failed")
 OPEN_STATES = (None, "scheduled", "queued")
 # Seconds until a window is abandoned whose work has ended and whose closing task has not begun.
 ABANDONED_AFTER = 300.0
+CLOSE_BEGAN = "its closing task has begun"
 WORK_ENDED = "its work has ended and its closing task has not begun"
 
 
@@ -151,7 +152,7 @@ def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -
     if now >= until:
         return WindowState("overdue", f"overdue since {iso(until, 'seconds')}")
     if is_closing(run, window, at_work=at_work):
-        return WindowState("closing", "its closing task has begun")
+        return WindowState("closing", CLOSE_BEGAN)
     if work_has_ended(run, newest):
         has_waited = _has_waited(registry, window, now)
         return WindowState("abandoned" if has_waited else "closing", WORK_ENDED)

@@ -200,6 +200,51 @@ def test_intervals_that_are_left_fail_the_task_and_clearing_it_goes_on(sandbox: 
     assert task.run()["exports"][0]["missing"] == []
 
 
+@pytest.mark.parametrize("max_tries", [3, 7], ids=["while it ran", "while it was deferred"])
+def test_a_task_that_is_cleared_before_its_end_fills_the_next_pause(
+    sandbox: SandboxServer, clock: Clock, max_tries: int
+) -> None:
+    since, _ = pause_for(clock, 3)
+    task = CatchUp(clock, since=since)
+    with pytest.raises(TaskDeferred):
+        task.begin()
+    clock.wait(7 * HOUR)
+    again, until = pause_for(clock, 3)
+    cleared = CatchUp(clock, since=again if max_tries == 3 else since)
+    cleared.context, task.ti.max_tries = task.context, max_tries
+    assert cleared.run()["complete_until"] == iso(until - until % HOUR)
+    assert missing(sandbox, until) == []
+
+
+def test_an_export_that_is_named_twice_is_asked_for_once(sandbox: SandboxServer, clock: Clock) -> None:
+    since, until = pause_for(clock, 3)
+    arguments = {"batch_export_id": HOURLY.upper(), "batch_export_ids": [HOURLY]}
+    assert len(CatchUp(clock, since=since, until=until, **arguments).run()["exports"]) == 1
+    assert len(backfills(sandbox)) == 1
+
+
+def test_an_event_of_exports_with_other_intervals_does_not_end_before_it_begins(
+    sandbox: SandboxServer, clock: Clock
+) -> None:
+    clock.wait(24 * HOUR)
+    since, until = pause_for(clock, 3)
+    whole = Asset("whole")
+    task = CatchUp(clock, batch_export_ids=[HOURLY, DAILY], since=since, until=until, outlets=[whole])
+    events = task.context["outlet_events"] = {whole: SimpleNamespace(extra={})}
+    complete_until = task.run()["complete_until"]
+    assert len(backfills(sandbox)) == 1
+    assert events[whole].extra == {"export": [HOURLY, DAILY], "from": complete_until, "to": complete_until}
+
+
+@pytest.mark.parametrize("arguments", [{"batch_export_ids": []}, {"dry_run": True}])
+def test_what_exports_nothing_announces_nothing(sandbox: SandboxServer, clock: Clock, arguments: Any) -> None:
+    since, until = pause_for(clock, 3)
+    task = CatchUp(clock, since=since, until=until, outlets=[Asset("whole")], **arguments)
+    task.run()
+    assert task.task.outlets == []
+    assert backfills(sandbox) == []
+
+
 def test_a_daily_export_is_asked_for_by_days(sandbox: SandboxServer, clock: Clock) -> None:
     clock.wait(24 * HOUR)
     since, until = pause_for(clock, 72, DAILY)
@@ -221,6 +266,8 @@ def test_a_service_without_runs_is_said_at_once(sandbox: SandboxServer, clock: C
         ({"since": "2026-11-28"}, "since must be a time with its zone, such as 2026-11-28T00:00:00Z, and not a day"),
         ({"since": "2026-11-28T10:00"}, "this time has no zone"),
         ({"since": "yesterday"}, "since: expected a date"),
+        ({"since": "2199-01-01T00:00:00Z"}, r"since, 2199-01-01 00:00 UTC, is after until, 20.* Give an earlier since"),
+        ({"since": 7200, "until": 0}, "since, 1970-01-01 02:00 UTC, is after until, 1970-01-01 00:00 UTC"),
         ({"since": 0, "timeout": 0}, "timeout must be"),
     ],
 )
@@ -292,15 +339,17 @@ def a_window(**arguments: Any) -> Any:
     return dag
 
 
-def test_a_window_catches_up_after_it_is_closed(sandbox: SandboxServer, clock: Clock) -> None:
+@pytest.mark.parametrize("resumed", [[HOURLY], []], ids=["by close", "by the sweep, or an earlier try of close"])
+def test_a_window_catches_up_after_it_is_closed(sandbox: SandboxServer, clock: Clock, resumed: list[str]) -> None:
     whole = Asset("hourly-export")
     dag = a_window(catch_up=timedelta(hours=2), drain=timedelta(minutes=30), outlets=[whole])
     task = dag.get_task("maintenance_window.catch_up")
     assert task.upstream_task_ids == {"maintenance_window.close"}
     assert (task.timeout, task.outlets, task.trigger_rule) == (timedelta(hours=2), [whole], "all_success")
+    ids = [HOURLY, OTHER, DAILY]
     results = {
-        "maintenance_window.open": {"opened_at": time.time()},
-        "maintenance_window.close": {"resumed": [HOURLY], "held": {}, "left_paused": [OTHER]},
+        "maintenance_window.open": {"opened_at": time.time(), "batch_export_ids": ids, "leave_paused": [DAILY]},
+        "maintenance_window.close": {"resumed": resumed, "held": {}, "left_paused": [OTHER]},
     }
     since, _ = pause_for(clock, 3)
     events = {whole: SimpleNamespace(extra={})}
@@ -319,6 +368,22 @@ def test_a_window_catches_up_after_it_is_closed(sandbox: SandboxServer, clock: C
     to = result["complete_until"]
     assert events[whole].extra == {"export": HOURLY, "from": iso(since - since % HOUR - HOUR), "to": to}
     assert len(backfills(sandbox)) == 1
+
+
+def test_an_inner_window_that_catches_up_does_not_hold_the_outer_one_open(sandbox: SandboxServer) -> None:
+    with (
+        DAG("dag", schedule=None) as dag,
+        maintenance_window("outer", batch_export_ids=[HOURLY], catch_up=HOUR),
+        maintenance_window("inner", batch_export_ids=[HOURLY], catch_up=HOUR),
+    ):
+        EmptyOperator(task_id="work")
+    close: Any = dag.get_task("outer.close")
+    opened: Any = dag.get_task("outer.open")
+    assert "inner.outcome" in close.upstream_task_ids
+    assert "inner.catch_up" not in close.get_flat_relative_ids(upstream=True)
+    assert "inner.catch_up" not in opened.work_task_ids
+    assert {"work", "inner.open", "inner.check"} <= set(opened.work_task_ids)
+    assert sandbox.requests() == []
 
 
 def test_a_drain_ends_when_no_run_is_under_way(sandbox: SandboxServer, clock: Clock) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
+from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
 from airflow_provider_workspace.operators.batch_exports import WorkspaceUnpauseBatchExportOperator
 from airflow_provider_workspace.operators.windows import lease_registry
@@ -383,6 +384,7 @@ def test_the_guard_does_not_believe_the_state_of_the_closing_task(
     assert deferral(lambda: window.guard("closed")).end_at == trigger.end_at
     trigger.end_at = 0.0
     assert asyncio.run(anext(trigger.run())).payload["status"] == "over"
+    airflow.edit(airflow.lease_keys()[0], until=PAST)
     with pytest.raises(AirflowFailException, match=rf"^\[window-overdue\] .*Resumed: {FIRST}"):
         window.guard("over")
     assert history(sandbox, FIRST) == ["pause", "unpause"]
@@ -455,6 +457,55 @@ def test_close_waits_for_work_that_runs_though_the_last_task_was_set_by_hand(
     assert history(sandbox, FIRST) == ["pause", "unpause"]
 
 
+def test_a_task_after_much_work_is_no_mapped_task_of_it(airflow: Airflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Airflow names the states of mapped tasks as it names the states of others: load_1 may be either."""
+    window = opened(FIRST)
+    work = ["load", *(f"work_{number}" for number in range(120))]
+    airflow.edit(airflow.lease_keys()[0], work_task_ids=work)
+    states = {CLOSE: "running", "load_1": None, **dict.fromkeys(work, "success")}
+
+    def named(*, run_ids: list[str], task_ids: list[str] | None, **_: Any) -> dict[str, Any]:
+        return {run_ids[0]: {name: states[name] for name in states if task_ids is None or name in task_ids}}
+
+    monkeypatch.setattr(RuntimeTaskInstance, "get_task_states", named)
+    assert window.execute("close") == closed(FIRST)
+
+
+def test_close_waits_for_work_that_runs_though_its_lease_was_overwritten_too(
+    sandbox: SandboxServer, airflow: Airflow
+) -> None:
+    window = opened(FIRST)
+    airflow.variables.values[airflow.lease_keys()[0]] = "{"
+    airflow.runs.tasks["run"] = {CLOSE: "running", "first": "running", "rebuild": "success"}
+    with pytest.raises(TaskDeferred):
+        window.close()
+    assert history(sandbox, FIRST) == ["pause"]
+    airflow.runs.tasks["run"]["first"] = "success"
+    assert window.close({"status": "over", "state": {}}) == closed(FIRST)
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_work_begins_although_close_looks_at_this_moment_whether_it_runs(
+    airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = opened(FIRST)
+    airflow.runs.tasks["run"] = {CLOSE: "running", "first": "running", "rebuild": "running"}
+    monkeypatch.setattr(waits, "sleep", lambda _: airflow.runs.tasks["run"].update({CLOSE: "deferred"}))
+    window.work()
+
+
+def test_the_guard_of_a_window_that_was_opened_again_waits_for_its_later_end(
+    sandbox: SandboxServer, airflow: Airflow
+) -> None:
+    """Somebody cleared the task that opens it, and nothing else."""
+    window = opened(FIRST, max_length=HOUR)
+    airflow.runs.tasks["run"] = {CLOSE: None, "first": "running", "rebuild": None}
+    earlier = deferral(window.guard).end_at
+    window.open()
+    assert deferral(lambda: window.guard("over")).end_at > earlier
+    assert history(sandbox, FIRST) == ["pause"]
+
+
 def test_a_lease_that_cannot_be_read_back_pauses_nothing(sandbox: SandboxServer, airflow: Airflow) -> None:
     """A secrets backend or the environment has an older lease under its key."""
     opened(FIRST).close()
@@ -501,6 +552,7 @@ def test_a_lease_that_cannot_be_written_is_still_paused(sandbox: SandboxServer, 
 )
 def test_the_guard_names_why_the_window_is_overdue(airflow: Airflow, states: dict[str, str], why: str) -> None:
     window = opened(FIRST, max_length=60)
+    airflow.edit(airflow.lease_keys()[0], until=PAST)
     airflow.runs.tasks["run"] = {CLOSE: None, "rebuild": "success", **states}
     with pytest.raises(AirflowFailException, match=rf"^\[window-overdue\] The window is overdue: {why}"):
         window.guard("over")
@@ -859,6 +911,7 @@ def refused(window: Window, why: str) -> None:
         window.work()
 
 
+@pytest.mark.usefixtures("no_waits")
 def test_the_work_runs_only_in_an_open_window(sandbox: SandboxServer, airflow: Airflow) -> None:
     window = Window(FIRST, SECOND)
     refused(window, "closed: no export is held")

@@ -212,7 +212,9 @@ def announce(context: Any, task: Any, extra: Mapping[str, Any]) -> None:
     if not extra:
         task.outlets = []
     events = context.get("outlet_events")
-    for outlet in task.outlets if events is not None else ():
+    if events is None:
+        return
+    for outlet in task.outlets:
         events[outlet].extra.update(extra)
 
 

@@ -21,7 +21,7 @@ from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputErro
 from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, check_done, look_until
 from airflow_provider_workspace.procedures.find import members_of, read_rows
-from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
+from airflow_provider_workspace.procedures.people import People, check_not_empty, one_row_each, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted
 from airflow_provider_workspace.version_compat import COMMAND
 
@@ -221,13 +221,9 @@ class Door:
         """
         Return the member who is a user; ``None`` if there is none.
 
-        :raises WorkspaceError: if it cannot be known: rows contradict each other, or hide their user
+        :raises WorkspaceError: if it cannot be known, because a row hides its user
         """
-        rows = [member for member in self.members if member.user_uuid == user_uuid]
-        if len({(email_key(row), row.level) for row in rows}) > 1:
-            why = f"The list of members shows user {user_uuid} {len(rows)} times, with different addresses or levels"
-            msg = f"{why}, so nobody can tell who is meant. Run this again"
-            raise WorkspaceError(msg, permanent=False, problem="access-not-proven")
+        rows = [member for member in one_row_each(self.members) if member.user_uuid == user_uuid]
         if rows:
             return rows[0]
         hidden = sum(1 for member in self.members if not member.user_uuid)

@@ -55,7 +55,7 @@ class WorkspaceCheckExportRunsOperator(OfExports, WorkspaceOperator):
     resource_kind = "batch_export"
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        exports = self.read_exports(hook, self.batch_export_ids)
+        exports = self.read_exports(hook, self.batch_export_ids or ())
         for export in exports:
             export.runs(datetime.now(timezone.utc))
             export.backfills()
@@ -79,7 +79,7 @@ class WorkspaceDrainExportsOperator(OfExports, WorkspaceOperator):
 
         since = datetime.now(timezone.utc) - DRAINED_RUNS
         left: list[str] = []
-        for export in self.read_exports(hook, self.batch_export_ids):
+        for export in self.read_exports(hook, self.batch_export_ids or ()):
             running = [run.interval for run in export.runs(since) if run.status in UNDER_WAY]
             left += [f"{export.batch_export_id}: {interval}" for interval in running]
         end_at = self.opened_at + self.length
@@ -163,7 +163,7 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
         state, now = self.task_state, time.time()
         # Airflow keeps the state of a cleared task, whose max_tries is higher; not that of one that was cleared while
         # it ran, but then its window was opened again.
-        max_tries = getattr(self._context["ti"], "max_tries", None)
+        max_tries = getattr(self._context.get("ti"), "max_tries", None)
         noted: dict[str, Any] = {"asked": {}, "began": now, "max_tries": max_tries, **(state.read() or {})}
         is_opened_again = self.until is None and self.since > noted["began"]
         if is_opened_again or noted["max_tries"] != max_tries:

@@ -483,5 +483,12 @@ class WorkspaceBatchExportCompleteSensor(WorkspaceSensor):
         """Return the end of the data interval, or when the run was due, unless an argument says otherwise."""
         if self.until is not None:
             return self.until
-        due = self._context.get("data_interval_end") or self._context["dag_run"].run_after
+        run_after = getattr(self._context.get("dag_run"), "run_after", None)
+        due = self._context.get("data_interval_end") or run_after
+        if due is None:
+            from airflow_provider_workspace.errors import WorkspaceInputError
+
+            raise WorkspaceInputError(
+                "Give until=…: this run has no data interval, and Airflow does not say when it was due"
+            )
         return due.timestamp()

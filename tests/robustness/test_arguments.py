@@ -50,8 +50,17 @@ from tests.robustness.values import Made, anything, build
 from tests.task_instance import task_instance
 from tests.variables import install, install_runs
 
+# Of services that show the runs of their exports.
+OF_EXPORT = "/projects/{project_id}/batch_exports/{id}/"
+OF_EXPORT_RUNS = [
+    ("GET", OF_EXPORT),
+    ("GET", f"{OF_EXPORT}runs/"),
+    ("GET", f"{OF_EXPORT}backfills/"),
+    ("POST", f"{OF_EXPORT}backfills/"),
+]
 # A path value is one segment, even if the service decodes it.
-PATHS = [re.compile(f"{row.method} {re.sub('{.*?}', '[^/?#]+', row.path).rstrip('/')}/") for row in EXPECTED]
+ROWS = [*((row.method, row.path) for row in EXPECTED), *((verb, f"/api{path}") for verb, path in OF_EXPORT_RUNS)]
+PATHS = [re.compile(f"{method} {re.sub('{.*?}', '[^/?#]+', path).rstrip('/')}/") for method, path in ROWS]
 METHODS = {expected.hook_method: expected for expected in EXPECTED if expected.hook_method}
 # They say that the service got or answered an invalid request.
 NOT_REFUSED = (
@@ -162,7 +171,8 @@ def run_task(cls: type[Any], kwargs: dict[str, Any]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if cls in SENSORS:  # it would poke until its timeout
             patch.setattr("airflow.sdk.bases.sensor.time", SimpleNamespace(monotonic=time.monotonic, sleep=leave))
-        needs_instance = cls.__module__.endswith((".windows", ".window_closing", ".sweep", ".access_review"))
+        with_instance = (".windows", ".window_closing", ".sweep", ".access_review", ".catch_up")
+        needs_instance = cls.__module__.endswith(with_instance)
         task.execute({"ti": task_instance()} if needs_instance else {})
 
 
@@ -254,6 +264,7 @@ def test_invalid_numbers_are_refused(server: SandboxServer, cls: Any) -> None:
         is_number = re.search(r"\b(int|float|timedelta)\b", str(parameter.annotation))
         if not is_number or (name.endswith("_id") and isinstance(value, str)):
             continue  # an id may be any text
+        nobody_is_asked = {"require_approval": False} if "require_approval" in parameters(cls) else {}
         with pytest.raises((WorkspaceInputError, AirflowFailException), match=f"(?s){name}.*Nothing was sent\\."):
-            run(cls, own_arguments(cls) | {name: value})
+            run(cls, own_arguments(cls) | nobody_is_asked | {name: value})
     assert [entry for entry in requests(server) if entry["method"] != "GET"] == []

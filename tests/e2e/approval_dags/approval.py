@@ -13,7 +13,7 @@ with DAG(
     schedule=None,
     render_template_as_native_obj=True,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=1), "max_retry_delay": timedelta(seconds=2)},
-    params={"leavers": Param([], type="array"), "approvers": Param([], type="array"), "timeout": 3600},
+    params={"leavers": Param([], type="array"), "approvers": Param(["ruth"], type="array"), "timeout": 3600},
 ):
     WorkspaceSyncMembersOperator(
         task_id="off_board",

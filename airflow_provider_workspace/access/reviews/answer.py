@@ -155,7 +155,7 @@ def since_last_review(population: Population) -> list[str]:
     lifted: list[str] = []
     if population.lifted:
         names = _names(population.lifted, "lifted in population.json")
-        lifted = ["", f"Decisions that were lifted: {names}."]
+        lifted = ["", f"What reviewers decided and people lifted since: {names}."]
     previous = population.previous
     if previous is None:
         return ["There is no earlier review.", *lifted]

@@ -1421,11 +1421,11 @@ def test_the_next_review_knows_which_decisions_were_lifted_and_by_whom(
     assert people[GRACE]["lifted"] == ""
     assert [line.partition(":")[0] for line in population["lifted"]] == [ADAM, NOAH]
     second.ask()
-    assert "Decisions that were lifted: " in question.asked[-1].body
+    assert "What reviewers decided and people lifted since: " in question.asked[-1].body
     second.answer(dict.fromkeys(KEPT, "keep"), responded_at=datetime.now(timezone.utc))
     second.run("apply_decisions")
     second.close()
-    assert "Decisions that were lifted: " in (second.folder / "review.md").read_text()
+    assert "What reviewers decided and people lifted since: " in (second.folder / "review.md").read_text()
     assert noted_people(notes) == [ADAM, NOAH], "who lifted a decision stays noted"
     clock.advance(86_400)
     third = Review(tmp_path, "third")

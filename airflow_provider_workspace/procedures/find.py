@@ -333,7 +333,7 @@ def find_user(
     if uuids:
         ids = ", ".join(uuids)
         raise errors.WorkspaceInputError(f"{len(uuids)} members {where}. Pass user_uuid, one of {ids}")
-    hidden = sum(1 for member in members if not member.label)
+    hidden = sum(1 for member in members if not member.email_address)
     if hidden and removed():
         raise errors.WorkspaceError(
             f"{address} may still have access: the list hides the address of {hidden} members, and one of them may be "

@@ -207,9 +207,8 @@ def _scope(population: Population) -> list[str]:
     lines += [_described_list(each) for each in population.lists]
     if not any(each.name == "collaborators" for each in population.lists):
         lines.append("- no boards: no collaborators of dashboards were read")
-    if population.read_with:
-        lines += ["", inert(population.read_with)]
-    return lines
+    read_with = ["", inert(population.read_with)] if population.read_with else []
+    return [*lines, *read_with]
 
 
 def _temporary(population: Population) -> list[str]:

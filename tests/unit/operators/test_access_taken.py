@@ -331,6 +331,38 @@ def test_the_operator_for_one_member_asks_all_rows_of_the_user(sandbox: SandboxS
     assert effects(sandbox) == []
 
 
+def test_an_earlier_try_proves_nothing_while_the_list_hides_an_address(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = TaskStore()
+    Interruptions(monkeypatch).before("DELETE")
+    with pytest.raises(Killed):
+        WorkspaceDeleteMemberOperator(task_id="remove", user_email=NOAH).execute({"task_state_store": store})
+    say(sandbox, "list_members", *with_address(members(), SEED.absent_uuid, None), times=None)
+    with pytest.raises(AirflowFailException, match=r"^\[people-hidden\] .*the list hides the address of 1 members"):
+        WorkspaceDeleteMemberOperator(task_id="remove", user_email=NOAH).execute({"task_state_store": store})
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(("arguments", "refused"), [({"protected": [EVE]}, True), ({"owner_level": None}, False)])
+def test_a_user_whom_the_list_hides_may_be_protected(
+    sandbox: SandboxServer, arguments: dict[str, Any], *, refused: bool
+) -> None:
+    rows = members()
+    for row in rows:
+        if row["user"]["uuid"] == SEED.absent_uuid:
+            row["user"]["uuid"] = None
+    say(sandbox, "list_members", *rows, times=None)
+    task = WorkspaceDeleteMemberOperator(task_id="remove", user_uuid=SEED.absent_uuid, **arguments)
+    if refused:
+        with pytest.raises(AirflowFailException, match="The list hides the user of 1 member, so user"):
+            task.execute({})
+        assert effects(sandbox) == []
+    else:
+        task.execute({})
+        assert effects(sandbox) == ["delete_member"]
+
+
 def refuse_key(sandbox: SandboxServer, operation: str, status: int = 403, **which: Any) -> None:
     code = {401: "not_authenticated", 403: "permission_denied"}[status]
     body = {"type": "authentication_error", "code": code, "detail": "No."}

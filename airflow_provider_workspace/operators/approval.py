@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -26,66 +25,13 @@ from airflow_provider_workspace.version_compat import AirflowFailException, Airf
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_workspace.access.approvals import Approval
     from airflow_provider_workspace.access.rules.answers import AnswerRules
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.procedures.plan import Plan
 
 REJECT = "Reject"
-# Key of the approval in the task state.
-APPROVAL = "airflow_provider_workspace_approved"
-# The fields of the XCom.
-RECORDED = ("plan", "by", "by_id", "at", "requested_by", "self_approved")
-
-
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """
-    What a person approved.
-
-    :param plan: digest of the plan in the question
-    :param changes: digests of its changes
-    :param by: name of the Airflow user who approved it
-    :param by_id: their id
-    :param at: when, as Airflow shows it
-    :param requested_by: who asked for it; empty if nobody is known
-    :param self_approved: whether who approved it also asked for it
-    :param max_tries: the number of tries of the task then, which increases each time it is cleared; ``None`` if not
-        known
-    """
-
-    plan: str
-    changes: list[str]
-    by: str
-    by_id: str
-    at: str
-    requested_by: str
-    self_approved: bool
-    max_tries: int | None
-
-    @classmethod
-    def read(cls, value: object) -> Approval | None:
-        """Read what the task state holds; ``None`` if that is no approval."""
-        names = {field.name for field in fields(cls)}
-        if not isinstance(value, Mapping) or value.keys() != names:
-            return None
-        return cls(**value)
-
-    @property
-    def approver(self) -> str:
-        """Who approved it, with their id if it is another text."""
-        from airflow_provider_workspace.access.rules.answers import Answerer
-
-        return str(Answerer(self.by_id, self.by))
-
-    def described(self) -> dict[str, Any]:
-        """Return what the XCom of it says."""
-        record = self.to_dict()
-        return {name: record[name] for name in RECORDED}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        return asdict(self)
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
@@ -142,6 +88,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         :param changes: digests of its changes
         :param rules: who may answer
         """
+        from airflow_provider_workspace.access.approvals import Approval
         from airflow_provider_workspace.access.rules.answers import AnswerRules
         from airflow_provider_workspace.errors import WorkspaceInputError, with_class
 
@@ -286,6 +233,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def _approval(self) -> Approval | None:
         """Return the approval; ``None`` if there is none since the task was cleared last."""
+        from airflow_provider_workspace.access.approvals import Approval
+
         approval = Approval.read(self._approval_state.read())
         if approval is None or approval.max_tries != self._max_tries:
             return None
@@ -294,6 +243,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     @property
     def _approval_state(self) -> TaskState:
         """The task state with the approval."""
+        from airflow_provider_workspace.access.approvals import APPROVAL
         from airflow_provider_workspace.notes.task_state import TaskState
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=APPROVAL)

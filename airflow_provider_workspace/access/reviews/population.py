@@ -343,7 +343,7 @@ def _reasons(person: ReviewedPerson, now: datetime | None) -> list[str]:
     if person.change:
         reasons.append(person.change)
     if person.lifted:
-        reasons.append("a decision about them was lifted")
+        reasons.append("lifted after an earlier access review")
     if person.kept:
         reasons.append(f"stays: {person.kept}")
     return reasons

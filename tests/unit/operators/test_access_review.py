@@ -1417,7 +1417,7 @@ def test_the_next_review_knows_which_decisions_were_lifted_and_by_whom(
     by_review = f"Ruth R. lowered them to member (1) in access review {review.folder.name} (2026-11-22)"
     lifted = rf"{ADAM}: {re.escape(by_review)}, lifted by run - of Dag - at [\dT:-]+Z: The row is right"
     assert re.fullmatch(lifted, people[ADAM]["lifted"])
-    assert "a decision about them was lifted" in people[ADAM]["look"]
+    assert "lifted after an earlier access review" in people[ADAM]["look"]
     assert people[GRACE]["lifted"] == ""
     assert [line.partition(":")[0] for line in population["lifted"]] == [ADAM, NOAH]
     second.ask()

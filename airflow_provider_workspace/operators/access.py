@@ -215,6 +215,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             "approved_at": approved_at,
             "user_uuid": user_uuid,
             "until": self._end_after(approved_at, grant),
+            "had_level": planned.people.had_level(self.level) if user_uuid is None else None,
         }
         grant = grant.model_copy(update=changes)
         registry.add(grant)
@@ -325,12 +326,8 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         invite_id = noted.invite_id
         if invite_id is None and user_uuid not in people.user_uuids:
             invite_id = people.invite_id_at(email)
-        had_level = noted.had_level
-        if had_level is None and noted.invite_id is None and invite_id is not None:
-            had_level = people.holders_of(noted.level)
         given_at = noted.given_at or time.time()
-        changes = {"user_uuid": user_uuid, "invite_id": invite_id, "given_at": given_at, "had_level": had_level}
-        return registry.change(noted, **changes)
+        return registry.change(noted, user_uuid=user_uuid, invite_id=invite_id, given_at=given_at)
 
     def draft(self, hook: WorkspaceHook) -> Grant:
         """Return the grant as it would be noted now."""

@@ -31,7 +31,7 @@ class NotedPerson:
     :param invite_ids: the invites
     :param emails: all addresses in the notes
     :param level: the lowest level that notes without a user gave a member; ``None`` if there is none
-    :param had_level: levels that invites gave, and the users who had each of them before
+    :param had_level: levels that invites gave, and the users who had each of them before; ``None`` if that is not known
     """
 
     email: str
@@ -40,7 +40,7 @@ class NotedPerson:
     invite_ids: frozenset[str] = frozenset()
     emails: frozenset[str] = frozenset()
     level: int | None = None
-    had_level: tuple[tuple[int, frozenset[str]], ...] = ()
+    had_level: tuple[tuple[int, frozenset[str] | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -27,6 +27,9 @@ from airflow_provider_workspace.version_compat import COMMAND, lists_variables, 
 
 log = logging.getLogger(__name__)
 
+# Who had a level cannot be noted.
+UNKNOWN_HOLDERS: Literal["unknown"] = "unknown"
+HadLevel = tuple[str, ...] | Literal["unknown"]
 NotedLevel = Annotated[int, Field(ge=0)]
 # What a note learns after it was written; the other fields say what was agreed.
 LEARNED = {"user_uuid", "invite_id", "given_at", "had_level", "ending_since", "writer"}
@@ -51,8 +54,9 @@ class Grant(EndingNote):
     :param invite_id: the invite of the person; ``None`` if there was none, or no list has shown it
     :param approved_at: when; ``None`` if nobody was asked
     :param given_at: when the service confirmed that it was given; ``None`` before
-    :param had_level: the users who had the level, or a higher one, when the person was invited: anybody else who has it
-        may have accepted the invite; ``None`` if the person was not invited, or too many had it
+    :param had_level: the users who had the level, or a higher one, before the person was invited: anybody else who has
+        it may have accepted the invite; ``unknown`` if too many had it, or one was hidden; ``None`` if nobody can have
+        been raised by it, as the person was not invited, or all members had the level
     :param ending_since: since when a run ends it, which may have been killed; ``None`` before, and if it took nothing
     :param ended_by: who ended it early; empty if nobody did
     :param agreed_until: the end that was agreed, if somebody ended it early
@@ -70,7 +74,7 @@ class Grant(EndingNote):
     invite_id: Text | None = None
     given_at: Time | None = None
     approved_at: Time | None = None
-    had_level: tuple[str, ...] | None = None
+    had_level: HadLevel | None = None
     ending_since: Time | None = None
     ended_by: str = ""
     agreed_until: Time | None = None
@@ -279,7 +283,7 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> NotedPer
     noted_user: str | None = None
     invite_ids: set[str] = set()
     levels: list[int] = []
-    raised: list[tuple[int, frozenset[str]]] = []
+    had_level: list[tuple[int, frozenset[str] | None]] = []
     for grant in noted:
         if grant.invite_id:
             invite_ids.add(grant.invite_id)
@@ -288,7 +292,8 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> NotedPer
         elif grant.then is not None:
             levels.append(grant.level)
         if grant.had_level is not None:
-            raised.append((grant.level, frozenset(grant.had_level)))
+            holders = None if grant.had_level == UNKNOWN_HOLDERS else frozenset(grant.had_level)
+            had_level.append((grant.level, holders))
     return NotedPerson(
         email=newest.user_email,
         since=first.since,
@@ -296,7 +301,7 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> NotedPer
         invite_ids=frozenset(invite_ids),
         emails=frozenset(grant.user_email for grant in noted),
         level=min(levels, default=None),
-        had_level=tuple(raised),
+        had_level=tuple(had_level),
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.access.grants.notes import UNKNOWN_HOLDERS
 from airflow_provider_workspace.access.members.lines import level_fields, withdrawal
 from airflow_provider_workspace.access.members.plan import plan_members
 from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
@@ -25,7 +26,7 @@ from airflow_provider_workspace.procedures.plan import Change, Plan, counted
 from airflow_provider_workspace.procedures.until import REMOVED
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.access.grants.notes import Grant
+    from airflow_provider_workspace.access.grants.notes import Grant, HadLevel
     from airflow_provider_workspace.access.rules.entitlements import ReviewDecision
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -160,11 +161,13 @@ class OrganizationPeople:
         invites = [invite for invite in self.people.invites if email_key(invite) == key]
         return invites[0].id if len(invites) == 1 else None
 
-    def holders_of(self, level: int) -> tuple[str, ...] | None:
-        """Return the users who have a level or a higher one; ``None`` if these are too many to note, or hidden."""
-        holders = [member.user_uuid for member in self.members if member.level is None or member.level >= level]
-        known = sorted(user_uuid for user_uuid in holders if user_uuid)
-        return tuple(known) if len(known) == len(holders) <= MAX_HOLDERS else None
+    def had_level(self, level: int) -> HadLevel | None:
+        """Return who has a level or a higher one, as the note of an invite keeps it."""
+        if all(member.level is not None and member.level >= level for member in self.members):
+            return None
+        holders = [member for member in self.members if member.level is None or member.level >= level]
+        users = sorted(member.user_uuid for member in holders if member.user_uuid and member.level is not None)
+        return tuple(users) if len(users) == len(holders) <= MAX_HOLDERS else UNKNOWN_HOLDERS
 
     def holds(self, person: NotedPerson) -> bool:
         """Return whether a person is a member, or has an open invite."""
@@ -450,7 +453,8 @@ def _may_be(member: Member, person: NotedPerson) -> bool:
     if had_level:  # they were a member when it was noted, and may have changed their address
         return True
     for level, holders in person.had_level:  # a member who accepts an invite is raised
-        if (member.level or 0) >= level and member.user_uuid not in holders:
+        has_level = member.level is None or member.level >= level
+        if has_level and (holders is None or member.user_uuid not in holders):
             return True
     joined_at = parse_timestamp(member.joined_at)
     return joined_at is None or joined_at >= person.since - CLOCK_SLACK

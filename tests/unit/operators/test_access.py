@@ -1331,6 +1331,38 @@ def test_a_member_who_was_raised_since_may_have_accepted_the_invite(
     assert len(keys(notes)) == raised
 
 
+@pytest.mark.parametrize("why", ["too many had it", "a level is hidden"])
+def test_who_was_raised_is_not_known_if_it_was_not_known_who_had_the_level(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    if why == "too many had it":
+        monkeypatch.setattr("airflow_provider_workspace.access.grants.plan.MAX_HOLDERS", 1)
+        give(ADA)
+    else:
+        with WorkspaceHook() as hook:
+            rows = [member.to_dict() for member in hook.list_members()]
+        rows[0]["level"] = None
+        say(sandbox, "list_members", *rows, times=None)
+        give(ADA)
+        sandbox.clear_faults()
+    withdraw(ADA)
+    set_level(8)
+    clock.advance(HOUR + 1)
+    with pytest.raises(AirflowFailException, match=r"members may have accepted it\. .*mina\.member"):
+        end()
+    assert len(keys(notes)) == 1
+
+
+def test_nobody_is_raised_by_an_invite_at_a_level_that_all_members_have(
+    notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow_provider_workspace.access.grants.plan.MAX_HOLDERS", 1)
+    give(ADA, 1)
+    withdraw(ADA)
+    clock.advance(HOUR + 1)
+    assert ([row["user_email"] for row in end()["ended"]], keys(notes)) == ([ADA], [])
+
+
 def test_who_came_by_another_invite_is_no_candidate(sandbox: SandboxServer, notes: Variables, clock: Clock) -> None:
     give(ADA)
     give("bo@example.com", run_id="bo", length=2 * HOUR)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.access.grants.evidence import EndProof
 from airflow_provider_workspace.access.grants.notes import BY_END, active_grant_of, person_of, rows_of
 from airflow_provider_workspace.access.grants.plan import CLOCK_SLACK, Giver, Giving, OrganizationPeople, plan_end
-from airflow_provider_workspace.access.rules.entitlements import NotedAccess
+from airflow_provider_workspace.access.rules.entitlements import NotedAccess, outlasts
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.timestamps import iso
@@ -454,7 +454,8 @@ class OrganizationEnds:
         decision = self._decision_about(person.person, people)
         if decision is None or decision.level is not None:
             return False
-        return grant.since <= decision.decided_at and self.run_of_sweep.now.timestamp() <= decision.until
+        is_over = self.run_of_sweep.now.timestamp() > decision.until
+        return not is_over and not outlasts(active_grant_of(grant).since, decision.decided_at)
 
     def _known_users(self, people: OrganizationPeople) -> set[str]:
         """Return the users who came by an invite of their own, here, and have the level that it gave."""

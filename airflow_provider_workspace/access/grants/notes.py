@@ -317,7 +317,7 @@ def active_grant_of(grant: Grant) -> ActiveGrant:
     return ActiveGrant(
         person=person,
         level=grant.level,
-        since=grant.since,
+        since=grant.since if grant.approved_at is None else grant.approved_at,
         until=str(grant.row["until"]),
         approved_by=grant.approved_by,
         key=grant.key,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -57,7 +55,7 @@ from airflow_provider_workspace.access.rules.review_records import (
     Try,
     left_of,
 )
-from airflow_provider_workspace.api.timestamps import iso, parse_timestamp, to_second
+from airflow_provider_workspace.api.timestamps import to_second
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.files.reports import csv_text
 from airflow_provider_workspace.files.storage import file_below, folder_at
@@ -206,7 +204,7 @@ class Evidence:
         """
         answerer = Answerer.read(answer.event.get("responded_by_user"))
         known: dict[str, Any] = {
-            "decided_at": _decided_at(answer),
+            "decided_at": to_second(answer.event.get("responded_at")),
             "by": Reviewer(id=answerer.id, name=answerer.name) if answerer else None,
             "asked_at": answer.asked_at,
             "due_at": answer.due_at,
@@ -369,10 +367,3 @@ def _is_reviewed(answerer: Answerer, population: Population) -> bool | str:
 def now() -> str:
     """Return the time, as the files of a review have it."""
     return str(to_second(datetime.now(timezone.utc)))
-
-
-def _decided_at(answer: Answer) -> Any:
-    """Return when an answer was given; the clock of the API server may be ahead of those that note temporary access."""
-    at = answer.event.get("responded_at")
-    seconds = parse_timestamp(at)
-    return to_second(at) if seconds is None else iso(min(seconds, math.ceil(time.time())), "seconds")

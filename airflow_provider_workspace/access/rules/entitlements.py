@@ -27,7 +27,8 @@ class ActiveGrant:
     A grant that is not over.
 
     :param level: at least this level, until its end
-    :param since: when it was noted, in seconds since 1970
+    :param since: when it was given, in seconds since 1970: when a person approved it, by the clock that also says when
+        a review decided, which may be ahead of that of a worker; when it was noted if nobody was asked
     :param until: its end, for people
     :param approved_by: who approved it; empty if nobody was asked
     :param key: the key of its Variable
@@ -393,7 +394,17 @@ def _stands(grant: ActiveGrant, saying: Saying, decision: ReviewDecision | None)
         return False
     if decision is None or decision.level is not None:
         return True
-    return grant.since > decision.decided_at
+    return outlasts(grant.since, decision.decided_at)
+
+
+def outlasts(given_at: float, removed_at: float) -> bool:
+    """
+    Return whether temporary access counts in spite of a decision to remove its person: only if it was given later.
+
+    :param given_at: :attr:`ActiveGrant.since`
+    :param removed_at: :attr:`ReviewDecision.decided_at`
+    """
+    return given_at > removed_at
 
 
 def _says_more(saying: Saying, decision: ReviewDecision) -> bool:

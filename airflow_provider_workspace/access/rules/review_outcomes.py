@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from airflow_provider_workspace.access.rules.entitlements import outlasts
 from airflow_provider_workspace.access.rules.guards import HIDDEN
 from airflow_provider_workspace.access.rules.review_records import (
     CHANGED,
@@ -127,7 +128,7 @@ def _shown(value: str | None) -> str:
 
 def _waits(decision: Decision, granted_at: float, decided_at: float) -> bool:
     """Return whether a decision is done at the end of temporary access: all but a removal that is newer than it."""
-    return decision != REMOVE or granted_at > decided_at
+    return decision != REMOVE or outlasts(granted_at, decided_at)
 
 
 def _after(decision: Decision) -> str:

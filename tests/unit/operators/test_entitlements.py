@@ -117,6 +117,32 @@ def test_a_sync_neither_lowers_nor_removes_who_has_temporary_access(
     assert key in notes.values
 
 
+@pytest.mark.parametrize("road", [*ROADS, "sweep"])
+@pytest.mark.parametrize(
+    ("approved_at", "stands"),
+    [("2026-11-20T10:00:01Z", True), ("2026-11-20T09:59:59Z", False), (None, False)],
+    ids=["approved later", "approved before, and noted later", "noted before"],
+)
+def test_an_approval_and_a_decision_are_compared_by_the_clock_that_both_have(
+    sandbox: SandboxServer, notes: Variables, road: str, approved_at: str | None, *, stands: bool
+) -> None:
+    """The API server notes both, and its clock is 20 minutes ahead of the worker that noted the grant."""
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    noted = {"since": "2026-11-20T09:40:02Z", "approved_at": approved_at}
+    if approved_at and not stands:
+        noted["since"] = "2026-11-20T10:05:00Z"
+    note_grant(notes, sandbox, MINA, SEED.member_uuid, **noted)
+    note_decision(notes, sandbox, None, SEED.member_uuid, MINA, decided_at="2026-11-20T10:00:00Z")
+    if road == "sweep":
+        over = {"task_id": "another", "level": 15, "then": 8, "until": "2026-11-27T10:00:00Z"}
+        WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=15)
+        note_grant(notes, sandbox, MINA, SEED.member_uuid, **over)
+        WorkspaceSweepOperator(task_id="sweep", kinds=["grants"]).execute({})
+    else:
+        run(road, with_level(MINA, 1))
+    assert level_of(SEED.member_uuid) == (8 if stands else None)
+
+
 @pytest.mark.parametrize("road", ROADS)
 def test_the_end_of_a_grant_leaves_what_a_row_gives_by_now(sandbox: SandboxServer, notes: Variables, road: str) -> None:
     """Mina was invited by the grant, joined, and is on the roster since."""

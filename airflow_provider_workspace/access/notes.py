@@ -109,23 +109,23 @@ class AccessNotes:
             review decided against what the plan gave
         """
         self._raise_if_decided(plan)
-        for change in _member_changes(plan):
-            if change.leaves:
-                self._leave(*change.leaves)
         finished = [change for change in _member_changes(plan) if _is_finished(plan, change)]
         for change in finished:
             self.end(change.ends)
+        for change in _member_changes(plan):
+            if change.leaves:
+                self._leave(*change.leaves)
         self._raise_if_undone([change for change in finished if change.takes_from_person])
 
     def _leave(self, key: str, level: int) -> None:
-        """Note what a person has after a grant, because a row says so: its end must not take more."""
+        """
+        Note what a person has after a grant, because a row says so: its end must not take more.
+
+        :raises WorkspaceError: if the note was changed just now: the end may take too much
+        """
         grant = self.grants.read(key)
-        if grant is None or (grant.then is not None and grant.then >= level):
-            return
-        try:
+        if grant is not None and (grant.then is None or grant.then < level):
             self.grants.change(grant, then=level)
-        except WorkspaceError as error:
-            log.warning("%s: the next run notes what comes after the temporary access: %s", grant.user_email, error)
 
     def raise_if_ended(self, grant: Grant) -> None:
         """

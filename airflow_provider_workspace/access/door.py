@@ -13,7 +13,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.access.members.lines import MemberChange, level_fields, removal, withdrawal
-from airflow_provider_workspace.access.rules.entitlements import Entitlement, NotedAccess, Saying, entitlement_of
+from airflow_provider_workspace.access.rules.entitlements import (
+    Entitlement,
+    NotedAccess,
+    Saying,
+    decision_against,
+    entitlement_of,
+)
 from airflow_provider_workspace.access.rules.guards import Guards, raise_if_no_owner_left
 from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.operations.invites import ListInvites
@@ -111,7 +117,7 @@ class Door:
         claims = self.noted.of_member(email_key(member), update.user_uuid)
         entitled = self._entitlement(Saying(has_access=True, level=level, why=ASKED), claims)
         if member.level is None or level > member.level:
-            _raise_if_refused(who, _why_refused(who, entitled))
+            _raise_if_refused(who, self._why_refused(who, level, claims))
         if lowers and entitled.temporary:
             cure = f"End that first: {COMMAND} grants --end {who}"
             raise WorkspaceInputError(f"{who} has temporary access ({entitled.temporary}). {cure}")
@@ -202,9 +208,7 @@ class Door:
         if not self.noted.decisions:
             return ""
         claims = self.noted.of_address(address_key(email), homes_of(self.members))
-        wanted = None if level is None else int(level)
-        entitled = self._entitlement(Saying(has_access=True, level=wanted, why=ASKED), claims)
-        return _why_refused(email, entitled)
+        return self._why_refused(email, None if level is None else int(level), claims)
 
     def check_invite(self, email: str, level: int | str | None) -> None:
         """
@@ -213,6 +217,13 @@ class Door:
         :raises WorkspaceInputError: if an access review decided less
         """
         _raise_if_refused(email, self.why_not_invited(email, level))
+
+    def _why_refused(self, who: str, level: int | None, claims: Claims) -> str:
+        """Return what a review decided that allows less than a level, and what to do; empty if there is nothing."""
+        decision = decision_against(level, claims, self.now.timestamp())
+        if decision is None:
+            return ""
+        return f"{decision}, which allows less. Lift that first: {COMMAND} decisions --lift {who} --reason TEXT"
 
     def _entitlement(self, saying: Saying, claims: Claims) -> Entitlement:
         return entitlement_of(saying, claims, self.now.timestamp())
@@ -236,13 +247,6 @@ class Door:
     def _plan_of(self, change: Change, members: int) -> Plan:
         place = self.client.settings.organization_at_service(self.organization_id)
         return Plan(place, [change], members=members)
-
-
-def _why_refused(who: str, entitled: Entitlement) -> str:
-    """Return what a review decided that allows less than is asked for, and what to do; empty if there is nothing."""
-    if entitled.decision is None:
-        return ""
-    return f"{entitled.decision}, which allows less. Lift that first: {COMMAND} decisions --lift {who} --reason TEXT"
 
 
 def _raise_if_refused(who: str, why: str) -> None:

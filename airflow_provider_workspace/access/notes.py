@@ -14,7 +14,13 @@ from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRe
 from airflow_provider_workspace.access.members.lines import MemberChange
 from airflow_provider_workspace.access.reviews import notes as decisions
 from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
-from airflow_provider_workspace.access.rules.entitlements import Claims, NotedAccess, Saying, entitlement_of
+from airflow_provider_workspace.access.rules.entitlements import (
+    Claims,
+    NotedAccess,
+    Saying,
+    decision_against,
+    entitlement_of,
+)
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvite, CreateInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from airflow_provider_workspace.access.grants.notes import Grant
-    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, ReviewDecision
     from airflow_provider_workspace.access.rules.guards import Guards
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -71,8 +77,12 @@ class AccessNotes:
         here = [grant for grant in noted if self._is_here(grant) and not grant.is_over(now)]
         return NotedAccess(
             grants=[active_grant_of(grant) for grant in here],
-            decisions=self.reviews.decisions_of(self.service, self.organization_id),
+            decisions=self.decisions(),
         )
+
+    def decisions(self) -> list[ReviewDecision]:
+        """Return what reviews decided about the people of the organization."""
+        return self.reviews.decisions_of(self.service, self.organization_id)
 
     @contextmanager
     def watched(self, client: WorkspaceClient, plan: Plan) -> Iterator[None]:
@@ -133,10 +143,7 @@ class AccessNotes:
 
         :raises WorkspaceError: naming the decision
         """
-        noted = NotedAccess(
-            grants=[active_grant_of(grant)],
-            decisions=self.reviews.decisions_of(self.service, self.organization_id),
-        )
+        noted = NotedAccess(grants=[active_grant_of(grant)], decisions=self.decisions())
         key = address_key(grant.user_email)
         claims = noted.of_address(key, {})
         if grant.user_uuid:
@@ -155,15 +162,14 @@ class AccessNotes:
         giving = [change for change in _member_changes(plan) if change.raises or change.invites]
         if not giving or not lists_variables():
             return
-        noted = NotedAccess(decisions=self.reviews.decisions_of(self.service, self.organization_id))
+        noted = NotedAccess(decisions=self.decisions())
         now = utc_now().timestamp()
         undone: list[str] = []
         for change in giving:
             decision = noted.of_address(change.person, plan.access_list.homes).decision
             if change.raises:
                 decision = noted.of_member(change.person, _user_of(change)).decision
-            saying = Saying(has_access=True, level=change.after.get("level"))
-            capping = entitlement_of(saying, Claims(decision=decision), now).decision
+            capping = decision_against(change.after.get("level"), Claims(decision=decision), now)
             if capping:
                 undone.append(f"{change.name}: {capping}")
         if undone:

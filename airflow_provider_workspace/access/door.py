@@ -74,12 +74,13 @@ class Door:
         check_not_empty(people.members)
         return people
 
-    def plan_removal(self, delete: DeleteMember, *, allow_last_owner: bool = False) -> Plan:
+    def plan_removal(self, delete: DeleteMember, *, allow_last_owner: bool = False, was_sent: bool = False) -> Plan:
         """
         Plan the removal of a member, with whom their temporary access ends; a decision of a review does not hinder it.
 
         :param delete: the removal, also of somebody whom the list does not show
         :param allow_last_owner: whether nobody of the highest level need be left
+        :param was_sent: whether an earlier try may have sent it
         :raises WorkspaceError: if they are kept, or it cannot be known who they are
         """
         who = delete.user_uuid
@@ -89,6 +90,9 @@ class Door:
             who = member.email_address or who
             key, level = email_key(member), member.level
             self.guards.raise_if_kept(member, who)
+        elif self.guards.protected and not was_sent:
+            why = f"No list shows user {who}, who may be protected"
+            raise WorkspaceInputError(f"{why}. Look whether they are gone, or leave out protected")
         gone = Saying(has_access=False, why=ASKED, leaves=True)
         entitled = self._entitlement(gone, self.noted.of_member(key, delete.user_uuid))
         change = removal(delete, who, ASKED, level=level, ends=entitled.ended)
@@ -102,21 +106,26 @@ class Door:
 
     def check_level(self, update: UpdateMember) -> bool:
         """
-        Check that a member may get a level, and return whether it takes something from them.
+        Check that a member may get a level, and return whether it takes something from them, or may.
 
         :raises WorkspaceError: if they are kept, something else has a say, or it cannot be known who they are
         """
-        member = self._member(update.user_uuid)
-        if member is None:  # the service says that there is no such member
-            return False
-        who = member.email_address or update.user_uuid
+        who = update.user_uuid
+        key, held = "", None
+        member = self._member(who)
+        if member is not None:
+            who = member.email_address or who
+            key, held = email_key(member), member.level
+        elif self.guards.keeps_anybody:
+            why = f"No list shows user {who}, who may be protected or an owner"
+            raise WorkspaceInputError(f"{why}. Check user_uuid, or leave out protected and set owner_level=None")
         level = int(update.level)
-        lowers = member.level is None or level < member.level
-        if lowers:
+        lowers = held is None or level < held
+        if member is not None and lowers:
             self.guards.raise_if_kept(member, who, "lower")
-        claims = self.noted.of_member(email_key(member), update.user_uuid)
+        claims = self.noted.of_member(key, update.user_uuid)
         entitled = self._entitlement(Saying(has_access=True, level=level, why=ASKED), claims)
-        if member.level is None or level > member.level:
+        if held is None or level > held:
             _raise_if_refused(who, self._why_refused(who, level, claims))
         if lowers and entitled.temporary:
             cure = f"End that first: {COMMAND} grants --end {who}"
@@ -125,7 +134,7 @@ class Door:
             "change",
             "members",
             f"member {who}",
-            before=level_fields(member.level),
+            before=level_fields(held),
             after=level_fields(level),
             operation=update,
         )

@@ -111,20 +111,20 @@ class AccessNotes:
 
     def settle(self, plan: Plan) -> None:
         """
-        Delete the notes of grants that ended with the changes of a plan.
+        Delete the notes of grants that ended with the changes of a plan, or whose people an earlier one removed.
 
         The grants of others note what their rows leave them afterwards.
 
         :raises WorkspaceError: if temporary access began while the plan took away what the person had before, or a
             review decided against what the plan gave
         """
-        self._raise_if_decided(plan)
         finished = [change for change in _member_changes(plan) if _is_finished(plan, change)]
-        for change in finished:
-            self.end(change.ends)
         for change in _member_changes(plan):
+            if change in finished or not change.sends:
+                self.end(change.ends)
             if change.leaves:
                 self._leave(*change.leaves)
+        self._raise_if_decided(plan)
         self._raise_if_undone([change for change in finished if change.takes_from_person])
 
     def _leave(self, key: str, level: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.members.lines import MemberChange, level_fields, removal, withdrawal
 from airflow_provider_workspace.access.rules.entitlements import (
@@ -24,14 +24,17 @@ from airflow_provider_workspace.access.rules.guards import Guards, raise_if_no_o
 from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
-from airflow_provider_workspace.procedures.access_list import homes_of
-from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, check_done, look_until
+from airflow_provider_workspace.notes.note import digest
+from airflow_provider_workspace.procedures.access_list import AccessList, entry_of, homes_of, member_identity
+from airflow_provider_workspace.procedures.ensure import check_done, wait_for_who_accepted
 from airflow_provider_workspace.procedures.find import members_of, read_rows
 from airflow_provider_workspace.procedures.people import People, check_not_empty, one_row_each, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted
 from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Claims
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.api.operations.invites import DeleteInvite
@@ -39,6 +42,55 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
 
 ASKED = "asked for by this task"
+# How many people the state of a task names, in 24 bytes each: Airflow warns of more than 65,535 bytes.
+MAX_KNOWN = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPeople:
+    """
+    Who was there before an open invite was withdrawn, as the state of a task holds it for a retry.
+
+    :param digests: of the users, and of the addresses with another open invite; ``None`` if too many to note
+    :param hidden: how many members did not show their user
+    """
+
+    digests: frozenset[str] | None
+    hidden: int
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> KnownPeople | None:
+        """Read what an earlier try noted; ``None`` if it noted nothing."""
+        if "hidden" not in facts:
+            return None
+        digests = facts["digests"]
+        return cls(None if digests is None else frozenset(digests), facts["hidden"])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Plain JSON of it, without the people if these are too many."""
+        digests = None
+        if self.digests is not None and len(self.digests) <= MAX_KNOWN:
+            digests = sorted(self.digests)
+        return {"digests": digests, "hidden": self.hidden}
+
+    def joined(self, members: Iterable[Member]) -> list[str]:
+        """Return who joined since, and had no invite of their own."""
+        if self.digests is None:
+            return [f"one of all members, as an earlier try could not note who the more than {MAX_KNOWN:,} people were"]
+        before = AccessList(hidden=self.hidden)
+        now = AccessList()
+        invited: set[str] = set()
+        for member in one_row_each(members):
+            identity = member_identity(member)
+            entry = entry_of(member, is_judged=False)
+            now.add(identity, entry)
+            if digest(*identity) in self.digests:
+                before.add(identity, entry)
+            if digest(entry.person) in self.digests:
+                invited.add(entry.person)
+        before.invited = frozenset(invited)
+        return list(now.joined_since(before).values())
 
 
 @dataclass(frozen=True)
@@ -182,35 +234,26 @@ class Door:
         change = withdrawal(delete, invite.target_email or delete.invite_id, ASKED, level=invite.level, ends=ends)
         return self._plan_of(change, len(self.people.members))
 
-    def check_nobody_joined(self, delete: DeleteInvite) -> None:
+    def known_before(self, delete: DeleteInvite) -> KnownPeople | None:
+        """Return who is there before an open invite is withdrawn; ``None`` if it is not open: it lets nobody in."""
+        people = self.people
+        if all(invite.id != delete.invite_id for invite in people.invites):
+            return None
+        users = [member.user_uuid for member in people.members]
+        others = [email_key(invite) for invite in people.invites if invite.id != delete.invite_id]
+        known = {digest(text) for text in (*users, *others) if text}
+        return KnownPeople(frozenset(known), users.count(None))
+
+    def joined_since(self, known: KnownPeople) -> list[str]:
         """
-        Look until the lists must show whoever accepted an open invite when it was withdrawn.
+        Wait until the lists must show whoever accepted a withdrawn invite, and return who may be its person.
 
-        :raises WorkspaceError: if somebody joined meanwhile who may be its person
+        :raises WorkspaceError: if the list of members is empty
         """
-        before = self.people
-        if all(invite.id != delete.invite_id for invite in before.invites):
-            return
-        known = {member.user_uuid for member in before.members}
-        others = {email_key(invite) for invite in before.invites if invite.id != delete.invite_id}
-
-        def joined() -> list[Member]:
-            members = members_of(self.client, self.organization_id)
-            check_not_empty(members)
-            new = [member for member in members if member.user_uuid not in known]
-            return [member for member in new if email_key(member) not in others]
-
-        seconds = min(self.client.settings.consistency_time, MAX_CHECK_SECONDS)
-        found = joined() or look_until(self.client, joined, seconds)
-        if found:
-            users = [f"{member.email_address or '-'} (user {member.user_uuid})" for member in found]
-            named = name_first(users, "the list of members")
-            raise WorkspaceError(
-                f"Somebody kept or got access meanwhile: the invite {delete.invite_id} is gone, and may have been "
-                f"accepted. Remove who should not be a member: {named}",
-                permanent=True,
-                problem="joined-meanwhile",
-            )
+        wait_for_who_accepted(self.client)
+        members = members_of(self.client, self.organization_id)
+        check_not_empty(members)
+        return known.joined(members)
 
     def why_not_invited(self, email: str, level: int | str | None) -> str:
         """Return why somebody is not invited: an access review decided less; an empty string if they may be."""
@@ -256,6 +299,23 @@ class Door:
     def _plan_of(self, change: Change, members: int) -> Plan:
         place = self.client.settings.organization_at_service(self.organization_id)
         return Plan(place, [change], members=members)
+
+
+def raise_if_joined(invite_id: str, joined: list[str]) -> None:
+    """
+    Refuse to end well if somebody joined who may have accepted an invite that was withdrawn.
+
+    :param joined: see :meth:`Door.joined_since`
+    :raises WorkspaceError: naming them
+    """
+    if joined:
+        named = name_first(joined, "the list of members")
+        raise WorkspaceError(
+            f"Somebody kept or got access meanwhile: the invite {invite_id} is gone, and may have been accepted. "
+            f"Remove who should not be a member: {named}",
+            permanent=True,
+            problem="joined-meanwhile",
+        )
 
 
 def _raise_if_refused(who: str, why: str) -> None:

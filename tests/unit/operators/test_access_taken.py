@@ -348,6 +348,20 @@ def test_an_earlier_try_proves_nothing_while_the_list_hides_an_address(
     assert effects(sandbox) == []
 
 
+def test_a_retry_finds_nobody_to_protect_where_an_earlier_try_removed_them(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context: Any = {"task_state_store": TaskStore()}
+    arguments: dict[str, Any] = {"task_id": "remove", "user_uuid": SEED.absent_uuid, "protected": [EVE]}
+    Interruptions(monkeypatch).after("DELETE")
+    with pytest.raises(Killed):
+        WorkspaceDeleteMemberOperator(**arguments).execute(context)
+    assert WorkspaceDeleteMemberOperator(**arguments).execute(context)["deleted"] is False
+    assert effects(sandbox) == ["delete_member"]
+    with pytest.raises(AirflowFailException, match="No list shows user"):
+        WorkspaceDeleteMemberOperator(**arguments).execute({})
+
+
 @pytest.mark.parametrize(("arguments", "refused"), [({"protected": [EVE]}, True), ({"owner_level": None}, False)])
 def test_a_user_whom_the_list_hides_may_be_protected(
     sandbox: SandboxServer, arguments: dict[str, Any], *, refused: bool

@@ -164,6 +164,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
     :param leavers: instead of a roster, rows or addresses of the people who leave: they are removed, their open invites
         are withdrawn, and nobody else is changed. With ``until``, somebody leaves after that
     :param leavers_path: file to read the leavers from, as ``path``
+    :param max_removals: the limit, or ``ask``: then whoever approves the plan is told that it exceeds the default, and
+        decides. ``ask`` needs ``require_approval=True``
     :param on_invalid: what to do if a row is invalid: ``fail`` before anything is sent, or ``skip`` it, do the others,
         and fail at the end. ``skip`` is only for leavers: a roster without the row would remove its person
     :param approved: an earlier plan, the result of a task with ``dry_run=True``. If this plan has a change that the
@@ -176,10 +178,12 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
 
     resource_kind = "syncs"
     has_own_dry_run = True
+    may_leave_out = True
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     leavers: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     leavers_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.PROTECTED_ROWS)
+    max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM_OR_ASK, default="10 or 30%")
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
     approved: Arg[Mapping[str, Any] | None] = arg(kinds.NEEDED, default=None)
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
@@ -199,7 +203,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
         plan = make_plan()
         self.log.info("%s", plan.table())
-        plan.check_losses(self.max_removals)
+        plan.check_losses(self.max_removals, is_asked=self.require_approval)
         plan.check_approved_plan(approved)
         if file and self.require_approval:
             file.write(plan.to_dict())
@@ -211,12 +215,18 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id)
 
+        def plan_again() -> Plan:
+            again = self.without_left_out(make_plan())
+            if approved:
+                again.leave_out(approved.left_out)
+            return again
+
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         try:
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
             with access.watched(hook.client, plan):
-                apply(hook.client, plan, invite, make_plan)
+                apply(hook.client, plan, invite, plan_again)
             access.settle(plan)
             raise_if_access_is_left(plan.unproven, plan.left_by_hand)
         except WorkspaceError:

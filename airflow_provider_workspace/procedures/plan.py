@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -50,6 +50,9 @@ NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 FINISHED = ("done", "invited", "skipped")
 # Digests of another version approve nothing: count up when other things, or the same in another form, are digested.
 DIGEST_VERSION = "1"
+DEFAULT_LIMIT = "10 or 30%"
+# In place of a limit: whoever approves a plan decides whether it takes too much.
+ASK = "ask"
 # A number, a share, or both with "or" between them.
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
 # Maximum number of lines of one part in messages and results; the log and the report file have all.
@@ -80,6 +83,7 @@ class Change:
     :param person: key of the address of the person whom it is about, in the part ``members``; else empty
     :param should_lose: of a change that is not sent: whether they should lose access, or a part of it
     :param should_gain: of a change that is not sent: whether they have all that they may have, and a row gives more
+    :param left_out: of a change that whoever approved the plan left out: the digest of what it would be; else empty
     """
 
     action: Action
@@ -97,6 +101,7 @@ class Change:
     person: str = ""
     should_lose: bool = False
     should_gain: bool = False
+    left_out: str = ""
 
     @property
     def sends(self) -> bool:
@@ -199,9 +204,11 @@ class Change:
         return f"{later}, {self.why}" if self.why else later
 
     def approval_digest(self, planned_for: str) -> str | None:
-        """Return a digest of what an approval covers; ``None`` for a change that is never sent."""
+        """Return a digest of what an approval covers or leaves out; ``None`` for a change that is never sent."""
+        if self.left_out:
+            return self.left_out
         if self.operation is None:
-            return self._early_digest(planned_for)
+            return self.early_digest(planned_for)
         request = self.operation.request()
         payload: object = None
         if request.body is not None:
@@ -213,9 +220,35 @@ class Change:
         """Return whether digests cover the change, perhaps from before an earlier part gave it its ids."""
         if self.approval_digest(planned_for) in approved:
             return True
-        return self._early_digest(planned_for) in approved
+        return self.early_digest(planned_for) in approved
 
-    def _early_digest(self, planned_for: str) -> str | None:
+    def leave_out(self, planned_for: str, why: str) -> Change:
+        """Return what is left to do by hand after a person left the change out, which they did on purpose."""
+        if self.why and self.why not in why:
+            why += f", {self.why}"
+        digest = self.approval_digest(planned_for) or ""
+        return replace(
+            self,
+            action="differs",
+            why=why,
+            operation=None,
+            apply=None,
+            mark="",
+            should_lose=False,
+            should_gain=False,
+            left_out=digest,
+        )
+
+    def needs(self, other: Change) -> bool:
+        """Return whether the other creates what this one has no id of yet: a project, a dashboard or a domain."""
+        if self.operation is not None or self.intended is None:
+            return False
+        project = self.intended.get("project")
+        dashboard = self.intended.get("dashboard")
+        return other.name in (self.name, f"project {project}", f"dashboard {project} / {dashboard}")
+
+    def early_digest(self, planned_for: str) -> str | None:
+        """Return a digest of what the change is known by before its ids are; ``None`` if there is none."""
         if self.intended is None:
             return None
         return make_digest([planned_for, self.part, self.intended])
@@ -272,10 +305,12 @@ class ApprovedPlan:
 
     :param planned_for: the service and the organization
     :param digests: the digests of its changes, without those that are never sent
+    :param left_out: why changes were left out, by digest
     """
 
     planned_for: str
     digests: frozenset[str]
+    left_out: Mapping[str, str]
 
     @classmethod
     def read(cls, value: object, task: str) -> ApprovedPlan | None:
@@ -298,8 +333,11 @@ class ApprovedPlan:
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
         if not all(_has_digest(row) for row in rows):
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
-        digests = {row["digest"] for row in rows}
-        return cls(planned_for, frozenset(digests - {None}))
+        covered = [row for row in rows if row["digest"] is not None]
+        # What is by hand for another reason has no digest.
+        left_out = {row["digest"]: str(row.get("why")) for row in covered if row.get("action") == "differs"}
+        digests = {row["digest"] for row in covered}
+        return cls(planned_for, frozenset(digests - left_out.keys()), left_out)
 
 
 def _has_digest(row: object) -> bool:
@@ -337,6 +375,7 @@ class Plan:
     :param joined: who joined while invites were withdrawn, and may have accepted one under another address
     :param last_taken: the change that took access from a member, if no request was accepted after it; else ``None``
     :param failures: the errors of changes that were not made, or may not have been made
+    :param check_rest: refuses what may not be sent without the changes that were left out
     """
 
     planned_for: str = ""
@@ -349,6 +388,7 @@ class Plan:
     joined: list[str] = field(default_factory=list[str])
     last_taken: Change | None = None
     failures: dict[Change, errors.WorkspaceRequestError] = field(default_factory=dict)
+    check_rest: Callable[[Sequence[Change]], None] = lambda _: None
 
     @property
     def counts(self) -> dict[Action, int]:
@@ -439,39 +479,96 @@ class Plan:
                 lines.append(f"    … and {len(part_lines) - limit} more {part}")
         return "\n".join(lines)
 
-    def check_losses(self, maximum: Any) -> None:
+    def check_losses(self, maximum: Any, *, is_asked: bool = False) -> None:
         """
         Refuse a plan that takes too much away: the list of what is wanted may have been cut.
 
         A number limits how much is removed, and how many members get a lower level, together. A share limits how many
         people that may be (members and open invites), in percent of the members, and always allows one.
 
-        :param maximum: the limit, see :func:`parse_limit`
-        :raises WorkspaceInputError: if the plan exceeds it
+        :param maximum: the limit, see :func:`parse_limit`; :data:`ASK` to tell whoever approves the plan
+        :param is_asked: whether a person approves the plan
+        :raises WorkspaceInputError: if the plan exceeds it, or nobody would be asked
         """
-        removed = [change for change in self.changes if change.removes]
-        lowered = [change for change in self.changes if change.lowers]
-        people = [change for change in self.changes if change.takes_from_person]
-        losses = len(removed) + len(lowered)
-
-        limit = parse_limit(maximum, self.members)
-        if losses > limit.losses:
-            allowed = limit.losses
-        elif len(people) > limit.people:
-            allowed = limit.people
-        else:
+        if maximum == ASK and not is_asked:
+            raise errors.WorkspaceInputError(
+                f"max_removals='{ASK}' lets whoever approves the plan decide, and nobody is asked. Set "
+                f"require_approval=True, or max_removals to a number. Planned for {self.planned_for}",
+                problem="too-many-removals",
+            )
+        limit = DEFAULT_LIMIT if maximum == ASK else maximum
+        allowed = self._exceeded(limit)
+        if allowed is None:
             return
-        taken = f"removes {len(removed)}"
-        if lowered:
-            taken += f" and lowers {len(lowered)}"
-        if self.members:
-            are_members = len(people) == losses and not self.withdraws_invites
-            taken += f" of {self.members} members" if are_members else f" in an organization of {self.members} members"
+        if maximum == ASK:
+            remark = f"This plan takes away more than usual: it {self._taken}, and '{limit}' would allow {allowed}."
+            check = "Approve it only if the list is complete."
+            self.remark = "\n".join(filter(None, (f"{remark} {check}", self.remark)))
+            return
+        losses = sum(change.removes or change.lowers for change in self.changes)
         raise errors.WorkspaceInputError(
-            f"This plan {taken}; max_removals={maximum!r} allows {allowed}. Check that the list is complete; if it is, "
-            f"set max_removals={losses}. Planned for {self.planned_for}",
+            f"This plan {self._taken}; max_removals={maximum!r} allows {allowed}. Check that the list is complete; if "
+            f"it is, set max_removals={losses}. Planned for {self.planned_for}",
             problem="too-many-removals",
         )
+
+    def _exceeded(self, maximum: Any) -> float | None:
+        """Return how much a limit allows that the plan exceeds; ``None`` if it does not."""
+        limit = parse_limit(maximum, self.members)
+        losses = sum(change.removes or change.lowers for change in self.changes)
+        people = sum(change.takes_from_person for change in self.changes)
+        exceeded: list[float] = []
+        if losses > limit.losses:
+            exceeded.append(limit.losses)
+        if people > limit.people:
+            exceeded.append(limit.people)
+        return min(exceeded, default=None)
+
+    @property
+    def _taken(self) -> str:
+        """What the plan takes away, each kind in its own number, for people."""
+        removed = Counter(change.part for change in self.changes if change.removes)
+        withdrawn = sum(isinstance(change.operation, DeleteInvite) for change in self.changes)
+        lowered = sum(change.lowers for change in self.changes)
+        losses: list[str] = []
+        if removed["members"] > withdrawn:
+            losses.append(f"removes {removed['members'] - withdrawn}")
+        if lowered:
+            losses.append(f"lowers {lowered}")
+        of_members = f" of {counted(self.members, 'member', 'members')}" if self.members else ""
+        taken = [f"{' and '.join(losses)}{of_members}"] if losses else []
+        if withdrawn:
+            taken.append(f"withdraws {counted(withdrawn, 'open invite', 'open invites')}")
+        if removed["collaborators"]:
+            taken.append(f"removes {counted(removed['collaborators'], 'collaborator', 'collaborators')}")
+        if removed["domains"]:
+            taken.append(f"removes {counted(removed['domains'], 'domain', 'domains')}")
+        return ", and ".join(taken)
+
+    def leave_out(self, left_out: Mapping[str, str]) -> None:
+        """
+        Leave out changes, and those that need them; what is left out is *by hand*.
+
+        :param left_out: why, by digest
+        :raises WorkspaceInputError: if the others may not be sent without them
+        """
+        if not left_out:
+            return
+        creations: dict[Change, str] = {}
+        changes: list[Change] = []
+        # A change comes after those that it needs.
+        for change in self.changes:
+            digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
+            reasons = [left_out[digest] for digest in digests if digest is not None and digest in left_out]
+            reasons += [f"{why}, with {other.name}" for other, why in creations.items() if change.needs(other)]
+            if not reasons or change.left_out:
+                changes.append(change)
+                continue
+            if change.action == "create":
+                creations[change] = reasons[0]
+            changes.append(change.leave_out(self.planned_for, reasons[0]))
+        self.changes = changes
+        self.check_rest(changes)
 
     @property
     def unproven(self) -> list[str]:
@@ -532,6 +629,7 @@ class Plan:
                 f"The approved plan is for {approved.planned_for}, and this task is for {self.planned_for}. {cure}",
                 problem="approval-stale",
             )
+        self.leave_out(approved.left_out)
         self.check_approved(approved.digests, cure)
 
 
@@ -561,6 +659,11 @@ def checked_limit(value: Any) -> Any:
     """Return a limit as it is; raise a ``ValueError`` as :func:`parse_limit` does if it is none."""
     parse_limit(value)
     return value
+
+
+def checked_limit_or_ask(value: Any) -> Any:
+    """Return a limit or :data:`ASK` as it is; raise a ``ValueError`` if it is neither."""
+    return value if value == ASK else checked_limit(value)
 
 
 def make_digest(value: object) -> str:

@@ -220,7 +220,10 @@ def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, ru
     # A share is of the people, three of five.
     del run.file["max_removals"]
     for limit, allowed in (({"max_removals": 6}, 6), ({"max_removals": "7 or 59%"}, 2), ({}, 1)):
-        says = rf"removes 7 in an organization of 5 members; max_removals=.* allows {allowed}\. .* set max_removals=7"
+        taken = (
+            "removes 2 of 5 members, and withdraws 1 open invite, and removes 2 collaborators, and removes 2 domains"
+        )
+        says = rf"{taken}; max_removals=.* allows {allowed}\. .* set max_removals=7"
         with pytest.raises(AirflowFailException, match=says):
             run.plan_of({**run.file, **limit})
     run.file["max_removals"] = "7 or 60%"

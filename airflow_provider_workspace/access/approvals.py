@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.access.rules.answers import Answerer
-from airflow_provider_workspace.api.database_limits import ELLIPSIS, MAX_TEXT_BYTES, storable_text, trigger_size
+from airflow_provider_workspace.api.database_limits import MAX_TEXT_BYTES, label, trigger_size
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.plan import Plan
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 APPROVAL = "airflow_provider_workspace_approved"
 # The fields of the XCom.
 RECORDED = ("plan", "by", "by_id", "at", "requested_by", "self_approved")
-# The field of the question, and how many changes it has at most, each with so many characters.
+# The field of the question, how many changes it has at most, and their bytes: before Airflow 3.3 a trigger has them.
 LEAVE_OUT = "leave_out"
 MAX_CHOICES = 200
-MAX_CHOICE = 110
+MAX_CHOICES_BYTES = MAX_TEXT_BYTES - 5_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,10 @@ def choices_of(plan: Plan) -> dict[str, str]:
     choices: dict[str, str] = {}
     for change in plan.changes:
         digest = change.approval_digest(plan.planned_for)
-        if not change.sends or digest is None:
-            continue
-        text = storable_text(errors.visible(f"{len(choices) + 1}. {change.action} {change.name}: {change.notes}"))
-        choices[text if len(text) <= MAX_CHOICE else text[: MAX_CHOICE - 1] + ELLIPSIS] = digest
-    if len(choices) > MAX_CHOICES or trigger_size(list(choices)) > MAX_TEXT_BYTES // 2:
+        if change.sends and digest is not None:
+            text = f"{len(choices) + 1}. {change.action} {change.name}: {change.notes}"
+            choices[label(errors.visible(text))] = digest
+    if len(choices) > MAX_CHOICES or trigger_size(list(choices)) > MAX_CHOICES_BYTES:
         return {}
     return choices
 
@@ -118,13 +117,9 @@ def read_left_out(answer: object, choices: Mapping[str, str]) -> list[str]:
     :param choices: what :func:`choices_of` returned
     :raises WorkspaceInputError: if it leaves out what is no line of the plan
     """
-    if not answer:
-        return []
-    given = dict(answer) if isinstance(answer, Mapping) else {"the form": answer}
-    chosen = given.pop(LEAVE_OUT, None) or []
-    odd: list[object] = list(filter(None, given.values()))
-    lines = list(map(str, chosen)) if isinstance(chosen, list) else [str(chosen)]
-    odd += [line for line in lines if line not in choices]
+    fields: dict[str, Any] = dict(answer) if isinstance(answer, Mapping) else {"answer": answer}
+    lines = list(map(str, fields.pop(LEAVE_OUT, None) or ()))
+    odd = [line for line in lines if line not in choices] + [*filter(None, fields.values())]
     if odd:
         named = errors.name_first([errors.shown(line) for line in odd], "the answer")
         raise errors.WorkspaceInputError(

@@ -119,6 +119,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         answers = event.get("chosen_options")
         try:
             answerer = answer_rules.judge(event.get("responded_by_user"), approves=answers != [REJECT])
+            left_out = read_left_out(event.get("params_input"), choices or {})
         except WorkspaceInputError as error:
             raise AirflowFailException(with_class(error)) from None
         if answers == [REJECT]:
@@ -129,10 +130,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
                 f"{answerer} answered {answers}, expected ['{approve}'] or ['{REJECT}']; nothing was sent. Start a new "
                 f"run to be asked about plan {plan}"
             )
-        try:
-            left_out = read_left_out(event.get("params_input"), choices or {})
-        except WorkspaceInputError as error:
-            raise AirflowFailException(with_class(error)) from None
         is_requester = answer_rules.is_requester(answerer)
         self.log.info("%s%s approved plan %s.", answerer, ", who also asked for it," if is_requester else "", plan)
         approval = Approval(
@@ -198,13 +195,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
             self.push_xcom("approved", approval.described(plan))
 
-    def without_left_out(self, plan: Plan) -> Plan:
-        """Return a plan that was made again, without what the approver left out."""
-        approval = self._approval() if self.require_approval else None
-        if approval is not None:
-            approval.leave_out_of(plan)
-        return plan
-
     @property
     def task_state(self) -> TaskState:
         """The state of the task across its tries; empty until the plan is approved."""
@@ -248,13 +238,13 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         rules.raise_if_nobody_may_answer()
         covered = [change for change in plan.changes if not change.left_out]
         digests = sorted(filter(None, (change.approval_digest(plan.planned_for) for change in covered)))
-        choices = choices_of(plan) if self.may_leave_out and shows_forms() else {}
         name = make_digest(digests)[-8:]
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
-        tail = LEAVING_OUT if choices else NOT_LEAVING_OUT
-        if not self.may_leave_out:
-            tail = ""
         introduction = introduce(rules, facts, self.approval_timeout)
+        choices: dict[str, str] = {}
+        if self.may_leave_out:
+            choices = choices_of(plan) if shows_forms() else {}
+            introduction += [LEAVING_OUT if choices else NOT_LEAVING_OUT, ""]
         ask_and_wait(
             self,
             self._context,
@@ -264,7 +254,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             notifiers=self.notifiers,
             users=self.approvers or [],
             subject=subject,
-            body=question(introduction, plan, name=name, changes=len(digests), report=report, tail=tail),
+            body=question(introduction, plan, name=name, changes=len(digests), report=report),
             options=[_approve_option(name), REJECT],
             params=form_of(choices),
         )
@@ -364,16 +354,13 @@ def introduce(rules: AnswerRules, facts: Mapping[str, str], seconds: float | Non
     return [*lines, ""]
 
 
-def question(
-    introduction: list[str], plan: Plan, *, name: str, changes: int, report: object = None, tail: str = ""
-) -> str:
+def question(introduction: list[str], plan: Plan, *, name: str, changes: int, report: object = None) -> str:
     """
     Return the Markdown body of a question, short enough for every database.
 
     :param introduction: lines of Markdown above the plan
     :param changes: number of changes that are approved
     :param report: a file with the plan, if there is one
-    :param tail: what else to say at its end
     """
     from airflow_provider_workspace.procedures.markdown import fit
     from airflow_provider_workspace.procedures.plan import counted
@@ -389,6 +376,4 @@ def question(
         body += [f"**{hidden} of {len(plan.changes)} rows are not shown here.** Read them {where}.", ""]
         approved += ", also those that are not shown"
     body.append(f"**Approve** sends what is in this plan ({approved}) and nothing else. **Reject** sends nothing.")
-    if tail:
-        body += ["", tail]
     return "\n".join(body)

@@ -215,18 +215,12 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id)
 
-        def plan_again() -> Plan:
-            again = self.without_left_out(make_plan())
-            if approved:
-                again.leave_out(approved.left_out)
-            return again
-
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         try:
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
             with access.watched(hook.client, plan):
-                apply(hook.client, plan, invite, plan_again)
+                apply(hook.client, plan, invite, make_plan)
             access.settle(plan)
             raise_if_access_is_left(plan.unproven, plan.left_by_hand)
         except WorkspaceError:

@@ -267,14 +267,14 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         unproven: list[str] = self._carried.setdefault("unproven", [])
         left: list[str] = self._carried.setdefault("left", [])
         if self.part is not None:
-            result = self.apply(hook, self.part, planned, approved)
+            result = self.apply(hook, self.part, planned)
             raise_if_access_is_left(planned.plan.unproven, planned.plan.left_by_hand)
             return result
         results: dict[str, Any] = self._carried.setdefault("parts", {})
         try:
             for part in PARTS[len(results) :]:
                 planned = self.approved_plan(hook, (part,), approved)
-                results[part] = self.apply(hook, part, planned, approved)
+                results[part] = self.apply(hook, part, planned)
                 unproven += planned.plan.unproven
                 left += planned.plan.left_by_hand
         except WorkspaceInputError as error:  # it says that nothing was sent, which is true of this part alone
@@ -293,9 +293,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         planned.plan.check_approved_plan(approved)
         return planned
 
-    def apply(
-        self, hook: WorkspaceHook, part: str, planned: PlannedOrganization, approved: ApprovedPlan | None
-    ) -> dict[str, Any]:
+    def apply(self, hook: WorkspaceHook, part: str, planned: PlannedOrganization) -> dict[str, Any]:
         """Send the changes of a part, and return the applied plan."""
         from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
@@ -315,10 +313,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
         def plan_again() -> Plan:
             reader = AirflowOrganizationReader(hook.client, organization_id, store=LeaseVariables(), access=access)
-            again = plan_organization(planned.wanted, reader, (part,))
-            if approved:
-                again.leave_out(approved.left_out)
-            return again
+            return plan_organization(planned.wanted, reader, (part,))
 
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id)

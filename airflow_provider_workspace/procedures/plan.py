@@ -144,6 +144,15 @@ class Change:
         return self.part == "members" and (self.removes or self.lowers)
 
     @property
+    def loss(self) -> str:
+        """What it counts as in a limit, for people; empty if it takes nothing away."""
+        if isinstance(self.operation, DeleteInvite):
+            return "invites withdrawn"
+        if self.lowers:
+            return "levels lowered"
+        return f"{self.part} removed" if self.removes else ""
+
+    @property
     def takes_access(self) -> bool:
         """Whether somebody loses access to the organization or to a dashboard, or a part of their level."""
         if self.part == "collaborators":
@@ -224,20 +233,9 @@ class Change:
 
     def leave_out(self, planned_for: str, why: str) -> Change:
         """Return what is left to do by hand after a person left the change out, which they did on purpose."""
-        if self.why and self.why not in why:
-            why += f", {self.why}"
+        told = ", ".join(filter(None, (self.action, self.why)))
         digest = self.approval_digest(planned_for) or ""
-        return replace(
-            self,
-            action="differs",
-            why=why,
-            operation=None,
-            apply=None,
-            mark="",
-            should_lose=False,
-            should_gain=False,
-            left_out=digest,
-        )
+        return replace(self, action="differs", why=f"{why}: {told}", operation=None, apply=None, left_out=digest)
 
     def needs(self, other: Change) -> bool:
         """Return whether the other creates what this one has no id of yet: a project, a dashboard or a domain."""
@@ -335,7 +333,9 @@ class ApprovedPlan:
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
         covered = [row for row in rows if row["digest"] is not None]
         # What is by hand for another reason has no digest.
-        left_out = {row["digest"]: str(row.get("why")) for row in covered if row.get("action") == "differs"}
+        left_out = {
+            row["digest"]: str(row.get("why")).partition(": ")[0] for row in covered if row.get("action") == "differs"
+        }
         digests = {row["digest"] for row in covered}
         return cls(planned_for, frozenset(digests - left_out.keys()), left_out)
 
@@ -375,6 +375,7 @@ class Plan:
     :param joined: who joined while invites were withdrawn, and may have accepted one under another address
     :param last_taken: the change that took access from a member, if no request was accepted after it; else ``None``
     :param failures: the errors of changes that were not made, or may not have been made
+    :param left_out: why changes were left out, by digest
     :param check_rest: refuses what may not be sent without the changes that were left out
     """
 
@@ -388,6 +389,7 @@ class Plan:
     joined: list[str] = field(default_factory=list[str])
     last_taken: Change | None = None
     failures: dict[Change, errors.WorkspaceRequestError] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     check_rest: Callable[[Sequence[Change]], None] = lambda _: None
 
     @property
@@ -497,53 +499,26 @@ class Plan:
                 problem="too-many-removals",
             )
         limit = DEFAULT_LIMIT if maximum == ASK else maximum
-        allowed = self._exceeded(limit)
-        if allowed is None:
+        most = parse_limit(limit, self.members)
+        losses = Counter(change.loss for change in self.changes if change.loss)
+        people = sum(change.takes_from_person for change in self.changes)
+        allowed = most.losses
+        if people > most.people:
+            allowed = min(most.people, most.losses)
+        elif losses.total() <= most.losses:
             return
+        numbers = ", ".join(f"{loss}: {number}" for loss, number in losses.items())
+        of_members = f"; the organization has {counted(self.members, 'member', 'members')}" if self.members else ""
+        taken = f"This plan takes a lot away ({numbers}{of_members})"
         if maximum == ASK:
-            remark = f"This plan takes away more than usual: it {self._taken}, and '{limit}' would allow {allowed}."
-            check = "Approve it only if the list is complete."
-            self.remark = "\n".join(filter(None, (f"{remark} {check}", self.remark)))
+            remark = f"{taken}; usually, {allowed} would be allowed ({limit}). Approve it only if the list is complete."
+            self.remark = f"{remark}\n{self.remark}"
             return
-        losses = sum(change.removes or change.lowers for change in self.changes)
         raise errors.WorkspaceInputError(
-            f"This plan {self._taken}; max_removals={maximum!r} allows {allowed}. Check that the list is complete; if "
-            f"it is, set max_removals={losses}. Planned for {self.planned_for}",
+            f"{taken}; max_removals={maximum!r} allows {allowed}. Check that the list is complete; if it is, set "
+            f"max_removals={losses.total()}. Planned for {self.planned_for}",
             problem="too-many-removals",
         )
-
-    def _exceeded(self, maximum: Any) -> float | None:
-        """Return how much a limit allows that the plan exceeds; ``None`` if it does not."""
-        limit = parse_limit(maximum, self.members)
-        losses = sum(change.removes or change.lowers for change in self.changes)
-        people = sum(change.takes_from_person for change in self.changes)
-        exceeded: list[float] = []
-        if losses > limit.losses:
-            exceeded.append(limit.losses)
-        if people > limit.people:
-            exceeded.append(limit.people)
-        return min(exceeded, default=None)
-
-    @property
-    def _taken(self) -> str:
-        """What the plan takes away, each kind in its own number, for people."""
-        removed = Counter(change.part for change in self.changes if change.removes)
-        withdrawn = sum(isinstance(change.operation, DeleteInvite) for change in self.changes)
-        lowered = sum(change.lowers for change in self.changes)
-        losses: list[str] = []
-        if removed["members"] > withdrawn:
-            losses.append(f"removes {removed['members'] - withdrawn}")
-        if lowered:
-            losses.append(f"lowers {lowered}")
-        of_members = f" of {counted(self.members, 'member', 'members')}" if self.members else ""
-        taken = [f"{' and '.join(losses)}{of_members}"] if losses else []
-        if withdrawn:
-            taken.append(f"withdraws {counted(withdrawn, 'open invite', 'open invites')}")
-        if removed["collaborators"]:
-            taken.append(f"removes {counted(removed['collaborators'], 'collaborator', 'collaborators')}")
-        if removed["domains"]:
-            taken.append(f"removes {counted(removed['domains'], 'domain', 'domains')}")
-        return ", and ".join(taken)
 
     def leave_out(self, left_out: Mapping[str, str]) -> None:
         """
@@ -554,19 +529,21 @@ class Plan:
         """
         if not left_out:
             return
+        self.left_out = {**self.left_out, **left_out}
         creations: dict[Change, str] = {}
         changes: list[Change] = []
         # A change comes after those that it needs.
         for change in self.changes:
             digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
-            reasons = [left_out[digest] for digest in digests if digest is not None and digest in left_out]
-            reasons += [f"{why}, with {other.name}" for other, why in creations.items() if change.needs(other)]
-            if not reasons or change.left_out:
+            reasons = [why for digest, why in left_out.items() if digest in digests]
+            needed = [other for other in creations if change.needs(other)]
+            if change.left_out or not (reasons or needed):
                 changes.append(change)
                 continue
+            why = reasons[0] if reasons else f"{creations[needed[0]]}, with {needed[0].name}"
             if change.action == "create":
-                creations[change] = reasons[0]
-            changes.append(change.leave_out(self.planned_for, reasons[0]))
+                creations[change] = why
+            changes.append(change.leave_out(self.planned_for, why))
         self.changes = changes
         self.check_rest(changes)
 

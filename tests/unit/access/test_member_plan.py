@@ -291,9 +291,9 @@ def test_a_change_without_values_and_reason_is_a_line() -> None:
 @pytest.mark.parametrize(
     ("part", "members", "says"),
     [
-        ("domains", 9, "This plan removes 2 domains; max_removals=1 allows 1"),
-        ("members", 0, "This plan removes 2; max_removals=1 allows 1"),
-        ("members", 9, "This plan removes 2 of 9 members; max_removals=1 allows 1"),
+        ("domains", 9, r"domains removed: 2; the organization has 9 members\); max_removals=1 allows 1"),
+        ("members", 0, r"away \(members removed: 2\); max_removals=1 allows 1"),
+        ("members", 9, r"members removed: 2; the organization has 9 members\); max"),
     ],
 )
 def test_a_plan_that_takes_too_much_says_how_much(part: str, members: int, says: str) -> None:

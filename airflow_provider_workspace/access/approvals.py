@@ -83,7 +83,7 @@ class Approval:
         return asdict(self)
 
 
-def choices_of(plan: Plan) -> dict[str, str]:
+def changes_to_leave_out(plan: Plan) -> dict[str, str]:
     """
     Return the digest of each change that may be left out, by its text.
 
@@ -100,7 +100,7 @@ def choices_of(plan: Plan) -> dict[str, str]:
     return choices
 
 
-def form_of(choices: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def leave_out_form(choices: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Return the field of the question, as Airflow serializes a ``Param``; none without choices."""
     if not choices:
         return {}
@@ -114,7 +114,7 @@ def read_left_out(answer: object, choices: Mapping[str, str]) -> list[str]:
     Return the digests of what an answer leaves out.
 
     :param answer: the values of the form
-    :param choices: what :func:`choices_of` returned
+    :param choices: what :func:`changes_to_leave_out` returned
     :raises WorkspaceInputError: if it leaves out what is no line of the plan
     """
     fields: dict[str, Any] = dict(answer) if isinstance(answer, Mapping) else {"answer": answer}

@@ -231,7 +231,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     def _ask(
         self, subject: str, plan: Plan, *, report: object, facts: Mapping[str, str], about: Sequence[str]
     ) -> NoReturn:
-        from airflow_provider_workspace.access.approvals import choices_of, form_of
+        from airflow_provider_workspace.access.approvals import changes_to_leave_out, leave_out_form
         from airflow_provider_workspace.procedures.plan import make_digest
 
         rules = self.answer_rules(plan, about)
@@ -243,7 +243,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         introduction = introduce(rules, facts, self.approval_timeout)
         choices: dict[str, str] = {}
         if self.may_leave_out:
-            choices = choices_of(plan) if shows_forms() else {}
+            choices = changes_to_leave_out(plan) if shows_forms() else {}
             introduction += [LEAVING_OUT if choices else NOT_LEAVING_OUT, ""]
         ask_and_wait(
             self,
@@ -256,7 +256,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             subject=subject,
             body=question(introduction, plan, name=name, changes=len(digests), report=report),
             options=[_approve_option(name), REJECT],
-            params=form_of(choices),
+            params=leave_out_form(choices),
         )
 
     def _approval(self) -> Approval | None:

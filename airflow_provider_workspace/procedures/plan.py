@@ -512,7 +512,7 @@ class Plan:
         taken = f"This plan takes a lot away ({numbers}{of_members})"
         if maximum == ASK:
             remark = f"{taken}; usually, {allowed} would be allowed ({limit}). Approve it only if the list is complete."
-            self.remark = f"{remark}\n{self.remark}"
+            self.remark = f"{remark}\n{self.remark}".strip()
             return
         raise errors.WorkspaceInputError(
             f"{taken}; max_removals={maximum!r} allows {allowed}. Check that the list is complete; if it is, set "

@@ -164,8 +164,11 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
     :param leavers: instead of a roster, rows or addresses of the people who leave: they are removed, their open invites
         are withdrawn, and nobody else is changed. With ``until``, somebody leaves after that
     :param leavers_path: file to read the leavers from, as ``path``
-    :param max_removals: the limit, or ``ask``: then whoever approves the plan is told that it exceeds the default, and
-        decides. ``ask`` needs ``require_approval=True``
+    :param max_removals: how many people one run may remove (members and open invites) or move to a lower level: a
+        number; a share of the members such as ``"50%"``, which always allows one; or both, such as ``"10 or 30%"``, of
+        which the lower one counts. ``None`` allows any number. A run that would exceed it fails and sends nothing,
+        because the list may be truncated. With ``"ask"``, which needs ``require_approval=True``, whoever approves the
+        plan is told that it exceeds the default, and decides
     :param on_invalid: what to do if a row is invalid: ``fail`` before anything is sent, or ``skip`` it, do the others,
         and fail at the end. ``skip`` is only for leavers: a roster without the row would remove its person
     :param approved: an earlier plan, the result of a task with ``dry_run=True``. If this plan has a change that the

@@ -113,7 +113,7 @@ class AccessNotes:
         for change in finished:
             self.end(change.ends)
         for change in _member_changes(plan):
-            if change.leaves:
+            if change.leaves and not change.left_out:
                 self._leave(*change.leaves)
         self._raise_if_undone([change for change in finished if change.takes_from_person])
 

@@ -42,7 +42,7 @@ def plan(args: Namespace) -> None:
                     for planned in _plan_file(hook, file, args):
                         plans.append(planned)  # noqa: PERF402 - keeps those before an error
                     for one in (one for one in plans if one.file == file):
-                        one.plan.check_losses(one.wanted.max_removals)
+                        one.plan.check_losses(one.wanted.max_removals, is_asked=True)
             except SystemExit as error:  # noqa: PERF203 - the other files are planned
                 errors[file] = str(error)
     for file, message in errors.items():

@@ -164,6 +164,11 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
     :param leavers: instead of a roster, rows or addresses of the people who leave: they are removed, their open invites
         are withdrawn, and nobody else is changed. With ``until``, somebody leaves after that
     :param leavers_path: file to read the leavers from, as ``path``
+    :param max_removals: how many people one run may remove (members and open invites) or move to a lower level: a
+        number; a share of the members such as ``"50%"``, which always allows one; or both, such as ``"10 or 30%"``, of
+        which the lower one counts. ``None`` allows any number. A run that would exceed it fails and sends nothing,
+        because the list may be truncated. With ``"ask"``, which needs ``require_approval=True``, whoever approves the
+        plan is told that it exceeds the default, and decides
     :param on_invalid: what to do if a row is invalid: ``fail`` before anything is sent, or ``skip`` it, do the others,
         and fail at the end. ``skip`` is only for leavers: a roster without the row would remove its person
     :param approved: an earlier plan, the result of a task with ``dry_run=True``. If this plan has a change that the
@@ -176,10 +181,12 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
 
     resource_kind = "syncs"
     has_own_dry_run = True
+    may_leave_out = True
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     leavers: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     leavers_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.PROTECTED_ROWS)
+    max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM_OR_ASK, default="10 or 30%")
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
     approved: Arg[Mapping[str, Any] | None] = arg(kinds.NEEDED, default=None)
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
@@ -199,7 +206,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
         plan = make_plan()
         self.log.info("%s", plan.table())
-        plan.check_losses(self.max_removals)
+        plan.check_losses(self.max_removals, is_asked=self.require_approval)
         plan.check_approved_plan(approved)
         if file and self.require_approval:
             file.write(plan.to_dict())

@@ -57,11 +57,14 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
     render_file: bool | None = fixed(kinds.FLAG, default=None)
 
-    def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> PlannedOrganization:
+    def plan(
+        self, hook: WorkspaceHook, parts: Collection[str] | None = None, *, is_asked: bool = False
+    ) -> PlannedOrganization:
         """
         Read the file, plan, and log the plan.
 
         :param parts: which parts; ``None`` for all
+        :param is_asked: whether a person approves the plan
         :raises WorkspaceInputError: if the file is invalid, or the plan removes too many
         """
         from airflow_provider_workspace.access.notes import AccessNotes
@@ -86,7 +89,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
             wanted = wanted.with_rows(self.roster, self.columns, self.where)
         plan = plan_organization(wanted, reader, parts)
         self.log.info("Organization %s: %s", organization_id, plan.table())
-        plan.check_losses(wanted.max_removals)
+        plan.check_losses(wanted.max_removals, is_asked=is_asked)
         return PlannedOrganization(organization_id, wanted, plan)
 
     @property
@@ -182,6 +185,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         a versioned Dag bundle; it is written before the question
     """
 
+    may_leave_out = True
     fail_on_difference: Arg[bool] = arg(kinds.SWITCH, default=False)
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
@@ -190,10 +194,9 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
         file = open_report(self.report_path, "changes", REPORT_FIELDS, (), self._context.get("ti"))
-        planned = self.plan(hook)
+        planned = self.plan(hook, is_asked=self.require_approval)
         plan = planned.plan
-        result = plan.to_dict()
-        self.reported(file, result)
+        self.reported(file, plan.to_dict())
         if self.fail_on_difference and plan.differences:
             unknown = plan.counts["unknown"]
             of_which = f", of which {unknown} cannot be known" if unknown else ""
@@ -203,6 +206,8 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         name = self.title if has_name else ""
         organization = describe_organization(hook.client.settings, planned.organization_id, name)
         self.await_approval(f"Make these changes to {organization}?", plan, report=file)
+        result = plan.to_dict()
+        self.reported(file, result)
         return result
 
 
@@ -284,7 +289,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self, hook: WorkspaceHook, parts: Collection[str], approved: ApprovedPlan | None
     ) -> PlannedOrganization:
         """Plan, and refuse changes that were not approved."""
-        planned = self.plan(hook, parts)
+        planned = self.plan(hook, parts, is_asked=approved is not None)
         planned.plan.check_approved_plan(approved)
         return planned
 

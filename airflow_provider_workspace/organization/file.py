@@ -24,7 +24,7 @@ from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
 from airflow_provider_workspace.procedures.find import project_key
-from airflow_provider_workspace.procedures.plan import checked_limit
+from airflow_provider_workspace.procedures.plan import checked_limit_or_ask
 from airflow_provider_workspace.procedures.roster import address_problem
 from airflow_provider_workspace.procedures.until import End, parse_until
 
@@ -184,10 +184,11 @@ class Organization(_Entry):
     complete: list[Literal["members", "domains", "collaborators"]] = Field(
         default=[], description="Lists that are complete: whatever they do not name is removed"
     )
-    max_removals: Annotated[int | str | None, BeforeValidator(checked_limit)] = Field(
+    max_removals: Annotated[int | str | None, BeforeValidator(checked_limit_or_ask)] = Field(
         default="10 or 30%",
         description="How much one run may remove, with the members who get a lower level: a number, a share of the "
-        "members, or both, of which the lower one counts; null for any number",
+        "members, or both, of which the lower one counts; null for any number; 'ask' lets whoever approves the plan "
+        "decide",
     )
 
     _source: tuple[str, Any, tuple[str, ...]] = ("the organization", None, ())

@@ -131,7 +131,14 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
     where = reader.client.settings.organization_at_service(reader.organization_id)
     remarks = [people.remark, _remark_on_collaborators(wanted) if "collaborators" in parts else ""]
     remark = "\n".join(filter(None, remarks))
-    return Plan(where, planned, members=people.members, remark=remark, access_list=people.access_list)
+    return Plan(
+        where,
+        planned,
+        members=people.members,
+        remark=remark,
+        access_list=people.access_list,
+        check_rest=people.check_rest,
+    )
 
 
 def _remark_on_collaborators(wanted: Organization) -> str:

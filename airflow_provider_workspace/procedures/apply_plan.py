@@ -298,6 +298,7 @@ def _read_again(plan: Plan, plan_again: Callable[[], Plan], sent: Sequence[Chang
             permanent=True,
             problem="effect-not-shown",
         ) from None
+    again.leave_out(plan.left_out)
     plan.last_taken = None
     return again
 

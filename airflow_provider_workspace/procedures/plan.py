@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -50,6 +50,9 @@ NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 FINISHED = ("done", "invited", "skipped")
 # Digests of another version approve nothing: count up when other things, or the same in another form, are digested.
 DIGEST_VERSION = "1"
+DEFAULT_LIMIT = "10 or 30%"
+# In place of a limit: whoever approves a plan decides whether it takes too much.
+ASK = "ask"
 # A number, a share, or both with "or" between them.
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
 # Maximum number of lines of one part in messages and results; the log and the report file have all.
@@ -80,6 +83,7 @@ class Change:
     :param person: key of the address of the person whom it is about, in the part ``members``; else empty
     :param should_lose: of a change that is not sent: whether they should lose access, or a part of it
     :param should_gain: of a change that is not sent: whether they have all that they may have, and a row gives more
+    :param left_out: of a change that whoever approved the plan left out: the digest of what it would be; else empty
     """
 
     action: Action
@@ -97,6 +101,7 @@ class Change:
     person: str = ""
     should_lose: bool = False
     should_gain: bool = False
+    left_out: str = ""
 
     @property
     def sends(self) -> bool:
@@ -137,6 +142,15 @@ class Change:
     def takes_from_person(self) -> bool:
         """Whether a person loses access to the organization: a member, an open invite, or a part of their level."""
         return self.part == "members" and (self.removes or self.lowers)
+
+    @property
+    def loss(self) -> str:
+        """What it counts as in a limit, for people; empty if it takes nothing away."""
+        if isinstance(self.operation, DeleteInvite):
+            return "invites withdrawn"
+        if self.lowers:
+            return "levels lowered"
+        return f"{self.part} removed" if self.removes else ""
 
     @property
     def takes_access(self) -> bool:
@@ -199,9 +213,11 @@ class Change:
         return f"{later}, {self.why}" if self.why else later
 
     def approval_digest(self, planned_for: str) -> str | None:
-        """Return a digest of what an approval covers; ``None`` for a change that is never sent."""
+        """Return a digest of what an approval covers or leaves out; ``None`` for a change that is never sent."""
+        if self.left_out:
+            return self.left_out
         if self.operation is None:
-            return self._early_digest(planned_for)
+            return self.early_digest(planned_for)
         request = self.operation.request()
         payload: object = None
         if request.body is not None:
@@ -213,9 +229,24 @@ class Change:
         """Return whether digests cover the change, perhaps from before an earlier part gave it its ids."""
         if self.approval_digest(planned_for) in approved:
             return True
-        return self._early_digest(planned_for) in approved
+        return self.early_digest(planned_for) in approved
 
-    def _early_digest(self, planned_for: str) -> str | None:
+    def leave_out(self, planned_for: str, why: str) -> Change:
+        """Return what is left to do by hand after a person left the change out, which they did on purpose."""
+        told = ", ".join(filter(None, (self.action, self.why)))
+        digest = self.approval_digest(planned_for) or ""
+        return replace(self, action="differs", why=f"{why}: {told}", operation=None, apply=None, left_out=digest)
+
+    def needs(self, other: Change) -> bool:
+        """Return whether the other creates what this one has no id of yet: a project, a dashboard or a domain."""
+        if self.operation is not None or self.intended is None:
+            return False
+        project = self.intended.get("project")
+        dashboard = self.intended.get("dashboard")
+        return other.name in (self.name, f"project {project}", f"dashboard {project} / {dashboard}")
+
+    def early_digest(self, planned_for: str) -> str | None:
+        """Return a digest of what the change is known by before its ids are; ``None`` if there is none."""
         if self.intended is None:
             return None
         return make_digest([planned_for, self.part, self.intended])
@@ -272,10 +303,12 @@ class ApprovedPlan:
 
     :param planned_for: the service and the organization
     :param digests: the digests of its changes, without those that are never sent
+    :param left_out: why changes were left out, by digest
     """
 
     planned_for: str
     digests: frozenset[str]
+    left_out: Mapping[str, str]
 
     @classmethod
     def read(cls, value: object, task: str) -> ApprovedPlan | None:
@@ -298,8 +331,13 @@ class ApprovedPlan:
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
         if not all(_has_digest(row) for row in rows):
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
-        digests = {row["digest"] for row in rows}
-        return cls(planned_for, frozenset(digests - {None}))
+        covered = [row for row in rows if row["digest"] is not None]
+        # What is by hand for another reason has no digest.
+        left_out = {
+            row["digest"]: str(row.get("why")).partition(": ")[0] for row in covered if row.get("action") == "differs"
+        }
+        digests = {row["digest"] for row in covered}
+        return cls(planned_for, frozenset(digests - left_out.keys()), left_out)
 
 
 def _has_digest(row: object) -> bool:
@@ -337,6 +375,8 @@ class Plan:
     :param joined: who joined while invites were withdrawn, and may have accepted one under another address
     :param last_taken: the change that took access from a member, if no request was accepted after it; else ``None``
     :param failures: the errors of changes that were not made, or may not have been made
+    :param left_out: why changes were left out, by digest
+    :param check_rest: refuses what may not be sent without the changes that were left out
     """
 
     planned_for: str = ""
@@ -349,6 +389,8 @@ class Plan:
     joined: list[str] = field(default_factory=list[str])
     last_taken: Change | None = None
     failures: dict[Change, errors.WorkspaceRequestError] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    check_rest: Callable[[Sequence[Change]], None] = lambda _: None
 
     @property
     def counts(self) -> dict[Action, int]:
@@ -439,39 +481,71 @@ class Plan:
                 lines.append(f"    … and {len(part_lines) - limit} more {part}")
         return "\n".join(lines)
 
-    def check_losses(self, maximum: Any) -> None:
+    def check_losses(self, maximum: Any, *, is_asked: bool = False) -> None:
         """
         Refuse a plan that takes too much away: the list of what is wanted may have been cut.
 
         A number limits how much is removed, and how many members get a lower level, together. A share limits how many
         people that may be (members and open invites), in percent of the members, and always allows one.
 
-        :param maximum: the limit, see :func:`parse_limit`
-        :raises WorkspaceInputError: if the plan exceeds it
+        :param maximum: the limit, see :func:`parse_limit`; :data:`ASK` to tell whoever approves the plan
+        :param is_asked: whether a person approves the plan
+        :raises WorkspaceInputError: if the plan exceeds it, or nobody would be asked
         """
-        removed = [change for change in self.changes if change.removes]
-        lowered = [change for change in self.changes if change.lowers]
-        people = [change for change in self.changes if change.takes_from_person]
-        losses = len(removed) + len(lowered)
-
-        limit = parse_limit(maximum, self.members)
-        if losses > limit.losses:
-            allowed = limit.losses
-        elif len(people) > limit.people:
-            allowed = limit.people
-        else:
+        if maximum == ASK and not is_asked:
+            raise errors.WorkspaceInputError(
+                f"max_removals='{ASK}' lets whoever approves the plan decide, and nobody is asked. Set "
+                f"require_approval=True, or max_removals to a number. Planned for {self.planned_for}",
+                problem="too-many-removals",
+            )
+        limit = DEFAULT_LIMIT if maximum == ASK else maximum
+        most = parse_limit(limit, self.members)
+        losses = Counter(change.loss for change in self.changes if change.loss)
+        people = sum(change.takes_from_person for change in self.changes)
+        allowed = most.losses
+        if people > most.people:
+            allowed = min(most.people, most.losses)
+        elif losses.total() <= most.losses:
             return
-        taken = f"removes {len(removed)}"
-        if lowered:
-            taken += f" and lowers {len(lowered)}"
-        if self.members:
-            are_members = len(people) == losses and not self.withdraws_invites
-            taken += f" of {self.members} members" if are_members else f" in an organization of {self.members} members"
+        numbers = ", ".join(f"{loss}: {number}" for loss, number in losses.items())
+        of_members = f"; the organization has {counted(self.members, 'member', 'members')}" if self.members else ""
+        taken = f"This plan takes a lot away ({numbers}{of_members})"
+        if maximum == ASK:
+            remark = f"{taken}; usually, {allowed} would be allowed ({limit}). Approve it only if the list is complete."
+            self.remark = f"{remark}\n{self.remark}".strip()
+            return
         raise errors.WorkspaceInputError(
-            f"This plan {taken}; max_removals={maximum!r} allows {allowed}. Check that the list is complete; if it is, "
-            f"set max_removals={losses}. Planned for {self.planned_for}",
+            f"{taken}; max_removals={maximum!r} allows {allowed}. Check that the list is complete; if it is, set "
+            f"max_removals={losses.total()}. Planned for {self.planned_for}",
             problem="too-many-removals",
         )
+
+    def leave_out(self, left_out: Mapping[str, str]) -> None:
+        """
+        Leave out changes, and those that need them; what is left out is *by hand*.
+
+        :param left_out: why, by digest
+        :raises WorkspaceInputError: if the others may not be sent without them
+        """
+        if not left_out:
+            return
+        self.left_out = {**self.left_out, **left_out}
+        creations: dict[Change, str] = {}
+        changes: list[Change] = []
+        # A change comes after those that it needs.
+        for change in self.changes:
+            digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
+            reasons = [why for digest, why in left_out.items() if digest in digests]
+            needed = [other for other in creations if change.needs(other)]
+            if change.left_out or not (reasons or needed):
+                changes.append(change)
+                continue
+            why = reasons[0] if reasons else f"{creations[needed[0]]}, with {needed[0].name}"
+            if change.action == "create":
+                creations[change] = why
+            changes.append(change.leave_out(self.planned_for, why))
+        self.changes = changes
+        self.check_rest(changes)
 
     @property
     def unproven(self) -> list[str]:
@@ -532,6 +606,7 @@ class Plan:
                 f"The approved plan is for {approved.planned_for}, and this task is for {self.planned_for}. {cure}",
                 problem="approval-stale",
             )
+        self.leave_out(approved.left_out)
         self.check_approved(approved.digests, cure)
 
 
@@ -561,6 +636,11 @@ def checked_limit(value: Any) -> Any:
     """Return a limit as it is; raise a ``ValueError`` as :func:`parse_limit` does if it is none."""
     parse_limit(value)
     return value
+
+
+def checked_limit_or_ask(value: Any) -> Any:
+    """Return a limit or :data:`ASK` as it is; raise a ``ValueError`` if it is neither."""
+    return value if value == ASK else checked_limit(value)
 
 
 def make_digest(value: object) -> str:

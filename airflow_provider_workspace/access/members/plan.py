@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.members.case import (
@@ -120,6 +120,7 @@ def plan_members(
         members=len(people.members),
         remark="\n".join(_remarks(roster, noted, describe_reading(client.settings) if complete else "")),
         access_list=planner.access_list,
+        check_rest=partial(raise_if_no_owner_left, people.members),
     )
 
 

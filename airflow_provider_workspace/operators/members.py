@@ -166,6 +166,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
     :param leavers_path: file to read the leavers from, as ``path``
     :param on_invalid: what to do if a row is invalid: ``fail`` before anything is sent, or ``skip`` it, do the others,
         and fail at the end. ``skip`` is only for leavers: a roster without the row would remove its person
+    :param renew_invites: whether an open invite is withdrawn and sent again if its row says another level, or asks for
+        a mail that was not sent. By default it is *by hand*: the API cannot change an invite
     :param approved: an earlier plan, the result of a task with ``dry_run=True``. If this plan has a change that the
         earlier one does not have, or that starts from another level, the task fails and sends nothing
     :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``; as ``path``, but not in a
@@ -181,6 +183,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
     leavers_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.PROTECTED_ROWS)
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
+    renew_invites: Arg[bool] = arg(kinds.SWITCH, default=False)
     approved: Arg[Mapping[str, Any] | None] = arg(kinds.NEEDED, default=None)
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
@@ -212,6 +215,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
             return self.invite_people(rows, hook, organization_id)
 
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
+        self.show_by_hand(plan, organization_id)
         try:
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
@@ -262,6 +266,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
                 now=now,
                 leaving=leaving,
                 noted=access.read(),
+                renew_invites=self.renew_invites,
             )
 
         return make_plan

@@ -94,6 +94,9 @@ class Members(_Entry):
         default=[], description="People who are never removed or changed, such as the owner of the API key"
     )
     owner_level: OptionalLevel = Field(default=15, description="Nobody of this level or above is removed or changed")
+    renew_invites: bool = Field(
+        default=False, description="Whether an open invite with another level is withdrawn and sent again"
+    )
 
     _rows: Any = None
 

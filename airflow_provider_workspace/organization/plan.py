@@ -273,6 +273,7 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
         complete="members" in wanted.complete,
         read_members=lambda: reader.members,
         noted=reader.noted,
+        renew_invites=members.renew_invites,
     )
     removals = [change for change in plan.changes if change.action == "remove"]
     going = {change.person for change in removals if NOT_ON_ROSTER in change.why}

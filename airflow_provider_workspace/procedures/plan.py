@@ -80,6 +80,8 @@ class Change:
     :param person: key of the address of the person whom it is about, in the part ``members``; else empty
     :param should_lose: of a change that is not sent: whether they should lose access, or a part of it
     :param should_gain: of a change that is not sent: whether they have all that they may have, and a row gives more
+    :param cure: of a change that is not sent: what a person does, if the reason does not say it
+    :param is_renewal: of a withdrawn invite: whether the same plan invites its person again
     """
 
     action: Action
@@ -97,6 +99,8 @@ class Change:
     person: str = ""
     should_lose: bool = False
     should_gain: bool = False
+    cure: str = ""
+    is_renewal: bool = False
 
     @property
     def sends(self) -> bool:
@@ -112,8 +116,12 @@ class Change:
 
     @property
     def removes(self) -> bool:
-        """Whether it takes something away as a whole: a member, an invite, a collaborator or a domain."""
-        return self.action == "remove"
+        """
+        Whether it takes something away as a whole: a member, an invite, a collaborator or a domain.
+
+        A renewed invite is no loss: a roster that was cut renews nobody, so limits need not count it.
+        """
+        return self.action == "remove" and not self.is_renewal
 
     @property
     def lowers(self) -> bool:
@@ -194,9 +202,14 @@ class Change:
     def reason(self) -> str:
         """The reason, and what cannot be shown yet, for people; empty if there is neither."""
         if not self.sends or self.operation is not None:
-            return self.why
+            return self.advice
         later = "its id is known after apply"
         return f"{later}, {self.why}" if self.why else later
+
+    @property
+    def advice(self) -> str:
+        """The reason, and what a person does about it."""
+        return f"{self.why}; {self.cure}" if self.cure else self.why
 
     def approval_digest(self, planned_for: str) -> str | None:
         """Return a digest of what an approval covers; ``None`` for a change that is never sent."""
@@ -409,7 +422,7 @@ class Plan:
             name=change.name,
             before=change.before,
             after=change.after,
-            why=change.why,
+            why=change.advice,
             status=result.status,
             reason=result.reason,
             digest=digest,

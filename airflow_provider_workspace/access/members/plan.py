@@ -17,6 +17,7 @@ from airflow_provider_workspace.access.members.case import (
     is_withdrawn,
     saying_of,
 )
+from airflow_provider_workspace.access.members.earlier_invites import InviteAgain
 from airflow_provider_workspace.access.members.lines import (
     compared_with_invites,
     highest_of,
@@ -82,6 +83,7 @@ def plan_members(
     people: People | None = None,
     noted: NotedAccess = NOTHING_NOTED,
     renew_invites: bool = False,
+    again: InviteAgain | None = None,
 ) -> Plan:
     """
     Compare a roster with an organization, or plan the removal of its people and of their open invites.
@@ -94,6 +96,7 @@ def plan_members(
     :param people: who is there, if somebody has read it
     :param noted: temporary access and decisions of reviews, which have a say too
     :param renew_invites: whether an open invite that is not as its row says is withdrawn and sent again
+    :param again: how often people who do not join are invited again; ``None`` as often as their invites expire
     :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
     :raises WorkspaceError: if the list of members is empty
     """
@@ -114,6 +117,7 @@ def plan_members(
         is_leaving=leaving,
         is_complete=complete,
         renews=renew_invites,
+        again=again or InviteAgain(),
     )
     changes = with_same_people(planner.changes(), people.members)
     changes.sort(key=order_of)
@@ -122,18 +126,18 @@ def plan_members(
         client.settings.organization_at_service(organization_id),
         changes,
         members=len(people.members),
-        remark="\n".join(_remarks(roster, noted, describe_reading(client.settings) if complete else "")),
+        remark="\n".join(_remarks(roster, noted, describe_reading(client.settings) if complete else "", planner.again)),
         access_list=planner.access_list,
     )
 
 
-def _remarks(roster: Roster, noted: NotedAccess, reading: str) -> list[str]:
+def _remarks(roster: Roster, noted: NotedAccess, reading: str, again: InviteAgain) -> list[str]:
     """
     Return what people must know before they read the plan.
 
     :param reading: with which key the lists were read that decide by absence
     """
-    remarks = [*roster.remarks, *filter(None, [reading])]
+    remarks = [*roster.remarks, *filter(None, [reading, again.remark])]
     if not noted.are_known:
         remarks.insert(0, NOT_KNOWN)
     if roster.blank:
@@ -149,6 +153,7 @@ class _Planner:
     :param is_leaving: whether the people of the rows are removed, and nobody else is changed
     :param is_complete: whether people whom no row names are removed
     :param renews: whether open invites that are not as their rows say are withdrawn and sent again
+    :param again: how often people who do not join are invited again
     """
 
     organization_id: str
@@ -160,6 +165,7 @@ class _Planner:
     is_leaving: bool
     is_complete: bool
     renews: bool
+    again: InviteAgain
     access_list: AccessList = field(default_factory=AccessList)
 
     @cached_property
@@ -390,6 +396,9 @@ class _Planner:
         if entitled.decision and gets_more:
             return [refused_by_review(row, entitled.decision, email, highest)]
         if not invites:
+            not_now = self.again.why_not_now(row, self.now, self.people.expired)
+            if not_now:
+                return [not_now]
             return [invitation(self.organization_id, row, entitled)]
         are_shown = None not in levels
         if entitled.temporary and are_shown and highest == entitled.temporary.level:
@@ -414,7 +423,8 @@ class _Planner:
             return f" as an owner (owner_level={owner_level}), whom a sync never changes: {cure}"
         if claims.grants:
             return f", and has temporary access ({claims.grants[0]}): end that first, or wait for its end"
-        return ""
+        why_not_renewed = self.again.why_not_renewed(row)
+        return f"{why_not_renewed}: {cure}" if why_not_renewed else ""
 
     def _of_protected(self) -> list[Change]:
         """Say which protected people there are none of: a misspelt address protects nobody."""

@@ -46,6 +46,10 @@ class EarlierInvite(BaseModel):
     send_email: bool | None = None
     was_sent: bool = False
 
+    def is_as(self, row: Row) -> bool:
+        """Return whether it was sent as a row says now."""
+        return (self.level, self.send_email) == (row.level, row.invite.send_email)
+
 
 class InvitedNote(Note):
     """
@@ -146,19 +150,18 @@ class InviteAgain:
             change = remark_on("differs", email, invited, after=row.level)
             return replace(change, cure="ask them, and then invite them by hand, or raise invite_again")
         again_at = last + self.pause
-        if now < again_at:
+        if now < again_at and earlier.is_as(row):  # else somebody may have withdrawn it, because the row has changed
             return remark_on("wait", email, f"{invited}: again from {again_at.date()}")
         return None
 
     def why_not_renewed(self, row: Row) -> str:
-        """Return why an open invite was renewed often enough; an empty string if it was not."""
+        """Return why an open invite was renewed often enough, and what to do; an empty string if it was not."""
         earlier = self.people.get(row.key)
-        if earlier is None:
-            return ""
-        if (earlier.level, earlier.send_email) == (row.level, row.invite.send_email):
-            return ", although it was sent as the row says"
-        if earlier.times > self.times:
-            return f", after {earlier.times} invites"
+        cure = "withdraw it, and then invite them by hand"
+        if earlier and earlier.is_as(row):
+            return f", although it was sent as the row says: {cure}"
+        if earlier and earlier.times > self.times:
+            return f", after {earlier.times} invites: {cure}"
         return ""
 
 

@@ -423,8 +423,7 @@ class _Planner:
             return f" as an owner (owner_level={owner_level}), whom a sync never changes: {cure}"
         if claims.grants:
             return f", and has temporary access ({claims.grants[0]}): end that first, or wait for its end"
-        why_not_renewed = self.again.why_not_renewed(row)
-        return f"{why_not_renewed}: {cure}" if why_not_renewed else ""
+        return self.again.why_not_renewed(row)
 
     def _of_protected(self) -> list[Change]:
         """Say which protected people there are none of: a misspelt address protects nobody."""

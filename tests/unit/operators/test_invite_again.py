@@ -194,9 +194,20 @@ def test_an_invite_that_the_service_changes_is_renewed_once(
     sent = mails(sandbox)
     for _ in range(3):
         plan = sync(rows, renew_invites=True)
-        assert "holds an open invite, although it was sent as the row says: withdraw it by hand" in line_of(plan)
+        assert "holds an open invite, although it was sent as the row says: withdraw it, and then" in line_of(plan)
         clock.advance(DAY)
     assert mails(sandbox) == sent
+
+
+@pytest.mark.usefixtures("clock")
+def test_who_withdraws_an_invite_by_hand_because_the_row_has_changed_does_not_wait(sandbox: SandboxServer) -> None:
+    rows = [*STAYING, {"email": ADA, "level": 8}]
+    sync()
+    assert "withdraw it and run this again" in line_of(sync(rows))
+    with WorkspaceHook() as hook:
+        hook.delete_invite(invite_id=invite_id())
+    sync(rows)
+    assert mails(sandbox) == 2
 
 
 @pytest.mark.usefixtures("clock")
@@ -204,7 +215,7 @@ def test_invites_are_not_renewed_for_ever(sandbox: SandboxServer) -> None:
     for level in (1, 8, 1):
         sync([*STAYING, {"email": ADA, "level": level}], renew_invites=True)
     plan = sync([*STAYING, {"email": ADA, "level": 8}], renew_invites=True)
-    assert "holds an open invite, after 3 invites: withdraw it by hand" in line_of(plan)
+    assert "holds an open invite, after 3 invites: withdraw it, and then invite them by hand" in line_of(plan)
     assert mails(sandbox) == 3
 
 

@@ -153,6 +153,7 @@ def _readable_store() -> LeaseDatabase | None:
 def _access_notes(hook: WorkspaceHook, organization_id: str) -> AccessNotes:
     """Return the notes about the people of an organization in Airflow's database."""
     from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.access.members.earlier_invites import INVITED_PREFIX, InvitedRegistry
     from airflow_provider_workspace.access.notes import AccessNotes
     from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.database_store import DatabaseStore
@@ -162,6 +163,7 @@ def _access_notes(hook: WorkspaceHook, organization_id: str) -> AccessNotes:
         organization_id=organization_id,
         grants=GrantRegistry(DatabaseStore(GRANT_PREFIX)),
         reviews=ReviewRegistry(DatabaseStore(DECISIONS_PREFIX)),
+        invited=InvitedRegistry(DatabaseStore(INVITED_PREFIX)),
     )
 
 

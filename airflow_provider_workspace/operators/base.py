@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.operators.bulk_invite_progress import BulkInviteProgress
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
+    from airflow_provider_workspace.procedures.plan import Plan
 
 # The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
 MAX_PAUSE_ON_WORKER = 60.0
@@ -385,6 +386,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """Set what a run adds: the progress of its invites, and the check of its try."""
         # Progress of the invites that the task sends, for the status page.
         self.bulk_invite: BulkInviteProgress | None = None
+        # What its plan leaves to a person, for the status page.
+        self.by_hand: list[dict[str, Any]] = []
         # Fails the task if another try of it has begun.
         self.check_latest_try: Callable[..., None] | None = None
 
@@ -447,7 +450,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         from airflow_provider_workspace.operators.bulk_invite_progress import BulkInviteProgress
         from airflow_provider_workspace.procedures.invites import invite_all
 
-        self.bulk_invite = BulkInviteProgress(self._context.get("ti"), organization_id)
+        self.bulk_invite = BulkInviteProgress(self._context.get("ti"), organization_id, self.by_hand)
         # By service and organization: after a deferral the connection may lead elsewhere, where nobody was invited yet.
         target = hook.client.settings.organization_at_service(organization_id)
         with self.bulk_invite:
@@ -466,6 +469,15 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         if self.check_latest_try:
             self.check_latest_try()  # a try that was suspended may find everybody invited
         return report
+
+    def show_by_hand(self, plan: Plan, organization_id: str) -> None:
+        """Show on the status page what a plan leaves to a person, also if it invites nobody."""
+        from airflow_provider_workspace.operators.bulk_invite_progress import BulkInviteProgress
+
+        changes = [change for change in plan.changes if change.action == "differs"]
+        self.by_hand = [{"email": change.name, "status": "by hand", "reason": change.notes} for change in changes]
+        if self.by_hand:
+            BulkInviteProgress(self._context.get("ti"), organization_id, self.by_hand).write()
 
     def reported(self, file: ReportFile | None, report: dict[str, Any]) -> dict[str, Any]:
         """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -171,6 +172,11 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         plan is told that it exceeds the default, and decides
     :param on_invalid: what to do if a row is invalid: ``fail`` before anything is sent, or ``skip`` it, do the others,
         and fail at the end. ``skip`` is only for leavers: a roster without the row would remove its person
+    :param renew_invites: whether an open invite is withdrawn and sent again if its row says another level, or asks for
+        a mail that was not sent. By default it is *by hand*: the API cannot change an invite
+    :param invite_again: how often somebody whose invite has expired, or who has left, is invited again. Then they are
+        *by hand*. A Variable remembers it
+    :param invite_again_after: how long after the last invite
     :param approved: an earlier plan, the result of a task with ``dry_run=True``. If this plan has a change that the
         earlier one does not have, or that starts from another level, the task fails and sends nothing
     :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``; as ``path``, but not in a
@@ -188,6 +194,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.PROTECTED_ROWS)
     max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM_OR_ASK, default="10 or 30%")
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
+    renew_invites: Arg[bool] = arg(kinds.SWITCH, default=False)
+    invite_again: Arg[int] = arg(kinds.INTEGER, default=2)
+    invite_again_after: Arg[timedelta | float] = arg(kinds.SECONDS, default=7 * 86_400.0)
     approved: Arg[Mapping[str, Any] | None] = arg(kinds.NEEDED, default=None)
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
@@ -219,6 +228,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
             return self.invite_people(rows, hook, organization_id)
 
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
+        self.show_by_hand(plan, organization_id)
         try:
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
@@ -258,6 +268,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         roster = read_roster(rows, file, self.defaults, argument=name, columns=self.columns, where=self.where, now=now)
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
+        again = access.invite_again(self.invite_again, timedelta(seconds=self.invite_again_after))
 
         def make_plan() -> Plan:
             # The notes are read before the lists: who ends a grant changes the person first, and then the note.
@@ -269,6 +280,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
                 now=now,
                 leaving=leaving,
                 noted=access.read(),
+                renew_invites=self.renew_invites,
+                again=again,
             )
 
         return make_plan

@@ -318,6 +318,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id)
 
+        if part == "members":
+            self.show_by_hand(plan, organization_id)
         if plan.withdraws_invites:
             self.task_state.begin(WITHDRAWING)
         with access.watched(hook.client, plan):

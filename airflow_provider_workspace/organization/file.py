@@ -13,6 +13,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from airflow_provider_workspace.access.members.earlier_invites import TIMES_AGAIN
 from airflow_provider_workspace.access.rules.guards import Guards
 from airflow_provider_workspace.api.comparison import address_key, domain_key
 from airflow_provider_workspace.api.database_limits import compared_key
@@ -94,6 +95,13 @@ class Members(_Entry):
         default=[], description="People who are never removed or changed, such as the owner of the API key"
     )
     owner_level: OptionalLevel = Field(default=15, description="Nobody of this level or above is removed or changed")
+    renew_invites: bool = Field(
+        default=False, description="Whether an open invite with another level is withdrawn and sent again"
+    )
+    invite_again: Annotated[int, Field(ge=0)] = Field(
+        default=TIMES_AGAIN,
+        description="How often somebody who does not join is invited again, a week after the last invite",
+    )
 
     _rows: Any = None
 

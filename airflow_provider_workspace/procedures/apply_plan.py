@@ -381,7 +381,7 @@ def _meanwhile(change: Change) -> str:
 
 def _what_now(sent: Change, new: Sequence[Change]) -> str:
     """Return what a person is who should be gone or lower, from the new change that they would need."""
-    if not sent.takes_from_person:
+    if not (sent.takes_from_person or sent.is_renewal):
         return ""
     for change in new:
         if change.person != sent.person or change.should_gain:

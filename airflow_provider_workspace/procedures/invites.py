@@ -538,7 +538,7 @@ class OpenRows:
             else:
                 if was_read_before:
                     by_others += 1
-                self.finish(row, "already_invited", "holds an invite that has not expired")
+                self.finish(row, "already_invited", _describe_open(row, seen))
         if by_others:
             log.warning(
                 "Another task invited %d of these people. Give the tasks that invite a pool with one slot.", by_others
@@ -722,3 +722,13 @@ def _named_row(refusal: Refusal) -> OpenRow | None:
 
 def _detail(error: WorkspaceStatusError) -> str:
     return error.detail or str(error)
+
+
+def _describe_open(row: OpenRow, seen: Snapshot) -> str:
+    """Say that somebody holds an open invite, which cannot be changed, and at which level if the row says another."""
+    description = "holds an invite that has not expired"
+    wanted = row.invite.level
+    level = seen.invite_levels[row.key]
+    if wanted is None or level in (None, wanted):
+        return description
+    return f"{description}, with level {level} instead of {wanted}: withdraw it and run this again"

@@ -84,6 +84,8 @@ class Change:
     :param should_lose: of a change that is not sent: whether they should lose access, or a part of it
     :param should_gain: of a change that is not sent: whether they have all that they may have, and a row gives more
     :param left_out: of a change that whoever approved the plan left out: the digest of what it would be; else empty
+    :param cure: of a change that is not sent: what a person does, if the reason does not say it
+    :param is_renewal: of a withdrawn invite: whether the same plan invites its person again
     """
 
     action: Action
@@ -102,6 +104,8 @@ class Change:
     should_lose: bool = False
     should_gain: bool = False
     left_out: str = ""
+    cure: str = ""
+    is_renewal: bool = False
 
     @property
     def sends(self) -> bool:
@@ -117,8 +121,12 @@ class Change:
 
     @property
     def removes(self) -> bool:
-        """Whether it takes something away as a whole: a member, an invite, a collaborator or a domain."""
-        return self.action == "remove"
+        """
+        Whether it takes something away as a whole: a member, an invite, a collaborator or a domain.
+
+        A renewed invite is no loss: a roster that was cut renews nobody, so limits need not count it.
+        """
+        return self.action == "remove" and not self.is_renewal
 
     @property
     def lowers(self) -> bool:
@@ -208,9 +216,14 @@ class Change:
     def reason(self) -> str:
         """The reason, and what cannot be shown yet, for people; empty if there is neither."""
         if not self.sends or self.operation is not None:
-            return self.why
+            return self.advice
         later = "its id is known after apply"
         return f"{later}, {self.why}" if self.why else later
+
+    @property
+    def advice(self) -> str:
+        """The reason, and what a person does about it."""
+        return f"{self.why}; {self.cure}" if self.cure else self.why
 
     def approval_digest(self, planned_for: str) -> str | None:
         """Return a digest of what an approval covers or leaves out; ``None`` for a change that is never sent."""
@@ -451,7 +464,7 @@ class Plan:
             name=change.name,
             before=change.before,
             after=change.after,
-            why=change.why,
+            why=change.advice,
             status=result.status,
             reason=result.reason,
             digest=digest,
@@ -533,19 +546,30 @@ class Plan:
         creations: dict[Change, str] = {}
         changes: list[Change] = []
         # A change comes after those that it needs.
+        reasons = self._reasons(left_out)
         for change in self.changes:
-            digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
-            reasons = [why for digest, why in left_out.items() if digest in digests]
             needed = [other for other in creations if change.needs(other)]
-            if change.left_out or not (reasons or needed):
+            if change.left_out or not (change in reasons or needed):
                 changes.append(change)
                 continue
-            why = reasons[0] if reasons else f"{creations[needed[0]]}, with {needed[0].name}"
+            why = reasons[change] if change in reasons else f"{creations[needed[0]]}, with {needed[0].name}"
             if change.action == "create":
                 creations[change] = why
             changes.append(change.leave_out(self.planned_for, why))
         self.changes = changes
         self.check_rest(changes)
+
+    def _reasons(self, left_out: Mapping[str, str]) -> dict[Change, str]:
+        """Return why changes are left out; both halves of an invite that is sent anew, if one of them is."""
+        reasons: dict[Change, str] = {}
+        for change in self.changes:
+            digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
+            reasons |= {change: why for digest, why in left_out.items() if digest in digests}
+        for old in filter(lambda change: change.is_renewal, self.changes):
+            new = [change for change in self.changes if change.invites and change.person == old.person]
+            why = [reasons[half] for half in (old, *new) if half in reasons]
+            reasons |= dict.fromkeys((old, *new), why[0]) if why else {}
+        return reasons
 
     @property
     def unproven(self) -> list[str]:

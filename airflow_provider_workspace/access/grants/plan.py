@@ -269,7 +269,7 @@ class OrganizationPeople:
 
     def plan(self, rows: Rows, guards: Guards, now: datetime, noted: NotedAccess = NOTHING_NOTED) -> Plan:
         """Plan what rows say about their people, and about nobody else; notes have a say too."""
-        return plan_members(
+        plan = plan_members(
             self.client,
             self.organization_id,
             rows,
@@ -279,6 +279,9 @@ class OrganizationPeople:
             people=self.people,
             noted=noted,
         )
+        # There is no row to correct, and no argument to set.
+        plan.changes = [replace(change, cure="") for change in plan.changes]
+        return plan
 
 
 def plan_grant(people: OrganizationPeople, wish: GrantWish, decided: NotedAccess, now: datetime) -> GrantPlan:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.parametrize("sandbox", ["live"], indirect=True), pytest.mark.usefixtures("no_waits")]
 
+LIV = "liv.invited@example.com"
 ROSTER = [{"email": "adam.admin@example.com"}, {"email": "mina.member@example.com", "level": 8}, "ada@example.com"]
 
 
@@ -586,3 +587,16 @@ def test_a_person_is_asked_about_more_removals_than_usual(sandbox: SandboxServer
     task.answer(sync(max_removals="ask"), approve)
     assert effects(sandbox) == ALL
     assert task.question.text.index("takes a lot away") < task.question.text.index("to create")
+
+
+@pytest.mark.parametrize("half", ["remove invite", "create invite"])
+def test_an_invite_that_is_sent_anew_is_left_out_as_a_whole(sandbox: SandboxServer, task: Task, half: str) -> None:
+    """One half alone would take the invite, or be refused as there is one."""
+    rows = [*ROSTER, "noah.newton@example.com", "grace.analyst@example.com", {"email": LIV, "level": 8}]
+    approve = task.ask(sync(rows, renew_invites=True))
+    (choice,) = [
+        text for text in task.question.now.params["leave_out"]["schema"]["examples"] if f"{half} {LIV}" in text
+    ]
+    plan = answer_with(sync(rows, renew_invites=True), task, approve, {"leave_out": [choice]})
+    assert "delete_invite" not in effects(sandbox)
+    assert [row["name"] for row in plan["changes"] if row["action"] == "differs"] == [f"invite {LIV}"] * 2

@@ -158,10 +158,12 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         """
         from airflow_provider_workspace.errors import WorkspaceInputError
 
-        if not self.require_approval or self.is_dry_run or not any(change.sends for change in plan.changes):
+        if not self.require_approval or self.is_dry_run:
             return
         approval = self._approval()
         if approval is None:
+            if not any(change.sends for change in plan.changes):
+                return
             self._ask(subject, plan, report=report, facts=facts or {}, about=about)
         cure = "Start a new run to have the plan approved as it is now"
         try:
@@ -170,8 +172,20 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             self.task_state.forget()  # first: without an approval it forgets nothing
             self._approval_state.forget()
             raise
-        if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
+        self.push_approval()
+
+    def push_approval(self) -> None:
+        """Push what was approved, if anything was, in each try: Airflow deletes the XComs of earlier tries."""
+        approval = self._approval() if self.require_approval else None
+        if approval and self.do_xcom_push:
             self.push_xcom("approved", approval.described())
+
+    @property
+    def sent_by(self) -> str:
+        """Who sends, for people: this try, and who approved it."""
+        approval = self._approval() if self.require_approval else None
+        approved = f", approved by {approval.approver} at {approval.at}" if approval else ""
+        return super().sent_by + approved
 
     @property
     def task_state(self) -> TaskState:

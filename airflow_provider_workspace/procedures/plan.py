@@ -19,11 +19,13 @@ from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.procedures import ensure
 from airflow_provider_workspace.procedures.access_list import AccessList
 from airflow_provider_workspace.procedures.invites_report import INVITES_THAT_NEED_ATTENTION
+from airflow_provider_workspace.procedures.journal import Sending
 from airflow_provider_workspace.procedures.until import END_FIELDS
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.journal import Journal
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,11 @@ NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 FINISHED = ("done", "invited", "skipped")
 # Digests of another version approve nothing: count up when other things, or the same in another form, are digested.
 DIGEST_VERSION = "1"
+# What a retry says that cannot know what the tries before it have sent.
+UNKNOWN_TRIES = (
+    "Earlier tries of this task may have sent changes that are not here: before Airflow 3.3, a retry does not know "
+    "them. See their logs."
+)
 # A number, a share, or both with "or" between them.
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
 # Maximum number of lines of one part in messages and results; the log and the report file have all.
@@ -109,6 +116,13 @@ class Change:
     def invites(self) -> bool:
         """Whether it invites a person."""
         return isinstance(self.operation, CreateInvite)
+
+    @property
+    def key(self) -> str:
+        """What it is known by in its organization."""
+        is_invite = self.part == "members" and self.action == "create"
+        name = self.person if is_invite else self.name
+        return f"{self.part}: {self.action} {name}"
 
     @property
     def removes(self) -> bool:
@@ -337,6 +351,7 @@ class Plan:
     :param joined: who joined while invites were withdrawn, and may have accepted one under another address
     :param last_taken: the change that took access from a member, if no request was accepted after it; else ``None``
     :param failures: the errors of changes that were not made, or may not have been made
+    :param earlier: what earlier tries of the task have sent, as far as this one does not send it again
     """
 
     planned_for: str = ""
@@ -349,17 +364,23 @@ class Plan:
     joined: list[str] = field(default_factory=list[str])
     last_taken: Change | None = None
     failures: dict[Change, errors.WorkspaceRequestError] = field(default_factory=dict)
+    earlier: list[Change] = field(default_factory=list[Change])
+
+    @property
+    def of_all_tries(self) -> list[Change]:
+        """The changes of the whole task."""
+        return [*self.earlier, *self.changes]
 
     @property
     def counts(self) -> dict[Action, int]:
         """Number of changes by action."""
-        counted = Counter(change.action for change in self.changes)
+        counted = Counter(change.action for change in self.of_all_tries)
         return {action: counted[action] for action in MARKS}
 
     @property
     def pending(self) -> int:
         """Number of changes to apply, without states that cannot be read."""
-        return sum(change.action in PENDING for change in self.changes)
+        return sum(change.action in PENDING for change in self.of_all_tries)
 
     @property
     def differences(self) -> int:
@@ -385,7 +406,7 @@ class Plan:
 
     def summary(self, *, applied: bool = False) -> str:
         """Return the numbers for people; ``applied`` if the changes were sent."""
-        rows = [self._row(change, applied=applied) for change in self.changes]
+        rows = [self._row(change, applied=applied) for change in self.of_all_tries]
         return summarize(rows, applied=applied)
 
     def rows(self, *, applied: bool = False) -> list[ChangeRow]:
@@ -395,7 +416,7 @@ class Plan:
         :param applied: whether the changes were sent
         """
         rows: list[ChangeRow] = []
-        for change in self.changes:
+        for change in self.of_all_tries:
             digest = change.approval_digest(self.planned_for)
             rows.append(self._row(change, applied=applied, digest=digest))
         return rows
@@ -432,12 +453,53 @@ class Plan:
         lines = [self.summary(applied=applied)]
         if self.remark:
             lines.insert(0, self.remark)
-        for part, changes in groupby(self.changes, lambda change: change.part):
+        for part, changes in groupby(self.of_all_tries, lambda change: change.part):
             part_lines = [change.line() for change in changes]
             lines += part_lines[:limit]
             if limit is not None and len(part_lines) > limit:
                 lines.append(f"    … and {len(part_lines) - limit} more {part}")
         return "\n".join(lines)
+
+    def take_over(self, journal: Journal, part: str = "") -> None:
+        """
+        Tell what earlier tries of the task have sent, too; what this one sends again, it tells itself.
+
+        :param part: the part that is planned; empty for all
+        """
+        again = {change.key for change in self.changes if change.sends}
+        present = [change for change in self.changes if change.action != "skip" or change.mark]
+        people = {change.person or change.name for change in present}
+        for key, sending in journal.earlier_at(self.planned_for).items():
+            if key in again and sending.status not in FINISHED:
+                continue
+            row = ChangeRow.from_dict(sending.row)
+            if part not in ("", row.part):
+                continue
+            change = Change(
+                row.action,
+                row.part,
+                row.name,
+                before=row.before,
+                after=row.after,
+                why=row.why,
+                not_shown=row.not_shown,
+                person=sending.row["person"],
+            )
+            self.outcomes[change] = ChangeResult(sending.status or "done", sending.told)
+            if not sending.status and change.removes and (change.person or change.name) in people:
+                self.outcomes[change] = ChangeResult("unknown", f"{sending.by} was about to send it")
+            self.earlier.append(change)
+        remarks = [self.remark]
+        if self.earlier:
+            remarks.append(f"Earlier tries of this task have sent {counted(len(self.earlier), 'change', 'changes')}.")
+        if not journal.knows_all:
+            remarks.append(UNKNOWN_TRIES)
+        self.remark = "\n".join(filter(None, remarks))
+
+    def sending_of(self, change: Change) -> Sending:
+        """Return what is noted before a change is sent."""
+        row = self._row(change, applied=True, digest=change.approval_digest(self.planned_for)).to_dict()
+        return Sending(self.planned_for, change.key, {**row, "person": change.person})
 
     def check_losses(self, maximum: Any) -> None:
         """

@@ -14,7 +14,7 @@ from airflow_provider_workspace.api.database_limits import storable
 MAX_PAGE = 20_000
 
 
-class Page(Protocol):
+class JournalPage(Protocol):
     """A value that survives the tries of a task, as :class:`~airflow_provider_workspace.notes.task_state.TaskState`."""
 
     def read(self) -> Any:
@@ -62,7 +62,7 @@ class Journal:
     :ivar earlier: what earlier tries, and this one before a deferral, were about to send, anywhere
     """
 
-    def __init__(self, page_of: Callable[[int], Page], by: str, *, knows_all: bool = True) -> None:
+    def __init__(self, page_of: Callable[[int], JournalPage], by: str, *, knows_all: bool = True) -> None:
         self.by = by
         self.knows_all = knows_all
         self._page_of = page_of

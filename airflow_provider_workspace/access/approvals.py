@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from airflow_provider_workspace.access.rules.answers import Answerer
 from airflow_provider_workspace.api.database_limits import MAX_TEXT_BYTES, label, trigger_size
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.procedures.plan import Plan
+    from airflow_provider_workspace.procedures.plan import Change, Plan
 
 # Key of the approval in the task state.
 APPROVAL = "airflow_provider_workspace_approved"
@@ -72,10 +72,10 @@ class Approval:
         why = f"left out by {self.approver} on {self.at}"
         plan.leave_out(dict.fromkeys(self.left_out, why))
 
-    def described(self, plan: Plan) -> dict[str, Any]:
-        """Return what the XCom of it says."""
+    def described(self, changes: Iterable[Change]) -> dict[str, Any]:
+        """Return what the XCom of it says; ``changes`` are those of the plan."""
         record = self.to_dict()
-        names = [change.name for change in plan.changes if change.left_out]
+        names = [change.name for change in changes if change.left_out]
         return {**{name: record[name] for name in RECORDED}, "left_out": names}
 
     def to_dict(self) -> dict[str, Any]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.access.rules.answers import AnswerRules
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.notes.task_state import TaskState
-    from airflow_provider_workspace.procedures.plan import Plan
+    from airflow_provider_workspace.procedures.plan import Change, Plan
 
 REJECT = "Reject"
 LEAVING_OUT = "To leave out changes, choose them before you approve. With nothing chosen, all are sent."
@@ -176,10 +176,12 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         """
         from airflow_provider_workspace.errors import WorkspaceInputError
 
-        if not self.require_approval or self.is_dry_run or not any(change.sends for change in plan.changes):
+        if not self.require_approval or self.is_dry_run:
             return
         approval = self._approval()
         if approval is None:
+            if not any(change.sends for change in plan.changes):
+                return
             self._ask(subject, plan, report=report, facts=facts or {}, about=about)
         cure = "Start a new run to have the plan approved as it is now"
         try:
@@ -192,8 +194,20 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         for change in plan.changes:
             if change.left_out:
                 self.log.warning("Not sent: %s", change.line().strip())
-        if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
-            self.push_xcom("approved", approval.described(plan))
+        self.push_approval(plan.changes)
+
+    def push_approval(self, changes: Sequence[Change] = ()) -> None:
+        """Push what was approved, if anything was, in each try: Airflow deletes the XComs of earlier tries."""
+        approval = self._approval() if self.require_approval else None
+        if approval and self.do_xcom_push:
+            self.push_xcom("approved", approval.described(changes))
+
+    @property
+    def sent_by(self) -> str:
+        """Who sends, for people: this try, and who approved it."""
+        approval = self._approval() if self.require_approval else None
+        approved = f", approved by {approval.approver} at {approval.at}" if approval else ""
+        return super().sent_by + approved
 
     @property
     def task_state(self) -> TaskState:

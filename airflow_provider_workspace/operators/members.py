@@ -102,6 +102,7 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
         user_uuid = self.find_user(hook, removed=lambda: self.task_state.has_begun(what))
         if not user_uuid:
             notes.end(door.left_by(self.user_email or ""))
+            self.push_approval()
             return {"user_uuid": None, "deleted": True}
         delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
         plan = door.plan_removal(delete, allow_last_owner=self.allow_last_owner)
@@ -203,22 +204,22 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.procedures.apply_plan import apply, raise_if_access_is_left
         from airflow_provider_workspace.procedures.invites import WITHDRAWING, wait_for_consistency
         from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, ApprovedPlan
 
         organization_id = hook.organization_or_default(self.organization_id)
         approved = ApprovedPlan.read(self.approved, "the task with dry_run=True")
-        file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION, self._context.get("ti"))
+        file = self.open_report("changes", REPORT_FIELDS, NEEDS_ATTENTION, self.report_path)
         make_plan = self.planner(hook, organization_id)
         wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
         plan = make_plan()
         self.log.info("%s", plan.table())
+        plan.take_over(self.journal)
+        if file:
+            file.write(plan.to_dict())
         plan.check_losses(self.max_removals, is_asked=self.require_approval)
         plan.check_approved_plan(approved)
-        if file and self.require_approval:
-            file.write(plan.to_dict())
         organization = describe_organization(hook.client.settings, organization_id)
         self.await_approval(f"Make these changes to the members of {organization}?", plan, report=file)
         if self.is_dry_run:
@@ -233,7 +234,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
             with access.watched(hook.client, plan):
-                apply(hook.client, plan, invite, make_plan)
+                apply(hook.client, plan, invite, make_plan, journal=self.journal)
             access.settle(plan)
             raise_if_access_is_left(plan.unproven, plan.left_by_hand)
         except WorkspaceError:

@@ -190,10 +190,9 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
-        file = open_report(self.report_path, "changes", REPORT_FIELDS, (), self._context.get("ti"))
+        file = self.open_report("changes", REPORT_FIELDS, (), self.report_path)
         planned = self.plan(hook, is_asked=self.require_approval)
         plan = planned.plan
         self.reported(file, plan.to_dict())
@@ -304,6 +303,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         from airflow_provider_workspace.procedures.plan import ChangeResult
 
         plan = planned.plan
+        plan.take_over(self.journal, part)
         organization_id = planned.organization_id
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         verifications = [change for change in plan.changes if "is_verified" in change.after and change.operation]
@@ -323,7 +323,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         if plan.withdraws_invites:
             self.task_state.begin(WITHDRAWING)
         with access.watched(hook.client, plan):
-            apply(hook.client, plan, invite, plan_again, memory_of=self.memory_of)
+            apply(hook.client, plan, invite, plan_again, memory_of=self.memory_of, journal=self.journal)
         access.settle(plan)
         if part == "domains" and "ti" in self._context:
             self.push_xcom("unverified", self.unverified(hook, planned.wanted, organization_id))

@@ -19,11 +19,13 @@ from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.procedures import ensure
 from airflow_provider_workspace.procedures.access_list import AccessList
 from airflow_provider_workspace.procedures.invites_report import INVITES_THAT_NEED_ATTENTION
+from airflow_provider_workspace.procedures.journal import Sending
 from airflow_provider_workspace.procedures.until import END_FIELDS
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.journal import Journal
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +55,11 @@ DIGEST_VERSION = "1"
 DEFAULT_LIMIT = "10 or 30%"
 # In place of a limit: whoever approves a plan decides whether it takes too much.
 ASK = "ask"
+# What a retry says that cannot know what the tries before it have sent.
+UNKNOWN_TRIES = (
+    "Earlier tries of this task may have sent changes that are not here: before Airflow 3.3, a retry does not know "
+    "them. See their logs."
+)
 # A number, a share, or both with "or" between them.
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
 # Maximum number of lines of one part in messages and results; the log and the report file have all.
@@ -118,6 +125,13 @@ class Change:
     def invites(self) -> bool:
         """Whether it invites a person."""
         return isinstance(self.operation, CreateInvite)
+
+    @property
+    def key(self) -> str:
+        """What it is known by in its organization."""
+        is_invite = self.part == "members" and self.action == "create"
+        name = self.person if is_invite else self.name
+        return f"{self.part}: {self.action} {name}"
 
     @property
     def removes(self) -> bool:
@@ -390,6 +404,7 @@ class Plan:
     :param failures: the errors of changes that were not made, or may not have been made
     :param left_out: why changes were left out, by digest
     :param check_rest: refuses what may not be sent without the changes that were left out
+    :param earlier: what earlier tries of the task have sent, as far as this one does not send it again
     """
 
     planned_for: str = ""
@@ -404,17 +419,23 @@ class Plan:
     failures: dict[Change, errors.WorkspaceRequestError] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     check_rest: Callable[[Sequence[Change]], None] = lambda _: None
+    earlier: list[Change] = field(default_factory=list[Change])
+
+    @property
+    def of_all_tries(self) -> list[Change]:
+        """The changes of the whole task."""
+        return [*self.earlier, *self.changes]
 
     @property
     def counts(self) -> dict[Action, int]:
         """Number of changes by action."""
-        counted = Counter(change.action for change in self.changes)
+        counted = Counter(change.action for change in self.of_all_tries)
         return {action: counted[action] for action in MARKS}
 
     @property
     def pending(self) -> int:
         """Number of changes to apply, without states that cannot be read."""
-        return sum(change.action in PENDING for change in self.changes)
+        return sum(change.action in PENDING for change in self.of_all_tries)
 
     @property
     def differences(self) -> int:
@@ -440,7 +461,7 @@ class Plan:
 
     def summary(self, *, applied: bool = False) -> str:
         """Return the numbers for people; ``applied`` if the changes were sent."""
-        rows = [self._row(change, applied=applied) for change in self.changes]
+        rows = [self._row(change, applied=applied) for change in self.of_all_tries]
         return summarize(rows, applied=applied)
 
     def rows(self, *, applied: bool = False) -> list[ChangeRow]:
@@ -450,7 +471,7 @@ class Plan:
         :param applied: whether the changes were sent
         """
         rows: list[ChangeRow] = []
-        for change in self.changes:
+        for change in self.of_all_tries:
             digest = change.approval_digest(self.planned_for)
             rows.append(self._row(change, applied=applied, digest=digest))
         return rows
@@ -487,12 +508,53 @@ class Plan:
         lines = [self.summary(applied=applied)]
         if self.remark:
             lines.insert(0, self.remark)
-        for part, changes in groupby(self.changes, lambda change: change.part):
+        for part, changes in groupby(self.of_all_tries, lambda change: change.part):
             part_lines = [change.line() for change in changes]
             lines += part_lines[:limit]
             if limit is not None and len(part_lines) > limit:
                 lines.append(f"    … and {len(part_lines) - limit} more {part}")
         return "\n".join(lines)
+
+    def take_over(self, journal: Journal, part: str = "") -> None:
+        """
+        Tell what earlier tries of the task have sent, too; what this one sends again, it tells itself.
+
+        :param part: the part that is planned; empty for all
+        """
+        again = {change.key for change in self.changes if change.sends}
+        present = [change for change in self.changes if change.action != "skip" or change.mark]
+        people = {change.person or change.name for change in present}
+        for key, sending in journal.earlier_at(self.planned_for).items():
+            if key in again and sending.status not in FINISHED:
+                continue
+            row = ChangeRow.from_dict(sending.row)
+            if part not in ("", row.part):
+                continue
+            change = Change(
+                row.action,
+                row.part,
+                row.name,
+                before=row.before,
+                after=row.after,
+                why=row.why,
+                not_shown=row.not_shown,
+                person=sending.row["person"],
+            )
+            self.outcomes[change] = ChangeResult(sending.status or "done", sending.told)
+            if not sending.status and change.removes and (change.person or change.name) in people:
+                self.outcomes[change] = ChangeResult("unknown", f"{sending.by} was about to send it")
+            self.earlier.append(change)
+        remarks = [self.remark]
+        if self.earlier:
+            remarks.append(f"Earlier tries of this task have sent {counted(len(self.earlier), 'change', 'changes')}.")
+        if not journal.knows_all:
+            remarks.append(UNKNOWN_TRIES)
+        self.remark = "\n".join(filter(None, remarks))
+
+    def sending_of(self, change: Change) -> Sending:
+        """Return what is noted before a change is sent."""
+        row = self._row(change, applied=True, digest=change.approval_digest(self.planned_for)).to_dict()
+        return Sending(self.planned_for, change.key, {**row, "person": change.person})
 
     def check_losses(self, maximum: Any, *, is_asked: bool = False) -> None:
         """
@@ -564,11 +626,15 @@ class Plan:
         reasons: dict[Change, str] = {}
         for change in self.changes:
             digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
-            reasons |= {change: why for digest, why in left_out.items() if digest in digests}
-        for old in filter(lambda change: change.is_renewal, self.changes):
-            new = [change for change in self.changes if change.invites and change.person == old.person]
-            why = [reasons[half] for half in (old, *new) if half in reasons]
-            reasons |= dict.fromkeys((old, *new), why[0]) if why else {}
+            for digest, why in left_out.items():
+                if digest in digests:
+                    reasons[change] = why
+        for old in [change for change in self.changes if change.is_renewal]:
+            halves = [change for change in self.changes if change.invites and change.person == old.person]
+            halves.append(old)
+            told = [reasons[half] for half in halves if half in reasons]
+            if told:
+                reasons |= dict.fromkeys(halves, told[0])
         return reasons
 
     @property

@@ -77,7 +77,7 @@ def _note_outcomes(plan: Plan, journal: Journal | None) -> None:
     if journal is None:
         return
     for change, result in plan.outcomes.items():
-        if change.sends and change not in plan.earlier:
+        if change.sends:
             journal.end(plan.planned_for, change.key, *result)
     journal.write()
 

@@ -419,23 +419,20 @@ class Plan:
     failures: dict[Change, errors.WorkspaceRequestError] = field(default_factory=dict)
     left_out: Mapping[str, str] = field(default_factory=dict[str, str])
     check_rest: Callable[[Sequence[Change]], None] = lambda _: None
-    earlier: list[Change] = field(default_factory=list[Change])
-
-    @property
-    def of_all_tries(self) -> list[Change]:
-        """The changes of the whole task."""
-        return [*self.earlier, *self.changes]
+    earlier: list[ChangeRow] = field(default_factory=list[ChangeRow])
 
     @property
     def counts(self) -> dict[Action, int]:
         """Number of changes by action."""
-        counted = Counter(change.action for change in self.of_all_tries)
+        counted = Counter(row.action for row in self.earlier)
+        counted.update(change.action for change in self.changes)
         return {action: counted[action] for action in MARKS}
 
     @property
     def pending(self) -> int:
         """Number of changes to apply, without states that cannot be read."""
-        return sum(change.action in PENDING for change in self.of_all_tries)
+        counts = self.counts
+        return sum(counts[action] for action in PENDING)
 
     @property
     def differences(self) -> int:
@@ -461,8 +458,8 @@ class Plan:
 
     def summary(self, *, applied: bool = False) -> str:
         """Return the numbers for people; ``applied`` if the changes were sent."""
-        rows = [self._row(change, applied=applied) for change in self.of_all_tries]
-        return summarize(rows, applied=applied)
+        rows = [self._row(change, applied=applied) for change in self.changes]
+        return summarize([*self.earlier, *rows], applied=applied)
 
     def rows(self, *, applied: bool = False) -> list[ChangeRow]:
         """
@@ -470,8 +467,8 @@ class Plan:
 
         :param applied: whether the changes were sent
         """
-        rows: list[ChangeRow] = []
-        for change in self.of_all_tries:
+        rows = list(self.earlier)
+        for change in self.changes:
             digest = change.approval_digest(self.planned_for)
             rows.append(self._row(change, applied=applied, digest=digest))
         return rows
@@ -508,7 +505,8 @@ class Plan:
         lines = [self.summary(applied=applied)]
         if self.remark:
             lines.insert(0, self.remark)
-        for part, changes in groupby(self.of_all_tries, lambda change: change.part):
+        lines += [f"    {row.name:<44} {row.reason}" for row in self.earlier[:limit]]
+        for part, changes in groupby(self.changes, lambda change: change.part):
             part_lines = [change.line() for change in changes]
             lines += part_lines[:limit]
             if limit is not None and len(part_lines) > limit:
@@ -525,25 +523,15 @@ class Plan:
         present = [change for change in self.changes if change.action != "skip" or change.mark]
         people = {change.person or change.name for change in present}
         for key, sending in journal.earlier_at(self.planned_for).items():
-            if key in again and sending.status not in FINISHED:
-                continue
             row = ChangeRow.from_dict(sending.row)
-            if part not in ("", row.part):
+            is_told_now = key in again and sending.status not in FINISHED
+            if is_told_now or part not in ("", row.part):
                 continue
-            change = Change(
-                row.action,
-                row.part,
-                row.name,
-                before=row.before,
-                after=row.after,
-                why=row.why,
-                not_shown=row.not_shown,
-                person=sending.row["person"],
-            )
-            self.outcomes[change] = ChangeResult(sending.status or "done", sending.told)
-            if not sending.status and change.removes and (change.person or change.name) in people:
-                self.outcomes[change] = ChangeResult("unknown", f"{sending.by} was about to send it")
-            self.earlier.append(change)
+            status, reason = sending.status or "done", sending.told
+            is_left = (sending.row["person"] or row.name) in people
+            if is_left and row.action == "remove" and not sending.status:
+                status, reason = "unknown", f"{sending.by} was about to send it"
+            self.earlier.append(replace(row, status=status, reason=reason))
         remarks = [self.remark]
         if self.earlier:
             remarks.append(f"Earlier tries of this task have sent {counted(len(self.earlier), 'change', 'changes')}.")

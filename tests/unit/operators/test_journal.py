@@ -200,9 +200,10 @@ def begin(sandbox: SandboxServer, notes: Variables, task: str) -> None:
 @pytest.mark.needs_airflow("3.3", "the task state")
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 @pytest.mark.usefixtures("clock")
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TASKS)
 def test_a_retry_tells_what_the_killed_try_has_done(
-    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, step: int
 ) -> None:
     connect(consistency_time=0)
     notes = install(monkeypatch)
@@ -212,7 +213,7 @@ def test_a_retry_tells_what_the_killed_try_has_done(
         expected = told(make(tmp_path).execute(context(TaskStore(), 1)))
     assert expected
     differing: dict[int, Any] = {}
-    for number in range(1, moments.passed + 1):
+    for number in range(1, moments.passed + 1, step):
         begin(sandbox, notes, name)
         store = TaskStore()
         folder = tmp_path / f"{number}"
@@ -336,7 +337,7 @@ def test_what_was_to_be_removed_and_is_still_there_is_unknown() -> None:
     plan.take_over(
         Journal(lambda number: Pages({0: [asdict(sending), asdict(refused)]}).of(number), "try 2"), "members"
     )
-    assert [plan.outcomes[change] for change in plan.earlier] == [
+    assert [(row.status, row.reason) for row in plan.earlier] == [
         ("unknown", "try 1 was about to send it"),
         ("refused", "no, sent by try 1"),
     ]

@@ -494,7 +494,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
             def page_of(number: int) -> TaskState:
                 key = f"{KEY}.sent.{number}"
-                return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=key)
+                return TaskState(self._context, dry_run=self.is_dry_run, key=key)  # too long to be carried
 
             self._journal = Journal(page_of, self.sent_by, knows_all=self.knows_all_tries)
         return self._journal

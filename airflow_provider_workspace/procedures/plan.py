@@ -168,11 +168,11 @@ class Change:
     @property
     def loss(self) -> str:
         """What it counts as in a limit, for people; empty if it takes nothing away."""
-        if isinstance(self.operation, DeleteInvite):
-            return "invites withdrawn"
         if self.lowers:
             return "levels lowered"
-        return f"{self.part} removed" if self.removes else ""
+        if not self.removes:
+            return ""
+        return "invites withdrawn" if isinstance(self.operation, DeleteInvite) else f"{self.part} removed"
 
     @property
     def takes_access(self) -> bool:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace import errors
 from airflow_provider_workspace.access.rules.answers import Answerer
+from airflow_provider_workspace.api.database_limits import MAX_TEXT_BYTES, label, trigger_size
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.procedures.plan import Change, Plan
 
 # Key of the approval in the task state.
 APPROVAL = "airflow_provider_workspace_approved"
 # The fields of the XCom.
 RECORDED = ("plan", "by", "by_id", "at", "requested_by", "self_approved")
+# The field of the question, how many changes it has at most, and their bytes: before Airflow 3.3 a trigger has them.
+LEAVE_OUT = "leave_out"
+MAX_CHOICES = 200
+MAX_CHOICES_BYTES = MAX_TEXT_BYTES - 5_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +29,8 @@ class Approval:
     What a person approved.
 
     :param plan: digest of the plan in the question
-    :param changes: digests of its changes
+    :param changes: digests of its changes, without those that were left out
+    :param left_out: digests of the changes that were left out
     :param by: name of the Airflow user who approved it
     :param by_id: their id
     :param at: when, as Airflow shows it
@@ -32,6 +42,7 @@ class Approval:
 
     plan: str
     changes: list[str]
+    left_out: list[str]
     by: str
     by_id: str
     at: str
@@ -52,11 +63,68 @@ class Approval:
         """Who approved it, with their id if it is another text."""
         return str(Answerer(self.by_id, self.by))
 
-    def described(self) -> dict[str, Any]:
-        """Return what the XCom of it says."""
+    def leave_out_of(self, plan: Plan) -> None:
+        """
+        Leave out of a plan what the approver left out.
+
+        :raises WorkspaceInputError: if the rest may not be sent alone
+        """
+        why = f"left out by {self.approver} on {self.at}"
+        plan.leave_out(dict.fromkeys(self.left_out, why))
+
+    def described(self, changes: Iterable[Change]) -> dict[str, Any]:
+        """Return what the XCom of it says; ``changes`` are those of the plan."""
         record = self.to_dict()
-        return {name: record[name] for name in RECORDED}
+        names = [change.name for change in changes if change.left_out]
+        return {**{name: record[name] for name in RECORDED}, "left_out": names}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
         return asdict(self)
+
+
+def changes_to_leave_out(plan: Plan) -> dict[str, str]:
+    """
+    Return the digest of each change that may be left out, by its text.
+
+    It is empty if there are more than people can choose from, or than a trigger of Airflow can carry on MySQL.
+    """
+    choices: dict[str, str] = {}
+    for change in plan.changes:
+        digest = change.approval_digest(plan.planned_for)
+        if change.sends and digest is not None:
+            text = f"{len(choices) + 1}. {change.action} {change.name}: {change.notes}"
+            choices[label(errors.visible(text))] = digest
+    if len(choices) > MAX_CHOICES or trigger_size(list(choices)) > MAX_CHOICES_BYTES:
+        return {}
+    return choices
+
+
+def leave_out_form(choices: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the field of the question, as Airflow serializes a ``Param``; none without choices."""
+    if not choices:
+        return {}
+    schema = {"title": "leave out", "type": ["null", "array"], "examples": list(choices), "items": {"type": "string"}}
+    told = "What is chosen here is not sent. With nothing chosen, the whole plan is sent."
+    return {LEAVE_OUT: {"value": None, "description": told, "schema": schema, "source": "task"}}
+
+
+def read_left_out(answer: object, choices: Mapping[str, str]) -> list[str]:
+    """
+    Return the digests of what an answer leaves out.
+
+    :param answer: the values of the form
+    :param choices: what :func:`changes_to_leave_out` returned
+    :raises WorkspaceInputError: if it leaves out what is no line of the plan
+    """
+    fields: dict[str, Any] = dict(answer) if isinstance(answer, Mapping) else {"answer": answer}
+    lines = list(map(str, fields.pop(LEAVE_OUT, None) or ()))
+    odd = [line for line in lines if line not in choices] + [*filter(None, fields.values())]
+    if odd:
+        named = errors.name_first([errors.shown(line) for line in odd], "the answer")
+        raise errors.WorkspaceInputError(
+            f"The answer leaves out what is no line of the plan. Clear the task to ask again, and choose lines of its "
+            f"list: {named}",
+            problem="answer-refused",
+        )
+    return sorted({choices[line] for line in lines})

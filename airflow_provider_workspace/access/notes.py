@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.access.door import Door
 from airflow_provider_workspace.access.grants import notes as grants
 from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry, active_grant_of
+from airflow_provider_workspace.access.members.earlier_invites import (
+    INVITED_VARIABLES,
+    InviteAgain,
+    InvitedNote,
+    InvitedRegistry,
+)
 from airflow_provider_workspace.access.members.lines import MemberChange
 from airflow_provider_workspace.access.reviews import notes as decisions
 from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
@@ -31,6 +37,7 @@ from airflow_provider_workspace.version_compat import COMMAND, lists_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import timedelta
 
     from airflow_provider_workspace.access.grants.notes import Grant
     from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, ReviewDecision
@@ -55,12 +62,14 @@ class AccessNotes:
     organization_id: str
     grants: GrantRegistry
     reviews: ReviewRegistry
+    invited: InvitedRegistry
 
     @classmethod
     def of_tasks(cls, settings: Settings, organization_id: str) -> AccessNotes:
         """Return the notes as tasks reach them."""
         registry = GrantRegistry(grants.GRANT_VARIABLES)
-        return cls(settings.base_url, organization_id, registry, ReviewRegistry(decisions.REVIEW_VARIABLES))
+        reviews = ReviewRegistry(decisions.REVIEW_VARIABLES)
+        return cls(settings.base_url, organization_id, registry, reviews, InvitedRegistry(INVITED_VARIABLES))
 
     def read(self) -> NotedAccess:
         """
@@ -84,26 +93,62 @@ class AccessNotes:
         """Return what reviews decided about the people of the organization."""
         return self.reviews.decisions_of(self.service, self.organization_id)
 
+    def invite_again(self, times: int, pause: timedelta) -> InviteAgain:
+        """
+        Read who was invited before, and has not joined since.
+
+        :param times: how often they are invited again
+        :param pause: how long after the last invite
+        """
+        note = self._invited_note()
+        unreadable = [self.invited.describe_unreadable(key, why) for key, why in self.invited.unreadable.items()]
+        return InviteAgain(times, pause, note.people, " ".join(unreadable))
+
     @contextmanager
     def watched(self, client: WorkspaceClient, plan: Plan) -> Iterator[None]:
-        """Read the decisions again directly before each request with which a plan raises or invites somebody."""
+        """
+        Read the decisions again directly before each request with which a plan raises or invites somebody.
+
+        Whom it invites is noted before that.
+
+        :raises WorkspaceError: if Airflow does not keep the note
+        """
         raised = [change.operation for change in plan.changes if change.raises]
         check_try = client.before_write
+        uncounted = [change for change in plan.changes if change.invites]
 
         def before_write(operation: Operation[Any], why: str) -> None:
             check_try(operation, why)
             invites = isinstance(operation, CreateInvite | CreateInvites)
             if invites or any(operation is one for one in raised):
                 self._raise_if_decided(plan)
+            if invites and uncounted:
+                note = self._invited_note()
+                self.invited.keep(note, note.with_invites(uncounted, utc_now()))
+                uncounted.clear()
 
         client.before_write = before_write
         try:
             yield
-        except WorkspaceNotAppliedError:  # what was given does not look like what the second plan wants
-            self._raise_if_decided(plan)
+        except WorkspaceError as error:
+            self._note_outcomes(plan)
+            if isinstance(error, WorkspaceNotAppliedError):
+                # What was given does not look like what the second plan wants.
+                self._raise_if_decided(plan)
             raise
         finally:
             client.before_write = check_try
+        self._note_outcomes(plan)
+
+    def _invited_note(self) -> InvitedNote:
+        """Return the note of earlier invites; an empty one if there is none, or it is unreadable."""
+        empty = InvitedNote(service=self.service, organization_id=self.organization_id)
+        return self.invited.read(empty.key) or empty
+
+    def _note_outcomes(self, plan: Plan) -> None:
+        """Note which invites were sent, and forget who has joined or was removed."""
+        note = self._invited_note()
+        self.invited.keep(note, note.after(plan))
 
     def door(self, client: WorkspaceClient, guards: Guards) -> Door:
         """Return what is asked before one person gets or loses access."""
@@ -120,9 +165,9 @@ class AccessNotes:
         """
         finished = [change for change in _member_changes(plan) if _is_finished(plan, change)]
         for change in _member_changes(plan):
-            if change in finished or not change.sends:
+            if change in finished or not (change.sends or change.left_out):
                 self.end(change.ends)
-            if change.leaves:
+            if change.leaves and not change.left_out:
                 self._leave(*change.leaves)
         self._raise_if_decided(plan)
         self._raise_if_undone([change for change in finished if change.takes_from_person])

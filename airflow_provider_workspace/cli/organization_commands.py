@@ -42,7 +42,7 @@ def plan(args: Namespace) -> None:
                     for planned in _plan_file(hook, file, args):
                         plans.append(planned)  # noqa: PERF402 - keeps those before an error
                     for one in (one for one in plans if one.file == file):
-                        one.plan.check_losses(one.wanted.max_removals)
+                        one.plan.check_losses(one.wanted.max_removals, is_asked=True)
             except SystemExit as error:  # noqa: PERF203 - the other files are planned
                 errors[file] = str(error)
     for file, message in errors.items():
@@ -153,6 +153,7 @@ def _readable_store() -> LeaseDatabase | None:
 def _access_notes(hook: WorkspaceHook, organization_id: str) -> AccessNotes:
     """Return the notes about the people of an organization in Airflow's database."""
     from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry
+    from airflow_provider_workspace.access.members.earlier_invites import INVITED_PREFIX, InvitedRegistry
     from airflow_provider_workspace.access.notes import AccessNotes
     from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.database_store import DatabaseStore
@@ -162,6 +163,7 @@ def _access_notes(hook: WorkspaceHook, organization_id: str) -> AccessNotes:
         organization_id=organization_id,
         grants=GrantRegistry(DatabaseStore(GRANT_PREFIX)),
         reviews=ReviewRegistry(DatabaseStore(DECISIONS_PREFIX)),
+        invited=InvitedRegistry(DatabaseStore(INVITED_PREFIX)),
     )
 
 

@@ -17,11 +17,6 @@ MAX_ROWS_IN_XCOM = 1000
 FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def open_report(path: object, *how: Any) -> ReportFile | None:
-    """Return the report file; ``None`` if ``path`` is ``None``. The arguments are those of :class:`ReportFile`."""
-    return None if path is None else ReportFile(path, *how)
-
-
 class ReportFile:
     """
     A file for a report on every row, as CSV or JSON.
@@ -31,11 +26,18 @@ class ReportFile:
     :param columns: fields of a row
     :param needs_attention: statuses of rows that need attention
     :param ti: the task instance
+    :param part: what its name has before the suffix, to keep another file; empty for none
     :raises WorkspaceError: if the file cannot be written, or would be in a checkout of a versioned Dag bundle
     """
 
     def __init__(
-        self, path: Any, rows: str, columns: Sequence[str], needs_attention: Collection[str], ti: object = None
+        self,
+        path: Any,
+        rows: str,
+        columns: Sequence[str],
+        needs_attention: Collection[str],
+        ti: object = None,
+        part: str = "",
     ) -> None:
         self.file: UrlFile | LocalFile = UrlFile(path) if is_stored(path) else LocalFile(path, "report_path")
         self.rows = rows
@@ -45,6 +47,8 @@ class ReportFile:
             _check_outside_of_bundle(self.file, ti)
         if self.file.suffix not in (".csv", ".json"):
             raise WorkspaceInputError(f"report_path is {self.file}: expected a name that ends in .csv or .json")
+        if part:
+            self.file.path = self.file.path.with_name(f"{self.file.path.stem}.{part}{self.file.suffix}")
         if not self.file.exists():  # fail before anything is sent
             self.write({rows: []})
 

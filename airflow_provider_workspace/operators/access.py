@@ -110,7 +110,9 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             self.log.info("Nothing is to be given: %s has level %s.", draft.user_email, planned.before)
             if own and not self.is_dry_run:
                 own = self._confirm(registry, own, planned.people)
-            return {**(own or draft).to_dict(), "granted": own is not None, "before": planned.before}
+            self.push_approval()
+            before = self._level_before(hook, planned)
+            return {**(own or draft).to_dict(), "granted": own is not None, "before": before}
         self._raise_if_taken_back(own, planned)
         self._raise_if_decided(planned)
         self.log.info("%s", planned.plan.table())
@@ -121,7 +123,15 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             return planned.plan.to_dict()
         grant = self._note(hook, registry, planned, own)
         grant = self._give(hook, registry, grant, is_new=own is None)
-        return {**grant.to_dict(), "granted": True, "before": planned.before}
+        return {**grant.to_dict(), "granted": True, "before": self._level_before(hook, planned)}
+
+    def _level_before(self, hook: WorkspaceHook, planned: GrantPlan) -> int | None:
+        """Return the level before the first try that gave one; ``None`` for no access."""
+        place = hook.client.settings.organization_at_service(planned.people.organization_id)
+        for sending in self.journal.earlier_at(place).values():
+            level: int | None = sending.row["before"].get("level")
+            return level
+        return planned.before
 
     @property
     def _noted(self) -> TaskState:
@@ -254,6 +264,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             read_giving=partial(self._giving_of, registry, grant, known),
             clock=utc_now,
             invite=partial(self.invite_people, hook=hook, organization_id=grant.organization_id),
+            journal=self.journal,
         )
         check_try = hook.client.before_write
         access = AccessNotes.of_tasks(hook.client.settings, grant.organization_id)
@@ -399,7 +410,7 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.access.grants import notes as grants
-        from airflow_provider_workspace.access.grants.end_grants import EarlyEnd, end_early
+        from airflow_provider_workspace.access.grants.end_grants import EarlyEnd, end_early, ends_of_earlier_tries
         from airflow_provider_workspace.access.grants.notes import GrantRegistry, raise_if_unsupported
         from airflow_provider_workspace.access.reviews import notes as decisions
         from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
@@ -421,8 +432,16 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
             state.begin(ENDED)
         elif state.has_begun(ENDED):
             self.log.info("An earlier try has ended the temporary access of %s.", email)
-            return {"ended": [], "left": [], "active": 0}
-        ended = end_early(registry, reviews, wish, self.protected, dry_run=self.is_dry_run, evidence=self._evidence())
+            return {"ended": ends_of_earlier_tries(self.journal), "left": [], "active": 0}
+        ended = end_early(
+            registry,
+            reviews,
+            wish,
+            self.protected,
+            dry_run=self.is_dry_run,
+            evidence=self._evidence(),
+            journal=self.journal,
+        )
         for end in ended.ended:
             self.log.info("%s", end.line)
         if ended.error and not self.is_dry_run:

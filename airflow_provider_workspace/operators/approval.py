@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from airflow_provider_workspace.operators.arguments import (
     FLAG,
@@ -20,7 +20,7 @@ from airflow_provider_workspace.operators.arguments import (
     read_arguments,
 )
 from airflow_provider_workspace.operators.base import WorkspaceWriteOperator
-from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
+from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, shows_forms
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -29,9 +29,11 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.access.rules.answers import AnswerRules
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.notes.task_state import TaskState
-    from airflow_provider_workspace.procedures.plan import Plan
+    from airflow_provider_workspace.procedures.plan import Change, Plan
 
 REJECT = "Reject"
+LEAVING_OUT = "To leave out changes, choose them before you approve. With nothing chosen, all are sent."
+NOT_LEAVING_OUT = "Here you can only approve the whole plan: Airflow cannot show a list of its changes to leave out."
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
@@ -47,8 +49,11 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     ``allow_self_approval``, neither the person who asks nor anybody whom the plan is about. The person who asks is
     whoever started the run, and ``requested_by``. Any other answer fails the task, which sends nothing.
 
-    The XCom ``approved`` has ``plan``, ``by`` and ``by_id`` (name and id of the Airflow user), ``at``, ``requested_by``
-    and ``self_approved``.
+    Whoever approves may leave out changes, up to 200 of which the question shows as choices. What is left out is not
+    sent, and is *by hand* in the plan, with who left it out and when.
+
+    The XCom ``approved`` has ``plan``, ``by`` and ``by_id`` (name and id of the Airflow user), ``at``,
+    ``requested_by``, ``self_approved`` and ``left_out`` (names).
 
     :param require_approval: show the plan under **Required Actions** in the Airflow UI, and send it only after a person
         approves it. An empty plan needs no approval
@@ -70,6 +75,9 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     fail_on_reject: Arg[bool] = arg(SWITCH, default=False)
     notifiers: Callable[[Context], object] | Sequence[Callable[[Context], object]] = fixed(NEEDED, default=())
 
+    may_leave_out: ClassVar[bool] = False
+    """Whether the approver may leave out changes."""
+
     def execute(self, context: Context) -> Any:
         """Ask for approval, or do what was approved."""
         result = super().execute(context)
@@ -78,7 +86,13 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return result
 
     def execute_approved(
-        self, context: Context, event: Mapping[str, Any], plan: str, changes: list[str], rules: Any
+        self,
+        context: Context,
+        event: Mapping[str, Any],
+        plan: str,
+        changes: list[str],
+        rules: Any,
+        choices: Mapping[str, str] | None = None,
     ) -> Any:
         """
         Continue with the answer.
@@ -87,8 +101,9 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         :param plan: digest of the plan in the question
         :param changes: digests of its changes
         :param rules: who may answer
+        :param choices: digests of the changes that may be left out, by what the question says
         """
-        from airflow_provider_workspace.access.approvals import Approval
+        from airflow_provider_workspace.access.approvals import Approval, read_left_out
         from airflow_provider_workspace.access.rules.answers import AnswerRules
         from airflow_provider_workspace.errors import WorkspaceInputError, with_class
 
@@ -104,6 +119,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         answers = event.get("chosen_options")
         try:
             answerer = answer_rules.judge(event.get("responded_by_user"), approves=answers != [REJECT])
+            left_out = read_left_out(event.get("params_input"), choices or {})
         except WorkspaceInputError as error:
             raise AirflowFailException(with_class(error)) from None
         if answers == [REJECT]:
@@ -118,7 +134,8 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         self.log.info("%s%s approved plan %s.", answerer, ", who also asked for it," if is_requester else "", plan)
         approval = Approval(
             plan=plan,
-            changes=changes,
+            changes=[digest for digest in changes if digest not in left_out],
+            left_out=left_out,
             by=answerer.name,
             by_id=answerer.id,
             at=str(event.get("responded_at")),
@@ -148,30 +165,49 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         """
         Return if these changes are approved or need no approval; else ask, and defer the task.
 
-        Call it before the first write, in each try.
+        What the approver left out is then left out of the plan. Call it before the first write, in each try.
 
         :param subject: headline of the question
         :param report: the file with the plan, if there is one
         :param facts: what the question says above the plan, by name; texts of others
         :param about: addresses of people whom it is about, besides those of the changes
-        :raises WorkspaceInputError: if a change was not approved, or the question cannot be asked
+        :raises WorkspaceInputError: if a change was not approved, the rest may not be sent without what was left out,
+            or the question cannot be asked
         """
         from airflow_provider_workspace.errors import WorkspaceInputError
 
-        if not self.require_approval or self.is_dry_run or not any(change.sends for change in plan.changes):
+        if not self.require_approval or self.is_dry_run:
             return
         approval = self._approval()
         if approval is None:
+            if not any(change.sends for change in plan.changes):
+                return
             self._ask(subject, plan, report=report, facts=facts or {}, about=about)
         cure = "Start a new run to have the plan approved as it is now"
         try:
+            approval.leave_out_of(plan)
             plan.check_approved(approval.changes, cure, f"plan {approval.plan}, which {approval.approver} approved")
         except WorkspaceInputError:
             self.task_state.forget()  # first: without an approval it forgets nothing
             self._approval_state.forget()
             raise
-        if self.do_xcom_push:  # in each try: Airflow deletes the XComs of earlier tries
-            self.push_xcom("approved", approval.described())
+        for change in plan.changes:
+            if change.left_out:
+                self.log.warning("Not sent: %s", change.line().strip())
+        self.push_approval(plan.changes)
+
+    def push_approval(self, changes: Sequence[Change] = ()) -> None:
+        """Push what was approved, if anything was, in each try: Airflow deletes the XComs of earlier tries."""
+        approval = self._approval() if self.require_approval else None
+        if approval and self.do_xcom_push:
+            self.push_xcom("approved", approval.described(changes))
+
+    @property
+    def sent_by(self) -> str:
+        """Who sends, for people: this try, and who approved it."""
+        approval = self._approval() if self.require_approval else None
+        approved = f", approved by {approval.approver} at {approval.at}" if approval else ""
+        return super().sent_by + approved
 
     @property
     def task_state(self) -> TaskState:
@@ -209,26 +245,32 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     def _ask(
         self, subject: str, plan: Plan, *, report: object, facts: Mapping[str, str], about: Sequence[str]
     ) -> NoReturn:
+        from airflow_provider_workspace.access.approvals import changes_to_leave_out, leave_out_form
         from airflow_provider_workspace.procedures.plan import make_digest
 
         rules = self.answer_rules(plan, about)
         rules.raise_if_nobody_may_answer()
-        digests = sorted(row.digest for row in plan.rows() if row.digest is not None)
+        covered = [change for change in plan.changes if not change.left_out]
+        digests = sorted(filter(None, (change.approval_digest(plan.planned_for) for change in covered)))
         name = make_digest(digests)[-8:]
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
         introduction = introduce(rules, facts, self.approval_timeout)
+        choices: dict[str, str] = {}
+        if self.may_leave_out:
+            choices = changes_to_leave_out(plan) if shows_forms() else {}
+            introduction += [LEAVING_OUT if choices else NOT_LEAVING_OUT, ""]
         ask_and_wait(
             self,
             self._context,
             what=f"plan {name} approved",
-            kwargs={"plan": name, "changes": digests, "rules": rules.to_dict()},
+            kwargs={"plan": name, "changes": digests, "rules": rules.to_dict(), "choices": choices},
             seconds=self.approval_timeout,
             notifiers=self.notifiers,
             users=self.approvers or [],
             subject=subject,
             body=question(introduction, plan, name=name, changes=len(digests), report=report),
             options=[_approve_option(name), REJECT],
-            params={},
+            params=leave_out_form(choices),
         )
 
     def _approval(self) -> Approval | None:

@@ -105,8 +105,9 @@ YEARS = Kind("years")
 TIME = Kind("time")
 MOMENT = Kind("moment")
 UNTIL = Kind("until")
-# A limit of removals; None is no limit.
+# A limit of removals; None is no limit. Who approves a plan can be asked in its place.
 MAXIMUM = Kind("maximum", FAILS_UNLESS_WRITTEN)
+MAXIMUM_OR_ASK = Kind("maximum_or_ask", FAILS_UNLESS_WRITTEN)
 # An access level; None in the Dag file is no level.
 LEVEL = Kind("level", FAILS_UNLESS_WRITTEN)
 REQUIRED_LEVEL = Kind("level")

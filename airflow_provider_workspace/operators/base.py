@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, cast
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.operators.bulk_invite_progress import BulkInviteProgress
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
+    from airflow_provider_workspace.procedures.journal import Journal
+    from airflow_provider_workspace.procedures.plan import Plan
 
 # The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
 MAX_PAUSE_ON_WORKER = 60.0
@@ -385,8 +387,12 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         """Set what a run adds: the progress of its invites, and the check of its try."""
         # Progress of the invites that the task sends, for the status page.
         self.bulk_invite: BulkInviteProgress | None = None
+        # What its plan leaves to a person, for the status page.
+        self.by_hand: list[dict[str, Any]] = []
         # Fails the task if another try of it has begun.
         self.check_latest_try: Callable[..., None] | None = None
+        # What the tries of the task send, once it was asked for.
+        self._journal: Journal | None = None
 
     @property
     def initiator(self) -> str:
@@ -408,6 +414,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         if self.is_dry_run and not self.has_own_dry_run:
             return self.plan_write(hook)
         client = hook.client
+        self._journal = None
         self.check_latest_try = self.task_state.take_over()
         if self.check_latest_try is not None:
             client.before_write = self.check_latest_try
@@ -447,7 +454,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         from airflow_provider_workspace.operators.bulk_invite_progress import BulkInviteProgress
         from airflow_provider_workspace.procedures.invites import invite_all
 
-        self.bulk_invite = BulkInviteProgress(self._context.get("ti"), organization_id)
+        self.bulk_invite = BulkInviteProgress(self._context.get("ti"), organization_id, self.by_hand)
         # By service and organization: after a deferral the connection may lead elsewhere, where nobody was invited yet.
         target = hook.client.settings.organization_at_service(organization_id)
         with self.bulk_invite:
@@ -461,11 +468,61 @@ class WorkspaceWriteOperator(WorkspaceOperator):
                 kept=self._carried.setdefault("invites", {}).setdefault(target, {}),
                 progress=self.bulk_invite.progress,
                 report=self.bulk_invite.report,
+                journal=self.journal,
                 **options,
             )
         if self.check_latest_try:
             self.check_latest_try()  # a try that was suspended may find everybody invited
         return report
+
+    def show_by_hand(self, plan: Plan, organization_id: str) -> None:
+        """Show on the status page what a plan leaves to a person, also if it invites nobody."""
+        from airflow_provider_workspace.operators.bulk_invite_progress import BulkInviteProgress
+
+        changes = [change for change in plan.changes if change.action == "differs"]
+        self.by_hand = [{"email": change.name, "status": "by hand", "reason": change.notes} for change in changes]
+        if self.by_hand:
+            BulkInviteProgress(self._context.get("ti"), organization_id, self.by_hand).write()
+
+    @property
+    def journal(self) -> Journal:
+        """What the tries of the task send; empty in a dry run."""
+        from airflow_provider_workspace.notes.task_state import KEY, TaskState
+        from airflow_provider_workspace.procedures.journal import Journal
+
+        if self._journal is None:
+
+            def page_of(number: int) -> TaskState:
+                key = f"{KEY}.sent.{number}"
+                return TaskState(self._context, dry_run=self.is_dry_run, key=key)  # too long to be carried
+
+            self._journal = Journal(page_of, self.sent_by, knows_all=self.knows_all_tries)
+        return self._journal
+
+    @property
+    def sent_by(self) -> str:
+        """Who sends, for people: this try."""
+        return f"try {self.try_identity()[1]}"
+
+    @property
+    def knows_all_tries(self) -> bool:
+        """Whether this try knows what the ones before it have sent: since Airflow 3.3, and in the first try."""
+        return self.is_dry_run or self.try_identity()[1] == 1 or self.task_state.survives_tries
+
+    def open_report(
+        self, rows: str, columns: Sequence[str], needs_attention: Collection[str], path: object
+    ) -> ReportFile | None:
+        """
+        Return the file of the report; ``None`` without a path.
+
+        A retry that cannot know what the tries before it have sent writes a file of its own, because theirs says it.
+        """
+        from airflow_provider_workspace.files.reports import ReportFile
+
+        if path is None:
+            return None
+        part = "" if self.knows_all_tries else f"try-{self.try_identity()[1]}"
+        return ReportFile(path, rows, columns, needs_attention, self._context.get("ti"), part)
 
     def reported(self, file: ReportFile | None, report: dict[str, Any]) -> dict[str, Any]:
         """

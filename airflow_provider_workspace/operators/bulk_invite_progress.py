@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.database_limits import storable
@@ -25,14 +26,16 @@ class BulkInviteProgress:
     A context manager that writes the progress of a bulk invite to an XCom every few seconds, and at the end.
 
     :param ti: the task instance; ``None`` outside of a task, where nothing is written
+    :param by_hand: what the plan of the task leaves to a person: ``email``, ``status`` and ``reason``
     :ivar report: the results so far
     """
 
-    def __init__(self, ti: Any, organization_id: str) -> None:
+    def __init__(self, ti: Any, organization_id: str, by_hand: Sequence[dict[str, Any]] = ()) -> None:
         self.report = InvitesReport()
         # Not the task instance: it leads to the task, which keeps this object, see WorkspaceTaskMixin.
         self._push = getattr(ti, "xcom_push", None)
         self._organization_id = organization_id
+        self._by_hand = by_hand
         self._log = ProgressLog("Invites")
         self._written = float("-inf")
 
@@ -69,7 +72,7 @@ class BulkInviteProgress:
         counts_above_zero = {status: number for status, number in counts.items() if number}
         entries = self.report.entries
         named = [entry for entry in entries if entry.status in INVITES_THAT_NEED_ATTENTION]
-        needs_person = [entry.to_dict() for entry in named[:MAX_NAMED]]
+        needs_person = [*self._by_hand, *(entry.to_dict() for entry in named[:MAX_NAMED])]
         value: dict[str, Any] = {
             "organization_id": self._organization_id,
             "rows": rows,
@@ -78,8 +81,8 @@ class BulkInviteProgress:
             "at": iso(now),
             "again_at": None,
             "why": "",
-            "needs_person": needs_person,
-            "needs_person_rows": len(named),
+            "needs_person": needs_person[:MAX_NAMED],
+            "needs_person_rows": len(named) + len(self._by_hand),
         }
         if again_at is not None:
             value["again_at"] = iso(again_at)

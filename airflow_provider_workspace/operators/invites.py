@@ -143,16 +143,13 @@ class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOp
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.procedures.invites_report import (
             INVITES_THAT_NEED_ATTENTION,
             WorkspaceInvitesIncompleteError,
         )
         from airflow_provider_workspace.procedures.roster import ENTRY_FIELDS
 
-        file = open_report(
-            self.report_path, "addresses", ENTRY_FIELDS, INVITES_THAT_NEED_ATTENTION, self._context.get("ti")
-        )
+        file = self.open_report("addresses", ENTRY_FIELDS, INVITES_THAT_NEED_ATTENTION, self.report_path)
         try:
             report = super().work(hook)
         except WorkspaceInvitesIncompleteError as error:

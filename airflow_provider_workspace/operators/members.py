@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -102,6 +103,7 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
         user_uuid = self.find_user(hook, removed=lambda: was_sent)
         if not user_uuid:
             notes.end(door.left_by(self.user_email or ""))
+            self.push_approval()
             return {"user_uuid": None, "deleted": True}
         delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
         plan = door.plan_removal(delete, allow_last_owner=self.allow_last_owner, was_sent=was_sent)
@@ -165,8 +167,18 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
     :param leavers: instead of a roster, rows or addresses of the people who leave: they are removed, their open invites
         are withdrawn, and nobody else is changed. With ``until``, somebody leaves after that
     :param leavers_path: file to read the leavers from, as ``path``
+    :param max_removals: how many people one run may remove (members and open invites) or move to a lower level: a
+        number; a share of the members such as ``"50%"``, which always allows one; or both, such as ``"10 or 30%"``, of
+        which the lower one counts. ``None`` allows any number. A run that would exceed it fails and sends nothing,
+        because the list may be truncated. With ``"ask"``, which needs ``require_approval=True``, whoever approves the
+        plan is told that it exceeds the default, and decides
     :param on_invalid: what to do if a row is invalid: ``fail`` before anything is sent, or ``skip`` it, do the others,
         and fail at the end. ``skip`` is only for leavers: a roster without the row would remove its person
+    :param renew_invites: whether an open invite is withdrawn and sent again if its row says another level, or asks for
+        a mail that was not sent. By default it is *by hand*: the API cannot change an invite
+    :param invite_again: how often somebody whose invite has expired, or who has left, is invited again. Then they are
+        *by hand*. A Variable remembers it
+    :param invite_again_after: how long after the last invite
     :param approved: an earlier plan, the result of a task with ``dry_run=True``. If this plan has a change that the
         earlier one does not have, or that starts from another level, the task fails and sends nothing
     :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``; as ``path``, but not in a
@@ -177,33 +189,38 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
 
     resource_kind = "syncs"
     has_own_dry_run = True
+    may_leave_out = True
     roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     leavers: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
     leavers_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     protected: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str]] = arg(kinds.PROTECTED_ROWS)
+    max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM_OR_ASK, default="10 or 30%")
     on_invalid: Literal["fail", "skip"] = fixed(choice("fail", "skip"), default="fail")
+    renew_invites: Arg[bool] = arg(kinds.SWITCH, default=False)
+    invite_again: Arg[int] = arg(kinds.INTEGER, default=2)
+    invite_again_after: Arg[timedelta | float] = arg(kinds.SECONDS, default=7 * 86_400.0)
     approved: Arg[Mapping[str, Any] | None] = arg(kinds.NEEDED, default=None)
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.errors import WorkspaceError
-        from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.procedures.apply_plan import apply, raise_if_access_is_left
         from airflow_provider_workspace.procedures.invites import WITHDRAWING, wait_for_consistency
         from airflow_provider_workspace.procedures.plan import NEEDS_ATTENTION, REPORT_FIELDS, ApprovedPlan
 
         organization_id = hook.organization_or_default(self.organization_id)
         approved = ApprovedPlan.read(self.approved, "the task with dry_run=True")
-        file = open_report(self.report_path, "changes", REPORT_FIELDS, NEEDS_ATTENTION, self._context.get("ti"))
+        file = self.open_report("changes", REPORT_FIELDS, NEEDS_ATTENTION, self.report_path)
         make_plan = self.planner(hook, organization_id)
         wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
         plan = make_plan()
         self.log.info("%s", plan.table())
-        plan.check_losses(self.max_removals)
-        plan.check_approved_plan(approved)
-        if file and self.require_approval:
+        plan.take_over(self.journal)
+        if file:
             file.write(plan.to_dict())
+        plan.check_losses(self.max_removals, is_asked=self.require_approval)
+        plan.check_approved_plan(approved)
         organization = describe_organization(hook.client.settings, organization_id)
         self.await_approval(f"Make these changes to the members of {organization}?", plan, report=file)
         if self.is_dry_run:
@@ -213,11 +230,12 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
             return self.invite_people(rows, hook, organization_id)
 
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
+        self.show_by_hand(plan, organization_id)
         try:
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
             with access.watched(hook.client, plan):
-                apply(hook.client, plan, invite, make_plan)
+                apply(hook.client, plan, invite, make_plan, journal=self.journal)
             access.settle(plan)
             raise_if_access_is_left(plan.unproven, plan.left_by_hand)
         except WorkspaceError:
@@ -252,6 +270,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         roster = read_roster(rows, file, self.defaults, argument=name, columns=self.columns, where=self.where, now=now)
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
+        again = access.invite_again(self.invite_again, timedelta(seconds=self.invite_again_after))
 
         def make_plan() -> Plan:
             # The notes are read before the lists: who ends a grant changes the person first, and then the note.
@@ -263,6 +282,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
                 now=now,
                 leaving=leaving,
                 noted=access.read(),
+                renew_invites=self.renew_invites,
+                again=again,
             )
 
         return make_plan

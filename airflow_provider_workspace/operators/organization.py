@@ -57,11 +57,14 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
     render_file: bool | None = fixed(kinds.FLAG, default=None)
 
-    def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> PlannedOrganization:
+    def plan(
+        self, hook: WorkspaceHook, parts: Collection[str] | None = None, *, is_asked: bool = False
+    ) -> PlannedOrganization:
         """
         Read the file, plan, and log the plan.
 
         :param parts: which parts; ``None`` for all
+        :param is_asked: whether a person approves the plan
         :raises WorkspaceInputError: if the file is invalid, or the plan removes too many
         """
         from airflow_provider_workspace.access.notes import AccessNotes
@@ -86,7 +89,7 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
             wanted = wanted.with_rows(self.roster, self.columns, self.where)
         plan = plan_organization(wanted, reader, parts)
         self.log.info("Organization %s: %s", organization_id, plan.table())
-        plan.check_losses(wanted.max_removals)
+        plan.check_losses(wanted.max_removals, is_asked=is_asked)
         return PlannedOrganization(organization_id, wanted, plan)
 
     @property
@@ -182,18 +185,17 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         a versioned Dag bundle; it is written before the question
     """
 
+    may_leave_out = True
     fail_on_difference: Arg[bool] = arg(kinds.SWITCH, default=False)
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.files.reports import open_report
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
-        file = open_report(self.report_path, "changes", REPORT_FIELDS, (), self._context.get("ti"))
-        planned = self.plan(hook)
+        file = self.open_report("changes", REPORT_FIELDS, (), self.report_path)
+        planned = self.plan(hook, is_asked=self.require_approval)
         plan = planned.plan
-        result = plan.to_dict()
-        self.reported(file, result)
+        self.reported(file, plan.to_dict())
         if self.fail_on_difference and plan.differences:
             unknown = plan.counts["unknown"]
             of_which = f", of which {unknown} cannot be known" if unknown else ""
@@ -203,6 +205,8 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         name = self.title if has_name else ""
         organization = describe_organization(hook.client.settings, planned.organization_id, name)
         self.await_approval(f"Make these changes to {organization}?", plan, report=file)
+        result = plan.to_dict()
+        self.reported(file, result)
         return result
 
 
@@ -284,7 +288,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self, hook: WorkspaceHook, parts: Collection[str], approved: ApprovedPlan | None
     ) -> PlannedOrganization:
         """Plan, and refuse changes that were not approved."""
-        planned = self.plan(hook, parts)
+        planned = self.plan(hook, parts, is_asked=approved is not None)
         planned.plan.check_approved_plan(approved)
         return planned
 
@@ -299,6 +303,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         from airflow_provider_workspace.procedures.plan import ChangeResult
 
         plan = planned.plan
+        plan.take_over(self.journal, part)
         organization_id = planned.organization_id
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         verifications = [change for change in plan.changes if "is_verified" in change.after and change.operation]
@@ -313,10 +318,12 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id)
 
+        if part == "members":
+            self.show_by_hand(plan, organization_id)
         if plan.withdraws_invites:
             self.task_state.begin(WITHDRAWING)
         with access.watched(hook.client, plan):
-            apply(hook.client, plan, invite, plan_again, memory_of=self.memory_of)
+            apply(hook.client, plan, invite, plan_again, memory_of=self.memory_of, journal=self.journal)
         access.settle(plan)
         if part == "domains" and "ti" in self._context:
             self.push_xcom("unverified", self.unverified(hook, planned.wanted, organization_id))

@@ -305,6 +305,13 @@ def read_maximum(name: str, value: object) -> Any:
     return _read_by(checked_limit, name, value)
 
 
+def read_maximum_or_ask(name: str, value: object) -> Any:
+    """Refuse what is no limit of removals, and does not say to ask."""
+    from airflow_provider_workspace.procedures.plan import checked_limit_or_ask
+
+    return _read_by(checked_limit_or_ask, name, value)
+
+
 def read_level(name: str, value: object) -> int:
     """Read an access level, a number or a name."""
     from airflow_provider_workspace.api.levels import parse_level
@@ -406,6 +413,7 @@ READERS: Mapping[str, Callable[[str, object], Any]] = {
     "moment": read_moment,
     "until": read_until,
     "maximum": read_maximum,
+    "maximum_or_ask": read_maximum_or_ask,
     "level": read_level,
     "names": read_names,
     "users": read_users,

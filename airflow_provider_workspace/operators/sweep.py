@@ -67,6 +67,7 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
         from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.notes.due_notes import end_all, failure_of, reports_of
 
+        self._journal = None
         ends = end_all(self.due(), dry_run=self.is_dry_run)
         for ended in ends:
             self.log_end(ended)
@@ -107,6 +108,7 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
                 writer=writer,
                 evidence=self.evidence,
                 ended_by=self.try_identity()[0],
+                journal=self.journal,
             )
             due.append(overdue)
         return due

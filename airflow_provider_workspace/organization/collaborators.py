@@ -154,7 +154,7 @@ class _Planner:
         if row.level is not None and collaborator.level != row.level:
             before = {"level": collaborator.level}
             if is_over:
-                why = f"{row.over}, but it was changed since: it was {row.level}"
+                why = f"{row.over}, but it was changed since: it was {row.level}; remove them by hand if they should go"
                 return self._change("differs", who, before=before, why=why)
             why = "remove the collaborator by hand and run this again: the interface cannot change a level"
             return self._change("differs", who, before=before, after={"level": row.level}, why=why)

@@ -13,6 +13,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from airflow_provider_workspace.access.members.earlier_invites import TIMES_AGAIN
 from airflow_provider_workspace.access.rules.guards import Guards
 from airflow_provider_workspace.api.comparison import address_key, domain_key
 from airflow_provider_workspace.api.database_limits import compared_key
@@ -24,7 +25,7 @@ from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
 from airflow_provider_workspace.procedures.find import project_key
-from airflow_provider_workspace.procedures.plan import checked_limit
+from airflow_provider_workspace.procedures.plan import checked_limit_or_ask
 from airflow_provider_workspace.procedures.roster import address_problem
 from airflow_provider_workspace.procedures.until import End, parse_until
 
@@ -94,6 +95,13 @@ class Members(_Entry):
         default=[], description="People who are never removed or changed, such as the owner of the API key"
     )
     owner_level: OptionalLevel = Field(default=15, description="Nobody of this level or above is removed or changed")
+    renew_invites: bool = Field(
+        default=False, description="Whether an open invite with another level is withdrawn and sent again"
+    )
+    invite_again: Annotated[int, Field(ge=0)] = Field(
+        default=TIMES_AGAIN,
+        description="How often somebody who does not join is invited again, a week after the last invite",
+    )
 
     _rows: Any = None
 
@@ -184,10 +192,11 @@ class Organization(_Entry):
     complete: list[Literal["members", "domains", "collaborators"]] = Field(
         default=[], description="Lists that are complete: whatever they do not name is removed"
     )
-    max_removals: Annotated[int | str | None, BeforeValidator(checked_limit)] = Field(
+    max_removals: Annotated[int | str | None, BeforeValidator(checked_limit_or_ask)] = Field(
         default="10 or 30%",
         description="How much one run may remove, with the members who get a lower level: a number, a share of the "
-        "members, or both, of which the lower one counts; null for any number",
+        "members, or both, of which the lower one counts; null for any number; 'ask' lets whoever approves the plan "
+        "decide",
     )
 
     _source: tuple[str, Any, tuple[str, ...]] = ("the organization", None, ())

@@ -23,6 +23,7 @@ from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.procedures.until import remark_on_midnight
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.access.members.earlier_invites import InviteAgain
     from airflow_provider_workspace.access.rules.entitlements import NotedAccess
     from airflow_provider_workspace.api.models import Dashboard, Domain, Member, ProjectItem
     from airflow_provider_workspace.api.operation import Operation
@@ -55,6 +56,9 @@ class OrganizationReader(Protocol):
     """Decides which ends of access are over."""
     knows_dashboards: bool
     """Whether what Airflow remembers of dashboards can be read."""
+
+    def invite_again(self, times: int) -> InviteAgain | None:
+        """Return who was invited before, and how often again; ``None`` if nobody knows."""
 
     @property
     def noted(self) -> NotedAccess:
@@ -131,7 +135,14 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
     where = reader.client.settings.organization_at_service(reader.organization_id)
     remarks = [people.remark, _remark_on_collaborators(wanted) if "collaborators" in parts else ""]
     remark = "\n".join(filter(None, remarks))
-    return Plan(where, planned, members=people.members, remark=remark, access_list=people.access_list)
+    return Plan(
+        where,
+        planned,
+        members=people.members,
+        remark=remark,
+        access_list=people.access_list,
+        check_rest=people.check_rest,
+    )
 
 
 def _remark_on_collaborators(wanted: Organization) -> str:
@@ -273,6 +284,8 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
         complete="members" in wanted.complete,
         read_members=lambda: reader.members,
         noted=reader.noted,
+        renew_invites=members.renew_invites,
+        again=reader.invite_again(members.invite_again),
     )
     removals = [change for change in plan.changes if change.action == "remove"]
     going = {change.person for change in removals if NOT_ON_ROSTER in change.why}

@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.access.members.earlier_invites import InviteAgain
     from airflow_provider_workspace.access.notes import AccessNotes
     from airflow_provider_workspace.access.rules.entitlements import NotedAccess
     from airflow_provider_workspace.api.models import Dashboard, Member, ProjectItem
@@ -54,6 +55,11 @@ class AirflowOrganizationReader:
         from airflow_provider_workspace.access.rules.entitlements import NotedAccess
 
         return self._access.read() if self._access else NotedAccess(are_known=False)
+
+    def invite_again(self, times: int) -> InviteAgain | None:
+        from airflow_provider_workspace.access.members.earlier_invites import PAUSE_BEFORE_AGAIN
+
+        return self._access.invite_again(times, PAUSE_BEFORE_AGAIN) if self._access else None
 
     @property
     def projects(self) -> list[ProjectItem]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.access_list import AccessList
+    from airflow_provider_workspace.procedures.journal import Journal
 
 log = logging.getLogger(__name__)
 
@@ -53,17 +54,32 @@ def apply(
     invite: Callable[[list[dict[str, Any]]], InvitesReport],
     plan_again: Callable[[], Plan],
     memory_of: Callable[[Change], Any] = lambda _: None,
+    journal: Journal | None = None,
 ) -> None:
     """
     Send the changes that have no outcome yet, and check by a plan that is made again that nothing of them is left.
 
     :param plan_again: plans the same again
+    :param journal: see :func:`send_changes`
     :raises WorkspaceNotAppliedError: if a change that succeeded is still to be done, or somebody has access who should
         not
     """
-    send_changes(client, plan, invite, memory_of)
-    check_applied(client, plan, plan_again)
-    _watch_withdrawn_invites(client, plan, plan_again)
+    try:
+        send_changes(client, plan, invite, memory_of, journal)
+        check_applied(client, plan, plan_again)
+        _watch_withdrawn_invites(client, plan, plan_again)
+    finally:
+        _note_outcomes(plan, journal)
+
+
+def _note_outcomes(plan: Plan, journal: Journal | None) -> None:
+    """Note what came of the changes that were sent."""
+    if journal is None:
+        return
+    for change, result in plan.outcomes.items():
+        if change.sends:
+            journal.end(plan.planned_for, change.key, *result)
+    journal.write()
 
 
 def send_changes(
@@ -71,6 +87,7 @@ def send_changes(
     plan: Plan,
     invite: Callable[[list[dict[str, Any]]], InvitesReport],
     memory_of: Callable[[Change], Any] = lambda _: None,
+    journal: Journal | None = None,
 ) -> None:
     """
     Send the changes that have no outcome yet, and note their outcomes in the plan.
@@ -79,10 +96,11 @@ def send_changes(
 
     :param invite: invites the people of these rows
     :param memory_of: returns what the task remembers of a change across its tries
+    :param journal: where each change is noted before it is sent, but for invites, which ``invite`` notes
     :raises WorkspaceSyncIncompleteError: if a change was refused
     """
     try:
-        refused = _send_changes(client, plan, memory_of)
+        refused = _send_changes(client, plan, memory_of, journal)
         if len(refused) < MAX_REFUSALS:
             _invite(plan, invite)
     except KEY_REFUSED as error:
@@ -92,6 +110,8 @@ def send_changes(
         if isinstance(error.__cause__, KEY_REFUSED):
             _raise_if_key_owner_lost_access(plan, error)
         raise
+    finally:
+        _note_outcomes(plan, journal)
     if not refused:
         return
     incomplete = _incomplete(plan, refused)
@@ -155,7 +175,7 @@ def key_owner_removed(event: str, error: errors.WorkspaceError) -> errors.Worksp
 
 
 def _send_changes(
-    client: WorkspaceClient, plan: Plan, memory_of: Callable[[Change], Any]
+    client: WorkspaceClient, plan: Plan, memory_of: Callable[[Change], Any], journal: Journal | None
 ) -> dict[Change, errors.WorkspaceError]:
     """Send the changes that invite nobody, until too many are refused; return the errors of those that are."""
     refused: dict[Change, errors.WorkspaceError] = {}
@@ -164,6 +184,8 @@ def _send_changes(
             continue
         if len(refused) == MAX_REFUSALS:
             break
+        if journal and change.sends:
+            journal.begin([plan.sending_of(change)])
         try:
             record = change.send(client, memory_of(change))
         except errors.WorkspaceNotFoundError as error:
@@ -298,6 +320,7 @@ def _read_again(plan: Plan, plan_again: Callable[[], Plan], sent: Sequence[Chang
             permanent=True,
             problem="effect-not-shown",
         ) from None
+    again.leave_out(plan.left_out)
     plan.last_taken = None
     return again
 
@@ -372,7 +395,7 @@ def _meanwhile(change: Change) -> str:
 
 def _what_now(sent: Change, new: Sequence[Change]) -> str:
     """Return what a person is who should be gone or lower, from the new change that they would need."""
-    if not sent.takes_from_person:
+    if not (sent.takes_from_person or sent.is_renewal):
         return ""
     for change in new:
         if change.person != sent.person or change.should_gain:

@@ -34,6 +34,7 @@ from airflow_provider_workspace.procedures.invites_report import (
     WorkspaceInvitesIncompleteError,
     name_entries,
 )
+from airflow_provider_workspace.procedures.plan import Change, Plan
 from airflow_provider_workspace.procedures.quota import DAY, Quota
 from airflow_provider_workspace.procedures.roster import Entry, Roster, check_roster
 from airflow_provider_workspace.procedures.snapshot import take_snapshot
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.procedures.ensure import Memory
+    from airflow_provider_workspace.procedures.journal import Journal, Sending
     from airflow_provider_workspace.procedures.roster import Row
     from airflow_provider_workspace.procedures.snapshot import Snapshot
 
@@ -69,6 +71,8 @@ MAX_IN_DOUBT = 40
 MAX_REFUSED_REQUESTS = 20
 # So many rows of a refused request are sent one by one.
 MAX_ONE_BY_ONE = 4
+# What may have come of an invite that an earlier try was about to send, if its person is in the lists.
+BEGUN = ("", "invited", "unknown")
 # By so many seconds, pauses may be rounded.
 ROUNDING = 0.001
 
@@ -105,6 +109,7 @@ def invite_all(
     report: InvitesReport | None = None,
     dry_run: bool = False,
     why_not: Callable[[str, int | str | None], str] = lambda _email, _level: "",
+    journal: Journal | None = None,
 ) -> InvitesReport:
     """
     Invite everybody who is not a member and has no open invite.
@@ -120,6 +125,7 @@ def invite_all(
     :param report: an empty report, for callers that read it meanwhile
     :param dry_run: send nothing; the status of the people to invite is ``planned``
     :param why_not: returns why an address must not be invited at a level; empty if it may be
+    :param journal: where each row is noted before it is sent
     :return: the result for each row
     :raises WorkspaceInputError: for an invalid row, before anything is sent
     :raises WorkspaceInvitesIncompleteError: if some people were not invited
@@ -144,8 +150,9 @@ def invite_all(
         wait_for_consistency(client, memory)
     quota = Quota(client.settings.invites_per_hour, client.settings.invites_per_day, kept)
     quota.kept.setdefault("progress_at", clock())
-    rows = OpenRows(roster.rows, report, quota, client.settings)
-    bulk_invite = _BulkInvite(client, organization_id, rows, quota, Clock(clock, monotonic), memory, why_not)
+    place = client.settings.organization_at_service(organization_id)
+    rows = OpenRows(roster.rows, report, quota, client.settings, journal.earlier_at(place) if journal else {})
+    bulk_invite = _BulkInvite(client, organization_id, rows, quota, Clock(clock, monotonic), memory, why_not, journal)
     if dry_run:
         bulk_invite.read()
         for row in list(rows.open.values()):
@@ -239,8 +246,11 @@ class _BulkInvite:
         clock: Clock,
         memory: Memory | None,
         why_not: Callable[[str, int | str | None], str],
+        journal: Journal | None,
     ) -> None:
         self._why_not = why_not
+        self._journal = journal
+        self._plan = Plan(client.settings.organization_at_service(organization_id))
         self._client = client
         self._organization_id = organization_id
         self._rows = rows
@@ -300,14 +310,32 @@ class _BulkInvite:
         chunks = rows.chunks(self._granted())
         while chunks and not self._reading.is_stale() and not rows.must_look_up():
             batch = chunks[: self._batch_size]
-            results = self._send_batch(batch)
-            all_succeeded = self._record(batch, results)
+            self._begin(batch)
+            try:
+                results = self._send_batch(batch)
+                all_succeeded = self._record(batch, results)
+            finally:
+                self._end(batch)
             progress(rows.total - len(rows.open), rows.total)
             if not all_succeeded:
                 return
             self._batch_size *= 2
             unsent = [chunk for chunk, result in zip(batch, results, strict=True) if result is None]
             chunks = unsent + chunks[len(batch) :]
+
+    def _begin(self, batch: list[list[OpenRow]]) -> None:
+        """Note who is about to be invited."""
+        if self._journal is not None:
+            self._journal.begin(self._plan.sending_of(row.change) for chunk in batch for row in chunk)
+
+    def _end(self, batch: list[list[OpenRow]]) -> None:
+        """Note what came of the rows that have a result."""
+        if self._journal is None:
+            return
+        for row in [row for chunk in batch for row in chunk]:
+            entry = self._rows.result_of(row)
+            if entry is not None:
+                self._journal.end(self._plan.planned_for, row.change.key, entry.status, entry.reason)
 
     def _granted(self) -> int:
         """Return how many rows may be sent now; if there are none, note until when."""
@@ -460,6 +488,12 @@ class OpenRow:
     doubt: Doubt | None = None
     times_in_doubt: int = 0
 
+    @property
+    def change(self) -> Change:
+        """The row as a change of a plan."""
+        fields = self.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"})
+        return Change("create", "members", f"invite {self.invite.target_email}", after=fields, person=self.key)
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -482,7 +516,14 @@ class OpenRows:
     :ivar has_sent: whether a request may have invited somebody
     """
 
-    def __init__(self, rows: list[Row], report: InvitesReport, quota: Quota, settings: Settings) -> None:
+    def __init__(
+        self,
+        rows: list[Row],
+        report: InvitesReport,
+        quota: Quota,
+        settings: Settings,
+        earlier: Mapping[str, Sending],
+    ) -> None:
         self.open = {row.key: OpenRow(row.number, row.key, row.invite) for row in rows}
         self.total = 0
         self.has_sent = False
@@ -491,6 +532,8 @@ class OpenRows:
         self._settings = settings
         self._invited_before = quota.sent()
         """Addresses that this task invited before a deferral."""
+        self._earlier = {sending.row["person"]: sending for sending in earlier.values() if sending.status in BEGUN}
+        """What earlier tries were about to send, by address."""
         self._has_accepted = False
         """Whether the service accepted any request."""
         self._refusals: list[Refusal] = []
@@ -527,6 +570,8 @@ class OpenRows:
                 self.finish(row, "invited", "by an earlier part of this task")
             elif row.key in self._quota.refused:
                 self.finish(row, "failed", self._quota.refused[row.key])
+            elif row.key in self._earlier and (row.key in seen.members or row.key in invited):
+                self.finish(row, "invited", self._earlier[row.key].told)
             elif row.key in seen.members:
                 if was_read_before and not row.may_be_invited:
                     by_others += 1
@@ -538,7 +583,7 @@ class OpenRows:
             else:
                 if was_read_before:
                     by_others += 1
-                self.finish(row, "already_invited", "holds an invite that has not expired")
+                self.finish(row, "already_invited", _describe_open(row, seen))
         if by_others:
             log.warning(
                 "Another task invited %d of these people. Give the tasks that invite a pool with one slot.", by_others
@@ -680,6 +725,10 @@ class OpenRows:
         self._report.add(Entry(row.number, row.invite.target_email, status, reason, invite_id))
         del self.open[row.key]
 
+    def result_of(self, row: OpenRow) -> Entry | None:
+        """Return the result of a row; ``None`` if it has none yet."""
+        return self._report.entry_of(row.number)
+
     def incomplete(
         self, error: WorkspaceRequestError | None, retry_after: float | None = None
     ) -> WorkspaceInvitesIncompleteError:
@@ -722,3 +771,13 @@ def _named_row(refusal: Refusal) -> OpenRow | None:
 
 def _detail(error: WorkspaceStatusError) -> str:
     return error.detail or str(error)
+
+
+def _describe_open(row: OpenRow, seen: Snapshot) -> str:
+    """Say that somebody holds an open invite, which cannot be changed, and at which level if the row says another."""
+    description = "holds an invite that has not expired"
+    wanted = row.invite.level
+    level = seen.invite_levels[row.key]
+    if wanted is None or level in (None, wanted):
+        return description
+    return f"{description}, with level {level} instead of {wanted}: withdraw it and run this again"

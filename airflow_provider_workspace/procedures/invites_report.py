@@ -45,6 +45,10 @@ class InvitesReport:
         for entry in entries:
             self._entries[entry.row] = entry
 
+    def entry_of(self, row: int) -> Entry | None:
+        """Return the result of a row; ``None`` if it has none yet."""
+        return self._entries.get(row)
+
     @property
     def entries(self) -> list[Entry]:
         """One entry per row, in the order of the rows."""

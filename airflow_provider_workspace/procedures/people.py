@@ -51,11 +51,13 @@ class People:
     :param invites: the open ones; an expired one gives no access any more, and blocks no new one
     :param members: each user once, see :func:`one_row_each`
     :param disputed: the users of addresses, by their keys, beside which other rows of these users show another one
+    :param expired: the keys of addresses with an expired invite
     """
 
     invites: list[Invite]
     members: list[Member]
     disputed: Mapping[str, str] = field(default_factory=dict[str, str])
+    expired: frozenset[str] = frozenset()
 
 
 def one_row_each(members: Iterable[Member]) -> list[Member]:
@@ -126,4 +128,5 @@ def read_people(
         members = read_members()
         check_all_shown(client, organization_id, len(members))
     opened = [invite for invite in invites if not invite.is_expired]
-    return People(opened, one_row_each(members), _disputed(members))
+    expired = frozenset(email_key(invite) for invite in invites if invite.is_expired)
+    return People(opened, one_row_each(members), _disputed(members), expired)

@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -19,11 +19,13 @@ from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.procedures import ensure
 from airflow_provider_workspace.procedures.access_list import AccessList
 from airflow_provider_workspace.procedures.invites_report import INVITES_THAT_NEED_ATTENTION
+from airflow_provider_workspace.procedures.journal import Sending
 from airflow_provider_workspace.procedures.until import END_FIELDS
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.journal import Journal
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +52,14 @@ NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 FINISHED = ("done", "invited", "skipped")
 # Digests of another version approve nothing: count up when other things, or the same in another form, are digested.
 DIGEST_VERSION = "1"
+DEFAULT_LIMIT = "10 or 30%"
+# In place of a limit: whoever approves a plan decides whether it takes too much.
+ASK = "ask"
+# What a retry says that cannot know what the tries before it have sent.
+UNKNOWN_TRIES = (
+    "Earlier tries of this task may have sent changes that are not here: before Airflow 3.3, a retry does not know "
+    "them. See their logs."
+)
 # A number, a share, or both with "or" between them.
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
 # Maximum number of lines of one part in messages and results; the log and the report file have all.
@@ -80,6 +90,9 @@ class Change:
     :param person: key of the address of the person whom it is about, in the part ``members``; else empty
     :param should_lose: of a change that is not sent: whether they should lose access, or a part of it
     :param should_gain: of a change that is not sent: whether they have all that they may have, and a row gives more
+    :param left_out: of a change that whoever approved the plan left out: the digest of what it would be; else empty
+    :param cure: of a change that is not sent: what a person does, if the reason does not say it
+    :param is_renewal: of a withdrawn invite: whether the same plan invites its person again
     """
 
     action: Action
@@ -97,6 +110,9 @@ class Change:
     person: str = ""
     should_lose: bool = False
     should_gain: bool = False
+    left_out: str = ""
+    cure: str = ""
+    is_renewal: bool = False
 
     @property
     def sends(self) -> bool:
@@ -111,9 +127,20 @@ class Change:
         return isinstance(self.operation, CreateInvite)
 
     @property
+    def key(self) -> str:
+        """What it is known by in its organization."""
+        is_invite = self.part == "members" and self.action == "create"
+        name = self.person if is_invite else self.name
+        return f"{self.part}: {self.action} {name}"
+
+    @property
     def removes(self) -> bool:
-        """Whether it takes something away as a whole: a member, an invite, a collaborator or a domain."""
-        return self.action == "remove"
+        """
+        Whether it takes something away as a whole: a member, an invite, a collaborator or a domain.
+
+        A renewed invite is no loss: a roster that was cut renews nobody, so limits need not count it.
+        """
+        return self.action == "remove" and not self.is_renewal
 
     @property
     def lowers(self) -> bool:
@@ -137,6 +164,15 @@ class Change:
     def takes_from_person(self) -> bool:
         """Whether a person loses access to the organization: a member, an open invite, or a part of their level."""
         return self.part == "members" and (self.removes or self.lowers)
+
+    @property
+    def loss(self) -> str:
+        """What it counts as in a limit, for people; empty if it takes nothing away."""
+        if self.lowers:
+            return "levels lowered"
+        if not self.removes:
+            return ""
+        return "invites withdrawn" if isinstance(self.operation, DeleteInvite) else f"{self.part} removed"
 
     @property
     def takes_access(self) -> bool:
@@ -194,14 +230,21 @@ class Change:
     def reason(self) -> str:
         """The reason, and what cannot be shown yet, for people; empty if there is neither."""
         if not self.sends or self.operation is not None:
-            return self.why
+            return self.advice
         later = "its id is known after apply"
         return f"{later}, {self.why}" if self.why else later
 
+    @property
+    def advice(self) -> str:
+        """The reason, and what a person does about it."""
+        return f"{self.why}; {self.cure}" if self.cure else self.why
+
     def approval_digest(self, planned_for: str) -> str | None:
-        """Return a digest of what an approval covers; ``None`` for a change that is never sent."""
+        """Return a digest of what an approval covers or leaves out; ``None`` for a change that is never sent."""
+        if self.left_out:
+            return self.left_out
         if self.operation is None:
-            return self._early_digest(planned_for)
+            return self.early_digest(planned_for)
         request = self.operation.request()
         payload: object = None
         if request.body is not None:
@@ -213,9 +256,24 @@ class Change:
         """Return whether digests cover the change, perhaps from before an earlier part gave it its ids."""
         if self.approval_digest(planned_for) in approved:
             return True
-        return self._early_digest(planned_for) in approved
+        return self.early_digest(planned_for) in approved
 
-    def _early_digest(self, planned_for: str) -> str | None:
+    def leave_out(self, planned_for: str, why: str) -> Change:
+        """Return what is left to do by hand after a person left the change out, which they did on purpose."""
+        told = ", ".join(filter(None, (self.action, self.why)))
+        digest = self.approval_digest(planned_for) or ""
+        return replace(self, action="differs", why=f"{why}: {told}", operation=None, apply=None, left_out=digest)
+
+    def needs(self, other: Change) -> bool:
+        """Return whether the other creates what this one has no id of yet: a project, a dashboard or a domain."""
+        if self.operation is not None or self.intended is None:
+            return False
+        project = self.intended.get("project")
+        dashboard = self.intended.get("dashboard")
+        return other.name in (self.name, f"project {project}", f"dashboard {project} / {dashboard}")
+
+    def early_digest(self, planned_for: str) -> str | None:
+        """Return a digest of what the change is known by before its ids are; ``None`` if there is none."""
         if self.intended is None:
             return None
         return make_digest([planned_for, self.part, self.intended])
@@ -272,10 +330,12 @@ class ApprovedPlan:
 
     :param planned_for: the service and the organization
     :param digests: the digests of its changes, without those that are never sent
+    :param left_out: why changes were left out, by digest
     """
 
     planned_for: str
     digests: frozenset[str]
+    left_out: Mapping[str, str]
 
     @classmethod
     def read(cls, value: object, task: str) -> ApprovedPlan | None:
@@ -298,8 +358,13 @@ class ApprovedPlan:
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
         if not all(_has_digest(row) for row in rows):
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
-        digests = {row["digest"] for row in rows}
-        return cls(planned_for, frozenset(digests - {None}))
+        covered = [row for row in rows if row["digest"] is not None]
+        # What is by hand for another reason has no digest.
+        left_out = {
+            row["digest"]: str(row.get("why")).partition(": ")[0] for row in covered if row.get("action") == "differs"
+        }
+        digests = {row["digest"] for row in covered}
+        return cls(planned_for, frozenset(digests - left_out.keys()), left_out)
 
 
 def _has_digest(row: object) -> bool:
@@ -337,6 +402,9 @@ class Plan:
     :param joined: who joined while invites were withdrawn, and may have accepted one under another address
     :param last_taken: the change that took access from a member, if no request was accepted after it; else ``None``
     :param failures: the errors of changes that were not made, or may not have been made
+    :param left_out: why changes were left out, by digest
+    :param check_rest: refuses what may not be sent without the changes that were left out
+    :param earlier: what earlier tries of the task have sent, as far as this one does not send it again
     """
 
     planned_for: str = ""
@@ -349,17 +417,22 @@ class Plan:
     joined: list[str] = field(default_factory=list[str])
     last_taken: Change | None = None
     failures: dict[Change, errors.WorkspaceRequestError] = field(default_factory=dict)
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    check_rest: Callable[[Sequence[Change]], None] = lambda _: None
+    earlier: list[ChangeRow] = field(default_factory=list[ChangeRow])
 
     @property
     def counts(self) -> dict[Action, int]:
         """Number of changes by action."""
-        counted = Counter(change.action for change in self.changes)
+        counted = Counter(row.action for row in self.earlier)
+        counted.update(change.action for change in self.changes)
         return {action: counted[action] for action in MARKS}
 
     @property
     def pending(self) -> int:
         """Number of changes to apply, without states that cannot be read."""
-        return sum(change.action in PENDING for change in self.changes)
+        counts = self.counts
+        return sum(counts[action] for action in PENDING)
 
     @property
     def differences(self) -> int:
@@ -386,7 +459,7 @@ class Plan:
     def summary(self, *, applied: bool = False) -> str:
         """Return the numbers for people; ``applied`` if the changes were sent."""
         rows = [self._row(change, applied=applied) for change in self.changes]
-        return summarize(rows, applied=applied)
+        return summarize([*self.earlier, *rows], applied=applied)
 
     def rows(self, *, applied: bool = False) -> list[ChangeRow]:
         """
@@ -394,7 +467,7 @@ class Plan:
 
         :param applied: whether the changes were sent
         """
-        rows: list[ChangeRow] = []
+        rows = list(self.earlier)
         for change in self.changes:
             digest = change.approval_digest(self.planned_for)
             rows.append(self._row(change, applied=applied, digest=digest))
@@ -409,7 +482,7 @@ class Plan:
             name=change.name,
             before=change.before,
             after=change.after,
-            why=change.why,
+            why=change.advice,
             status=result.status,
             reason=result.reason,
             digest=digest,
@@ -432,6 +505,7 @@ class Plan:
         lines = [self.summary(applied=applied)]
         if self.remark:
             lines.insert(0, self.remark)
+        lines += [f"    {row.name:<44} {row.reason}" for row in self.earlier[:limit]]
         for part, changes in groupby(self.changes, lambda change: change.part):
             part_lines = [change.line() for change in changes]
             lines += part_lines[:limit]
@@ -439,39 +513,117 @@ class Plan:
                 lines.append(f"    … and {len(part_lines) - limit} more {part}")
         return "\n".join(lines)
 
-    def check_losses(self, maximum: Any) -> None:
+    def take_over(self, journal: Journal, part: str = "") -> None:
+        """
+        Tell what earlier tries of the task have sent, too; what this one sends again, it tells itself.
+
+        :param part: the part that is planned; empty for all
+        """
+        again = {change.key for change in self.changes if change.sends}
+        present = [change for change in self.changes if change.action != "skip" or change.mark]
+        people = {change.person or change.name for change in present}
+        for key, sending in journal.earlier_at(self.planned_for).items():
+            row = ChangeRow.from_dict(sending.row)
+            is_told_now = key in again and sending.status not in FINISHED
+            if is_told_now or part not in ("", row.part):
+                continue
+            status, reason = sending.status or "done", sending.told
+            is_left = (sending.row["person"] or row.name) in people
+            if is_left and row.action == "remove" and not sending.status:
+                status, reason = "unknown", f"{sending.by} was about to send it"
+            self.earlier.append(replace(row, status=status, reason=reason))
+        remarks = [self.remark]
+        if self.earlier:
+            remarks.append(f"Earlier tries of this task have sent {counted(len(self.earlier), 'change', 'changes')}.")
+        if not journal.knows_all:
+            remarks.append(UNKNOWN_TRIES)
+        self.remark = "\n".join(filter(None, remarks))
+
+    def sending_of(self, change: Change) -> Sending:
+        """Return what is noted before a change is sent."""
+        row = self._row(change, applied=True, digest=change.approval_digest(self.planned_for)).to_dict()
+        return Sending(self.planned_for, change.key, {**row, "person": change.person})
+
+    def check_losses(self, maximum: Any, *, is_asked: bool = False) -> None:
         """
         Refuse a plan that takes too much away: the list of what is wanted may have been cut.
 
         A number limits how much is removed, and how many members get a lower level, together. A share limits how many
         people that may be (members and open invites), in percent of the members, and always allows one.
 
-        :param maximum: the limit, see :func:`parse_limit`
-        :raises WorkspaceInputError: if the plan exceeds it
+        :param maximum: the limit, see :func:`parse_limit`; :data:`ASK` to tell whoever approves the plan
+        :param is_asked: whether a person approves the plan
+        :raises WorkspaceInputError: if the plan exceeds it, or nobody would be asked
         """
-        removed = [change for change in self.changes if change.removes]
-        lowered = [change for change in self.changes if change.lowers]
-        people = [change for change in self.changes if change.takes_from_person]
-        losses = len(removed) + len(lowered)
-
-        limit = parse_limit(maximum, self.members)
-        if losses > limit.losses:
-            allowed = limit.losses
-        elif len(people) > limit.people:
-            allowed = limit.people
-        else:
+        if maximum == ASK and not is_asked:
+            raise errors.WorkspaceInputError(
+                f"max_removals='{ASK}' lets whoever approves the plan decide, and nobody is asked. Set "
+                f"require_approval=True, or max_removals to a number. Planned for {self.planned_for}",
+                problem="too-many-removals",
+            )
+        limit = DEFAULT_LIMIT if maximum == ASK else maximum
+        most = parse_limit(limit, self.members)
+        losses = Counter(change.loss for change in self.changes if change.loss)
+        people = sum(change.takes_from_person for change in self.changes)
+        allowed = most.losses
+        if people > most.people:
+            allowed = min(most.people, most.losses)
+        elif losses.total() <= most.losses:
             return
-        taken = f"removes {len(removed)}"
-        if lowered:
-            taken += f" and lowers {len(lowered)}"
-        if self.members:
-            are_members = len(people) == losses and not self.withdraws_invites
-            taken += f" of {self.members} members" if are_members else f" in an organization of {self.members} members"
+        numbers = ", ".join(f"{loss}: {number}" for loss, number in losses.items())
+        of_members = f"; the organization has {counted(self.members, 'member', 'members')}" if self.members else ""
+        taken = f"This plan takes a lot away ({numbers}{of_members})"
+        if maximum == ASK:
+            remark = f"{taken}; usually, {allowed} would be allowed ({limit}). Approve it only if the list is complete."
+            self.remark = f"{remark}\n{self.remark}".strip()
+            return
         raise errors.WorkspaceInputError(
-            f"This plan {taken}; max_removals={maximum!r} allows {allowed}. Check that the list is complete; if it is, "
-            f"set max_removals={losses}. Planned for {self.planned_for}",
+            f"{taken}; max_removals={maximum!r} allows {allowed}. Check that the list is complete; if it is, set "
+            f"max_removals={losses.total()}. Planned for {self.planned_for}",
             problem="too-many-removals",
         )
+
+    def leave_out(self, left_out: Mapping[str, str]) -> None:
+        """
+        Leave out changes, and those that need them; what is left out is *by hand*.
+
+        :param left_out: why, by digest
+        :raises WorkspaceInputError: if the others may not be sent without them
+        """
+        if not left_out:
+            return
+        self.left_out = {**self.left_out, **left_out}
+        creations: dict[Change, str] = {}
+        changes: list[Change] = []
+        # A change comes after those that it needs.
+        reasons = self._reasons(left_out)
+        for change in self.changes:
+            needed = [other for other in creations if change.needs(other)]
+            if change.left_out or not (change in reasons or needed):
+                changes.append(change)
+                continue
+            why = reasons[change] if change in reasons else f"{creations[needed[0]]}, with {needed[0].name}"
+            if change.action == "create":
+                creations[change] = why
+            changes.append(change.leave_out(self.planned_for, why))
+        self.changes = changes
+        self.check_rest(changes)
+
+    def _reasons(self, left_out: Mapping[str, str]) -> dict[Change, str]:
+        """Return why changes are left out; both halves of an invite that is sent anew, if one of them is."""
+        reasons: dict[Change, str] = {}
+        for change in self.changes:
+            digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
+            for digest, why in left_out.items():
+                if digest in digests:
+                    reasons[change] = why
+        for old in [change for change in self.changes if change.is_renewal]:
+            halves = [change for change in self.changes if change.invites and change.person == old.person]
+            halves.append(old)
+            told = [reasons[half] for half in halves if half in reasons]
+            if told:
+                reasons |= dict.fromkeys(halves, told[0])
+        return reasons
 
     @property
     def unproven(self) -> list[str]:
@@ -532,6 +684,7 @@ class Plan:
                 f"The approved plan is for {approved.planned_for}, and this task is for {self.planned_for}. {cure}",
                 problem="approval-stale",
             )
+        self.leave_out(approved.left_out)
         self.check_approved(approved.digests, cure)
 
 
@@ -561,6 +714,11 @@ def checked_limit(value: Any) -> Any:
     """Return a limit as it is; raise a ``ValueError`` as :func:`parse_limit` does if it is none."""
     parse_limit(value)
     return value
+
+
+def checked_limit_or_ask(value: Any) -> Any:
+    """Return a limit or :data:`ASK` as it is; raise a ``ValueError`` if it is neither."""
+    return value if value == ASK else checked_limit(value)
 
 
 def make_digest(value: object) -> str:

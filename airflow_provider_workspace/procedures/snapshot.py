@@ -31,6 +31,7 @@ class Snapshot:
     :param domains: domains by id
     :param invites: whether an invite has expired, by
         :func:`~airflow_provider_workspace.api.comparison.address_key`; of several invites an open one counts
+    :param invite_levels: the level of the last open invite, by address key; ``None`` if it is not shown
     :param members: address keys of the members
     :param read_at: when it was read, in seconds of the caller's clock
     :param closed_at: when the first poll showed no open invite any more, by address key
@@ -47,6 +48,7 @@ class Snapshot:
     domains: dict[str, Domain] = field(default_factory=dict)
     projects: dict[str, ProjectItem] = field(default_factory=dict)
     invites: dict[str, bool] = field(default_factory=dict)
+    invite_levels: dict[str, int | None] = field(default_factory=dict)
     invited_at: list[str] = field(default_factory=list)
     read_at: float = 0.0
     closed_at: dict[str, float] = field(default_factory=dict)
@@ -134,6 +136,8 @@ class _Reading:
             if key:
                 has_only_expired = self.seen.invites.get(key, True)
                 self.seen.invites[key] = bool(invite.is_expired) and has_only_expired
+                if not invite.is_expired:
+                    self.seen.invite_levels[key] = invite.level
         if previous is None:
             return
         still_open = self.seen.open_invites()

@@ -22,7 +22,7 @@ TOPICS = {
     "Maintenance windows": (r"windows/|operators/w|triggers/d|task_groups", "guides/maintenance-windows.md"),
     "Organization files": (r"^organization/|operators/organization|procedures/access", "guides/organization-file.md"),
     "Members": (r"access/members|access/rules/guards|operators/members", "guides/members.md"),
-    "Approvals": (r"procedures/plan|access/rules/answers|operators/approval", "guides/approve.md"),
+    "Approvals": (r"procedures/plan|access/(approvals|rules/answers)|operators/approval", "guides/approve.md"),
     "Rosters": (r"procedures/roster|files/(storage|reports)", "guides/rosters.md"),
     "Invites": (r"procedures/(inv|quota)|operators/inv", "guides/bulk-invites.md"),
     "Access reviews": (

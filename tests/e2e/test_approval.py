@@ -66,9 +66,9 @@ def ask(airflow: LiveAirflow, server: SandboxServer, *leavers: str, **conf: Any)
     return run_id, airflow.call("GET", f"{task_url(DAG, run_id, TASK)}/hitlDetails")
 
 
-def answer(airflow: LiveAirflow, task: str, option: str, user: str = "ruth") -> None:
+def answer(airflow: LiveAirflow, task: str, option: str, user: str = "ruth", **fields: Any) -> None:
     airflow.user = user
-    airflow.call("PATCH", f"{task}/hitlDetails", {"chosen_options": [option], "params_input": {}})
+    airflow.call("PATCH", f"{task}/hitlDetails", {"chosen_options": [option], "params_input": fields})
 
 
 def open_page(airflow: LiveAirflow, browser: Browser, page: str) -> None:
@@ -93,6 +93,16 @@ def test_only_approvers_can_answer(airflow: LiveAirflow, server: SandboxServer) 
     approved = airflow.call("GET", path)["value"]
     approved = json.loads(approved) if isinstance(approved, str) else approved
     assert (f"Approve plan {approved['plan']}", approved["by"]) == (approve, "max")
+
+
+def test_whoever_approves_leaves_out_a_leaver(airflow: LiveAirflow, server: SandboxServer) -> None:
+    run_id, question = ask(airflow, server, NOAH, GRACE)
+    field = question["params"]["leave_out"]
+    (noah,) = [choice for choice in field["schema"]["examples"] if NOAH in choice]
+    answer(airflow, task_url(DAG, run_id, TASK), question["options"][0], leave_out=[noah])
+    assert airflow.finish(DAG, run_id) == "success"
+    assert [effect["target"] for effect in server.effects()] == [SEED.analyst_uuid]
+    assert "left out by ruth on " in airflow.log(DAG, run_id, TASK)
 
 
 @pytest.mark.needs_airflow("3.3", "the task state store")

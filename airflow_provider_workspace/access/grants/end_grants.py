@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from airflow_provider_workspace.access.grants.end_organization_grants import OrganizationEnds, PersonEnd, SweepRun
-from airflow_provider_workspace.access.grants.notes import GrantRegistry
+from airflow_provider_workspace.access.grants.end_organization_grants import (
+    GrantEnd,
+    OrganizationEnds,
+    PersonEnd,
+    SweepRun,
+)
+from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry
 from airflow_provider_workspace.access.rules.entitlements import NotedAccess
 from airflow_provider_workspace.access.rules.guards import Guards
 from airflow_provider_workspace.api.comparison import address_key
@@ -31,50 +36,13 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.notes.store import NoteStore
+    from airflow_provider_workspace.procedures.journal import Journal
 
 log = logging.getLogger(__name__)
 
 # How long the ends of one organization may take, in seconds.
 MAX_SECONDS = 300.0
 NOBODY = "no temporary access is noted for"
-
-
-@dataclass(frozen=True)
-class GrantEnd:
-    """
-    What became of a grant that is over.
-
-    :param grant: the grant; ``None`` if its Variable is unreadable
-    :param variable: the key of its Variable
-    :param done: what was done; empty if it is left
-    :param evidence: path of its file; empty if there is none
-    :param why: why it is left, and what to do; empty if it is not
-    """
-
-    grant: Grant | None
-    variable: str
-    done: str = ""
-    why: str = ""
-    evidence: str = ""
-
-    @property
-    def user_email(self) -> str:
-        """The address of the person."""
-        return self.grant.user_email if self.grant else "unknown"
-
-    @property
-    def line(self) -> str:
-        """What became of it and whom it served, for people."""
-        request = f" ({self.grant.request})" if self.grant else ""
-        return f"{self.user_email}: {self.done or self.why}{request}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON."""
-        fields = self.grant.to_dict() if self.grant else {"user_email": self.user_email}
-        result = {"why": self.why} if self.why else {"done": self.done}
-        if self.evidence:
-            result["evidence"] = self.evidence
-        return {**fields, "variable": self.variable, **result}
 
 
 @dataclass(frozen=True)
@@ -85,17 +53,19 @@ class GrantsEnded:
     :param left: those that could not be ended, and Variables that are no grant
     :param active: number of grants that are not over
     :param error: the error for what is left; ``None`` if nothing is
+    :param earlier: those that an earlier try of the task ended, as plain JSON
     """
 
     ended: tuple[GrantEnd, ...]
     left: tuple[GrantEnd, ...]
     active: int
     error: WorkspaceError | None
+    earlier: Sequence[Mapping[str, Any]] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
         return {
-            "ended": [end.to_dict() for end in self.ended],
+            "ended": [*self.earlier, *(end.to_dict() for end in self.ended)],
             "left": [end.to_dict() for end in self.left],
             "active": self.active,
         }
@@ -186,6 +156,7 @@ def end_grants(
     writer: str = "",
     only: frozenset[str] | None = None,
     evidence: GrantEvidence | None = None,
+    journal: Journal | None = None,
 ) -> GrantsEnded:
     """
     End the grants that are over; what goes wrong with one person or organization stops no other.
@@ -196,6 +167,7 @@ def end_grants(
     :param writer: what no other run is known by; by default a new one
     :param only: the keys of the grants to end; ``None`` for all that are over
     :param evidence: keeps a file for each grant that ended; ``None`` for none
+    :param journal: what the tries of the task send; ``None`` outside of a task
     """
     now = utc_now()
     registry = GrantRegistry(LockedStore(registry.store))
@@ -212,6 +184,7 @@ def end_grants(
         writer=writer or uuid4().hex,
         noted=grants,
         evidence=evidence,
+        journal=journal,
     )
     with NoteHooks() as hooks:
         organizations: dict[tuple[str, str, str], OrganizationEnds] = {}
@@ -242,7 +215,19 @@ def end_grants(
         _check_before_writes(list(organizations.values()))
         _run_side_by_side(list(organizations.values()), dry_run=dry_run)
     unreadable = registry.unreadable if only is None else {}
-    return _result_of(people, unreadable, active=len(active))
+    result = _result_of(people, unreadable, active=len(active))
+    return result if journal is None else replace(result, earlier=ends_of_earlier_tries(journal, result.ended))
+
+
+def ends_of_earlier_tries(journal: Journal, ended: Collection[GrantEnd] = ()) -> list[Mapping[str, Any]]:
+    """
+    Return the grants that earlier tries of a task have ended, as plain JSON.
+
+    :param ended: those that this try has ended
+    """
+    again = {end.variable for end in ended}
+    rows = [sending.row for sending in journal.earlier if sending.key.startswith(GRANT_PREFIX)]
+    return [row for row in rows if row["variable"] not in again]
 
 
 def end_early(
@@ -253,6 +238,7 @@ def end_early(
     *,
     dry_run: bool = False,
     evidence: GrantEvidence | None = None,
+    journal: Journal | None = None,
 ) -> GrantsEnded:
     """
     End the grants of a person now, with the proof that the sweep asks for.
@@ -262,6 +248,7 @@ def end_early(
     :param protected: rows or addresses of people who are never removed or lowered
     :param dry_run: whether to send and write nothing, and say what would be done
     :param evidence: keeps a file for each grant that ended; ``None`` for none
+    :param journal: what the tries of the task send; ``None`` outside of a task
     :raises WorkspaceInputError: if the person has none, or nobody can tell whose access is to end
     """
     if dry_run:
@@ -277,7 +264,15 @@ def end_early(
         keys.add(grant.key)
         if not grant.is_over(now):
             _cut(registry, grant, now.timestamp(), wish.ended_by)
-    return end_grants(registry, reviews, protected, dry_run=dry_run, only=frozenset(keys), evidence=evidence)
+    return end_grants(
+        registry,
+        reviews,
+        protected,
+        dry_run=dry_run,
+        only=frozenset(keys),
+        evidence=evidence,
+        journal=journal,
+    )
 
 
 def _cut(registry: GrantRegistry, grant: Grant, now: float, ended_by: str) -> None:

@@ -15,6 +15,7 @@ from airflow_provider_workspace.access.grants.notes import BY_END, active_grant_
 from airflow_provider_workspace.access.grants.plan import CLOCK_SLACK, Giver, Giving, OrganizationPeople, plan_end
 from airflow_provider_workspace.access.rules.entitlements import Claims, NotedAccess, Saying, entitlement_of
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
+from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.errors import WorkspaceError
@@ -22,6 +23,7 @@ from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.procedures.apply_plan import check_applied, send_changes
 from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look_until
 from airflow_provider_workspace.procedures.invites import invite_all
+from airflow_provider_workspace.procedures.journal import Sending
 from airflow_provider_workspace.procedures.plan import ChangeResult, Plan
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.access.rules.guards import Guards
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
+    from airflow_provider_workspace.procedures.journal import Journal
     from airflow_provider_workspace.procedures.people import NotedPerson
     from airflow_provider_workspace.procedures.plan import Change
 
@@ -46,6 +49,44 @@ OTHER_RUN_SECONDS = 30.0
 MAX_FOLLOWED = 3
 
 
+@dataclass(frozen=True)
+class GrantEnd:
+    """
+    What became of a grant that is over.
+
+    :param grant: the grant; ``None`` if its Variable is unreadable
+    :param variable: the key of its Variable
+    :param done: what was done; empty if it is left
+    :param evidence: path of its file; empty if there is none
+    :param why: why it is left, and what to do; empty if it is not
+    """
+
+    grant: Grant | None
+    variable: str
+    done: str = ""
+    why: str = ""
+    evidence: str = ""
+
+    @property
+    def user_email(self) -> str:
+        """The address of the person."""
+        return self.grant.user_email if self.grant else "unknown"
+
+    @property
+    def line(self) -> str:
+        """What became of it and whom it served, for people."""
+        request = f" ({self.grant.request})" if self.grant else ""
+        return f"{self.user_email}: {self.done or self.why}{request}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        fields = self.grant.to_dict() if self.grant else {"user_email": self.user_email}
+        result = {"why": self.why} if self.why else {"done": self.done}
+        if self.evidence:
+            result["evidence"] = self.evidence
+        return {**fields, "variable": self.variable, **result}
+
+
 @dataclass(frozen=True, kw_only=True)
 class SweepRun:
     """
@@ -56,6 +97,7 @@ class SweepRun:
     :param writer: what no other run is known by
     :param noted: all grants that it has found
     :param evidence: keeps a file for each grant that ended; ``None`` for none
+    :param journal: what the tries of the task send; ``None`` outside of a task
     """
 
     registry: GrantRegistry
@@ -64,6 +106,7 @@ class SweepRun:
     writer: str
     noted: list[Grant]
     evidence: GrantEvidence | None = None
+    journal: Journal | None = None
 
 
 @dataclass
@@ -77,6 +120,7 @@ class PersonEnd:
     :param plan: what the end takes now
     :param began: since when a run ends its grants: an earlier one may have been killed; ``None`` if this is the first
     :param sent: what it took before, such as an invite that was accepted meanwhile
+    :param earlier: what earlier tries of the task took, for people
     :param users_before: the members when it was planned
     :param is_absent: whether the lists that were read first showed neither a member nor an invite
     :param seen: what the lists showed that prove the end
@@ -91,6 +135,7 @@ class PersonEnd:
     plan: Plan = field(default_factory=Plan)
     sent: list[Change] = field(default_factory=list["Change"])
     began: float | None = None
+    earlier: tuple[str, ...] = ()
     users_before: frozenset[str] = frozenset()
     is_absent: bool = False
     seen: EndProof | None = None
@@ -152,7 +197,7 @@ class PersonEnd:
     @property
     def description(self) -> str:
         """What is done, for people."""
-        changes = [f"{change.name}: {change.notes}" for change in (*self.sent, *self.taken)]
+        changes = [*self.earlier, *(f"{change.name}: {change.notes}" for change in (*self.sent, *self.taken))]
         return "; ".join(changes) if changes else "they did not have it any more"
 
     @property
@@ -161,7 +206,7 @@ class PersonEnd:
         lines = [
             f"{type(change.operation).__name__}: {change.name}: {change.notes}" for change in self.sent + self.taken
         ]
-        return self.seen and self.seen.model_copy(update={"sent": tuple(lines)})
+        return self.seen and self.seen.model_copy(update={"sent": (*self.earlier, *lines)})
 
     def ends(self, grant: Grant) -> bool:
         """Return whether a note says what it said when this began to end its grant."""
@@ -390,12 +435,23 @@ class OrganizationEnds:
         person.over = over
         person.noted = self._notes_of(person, people)
         person.plan = self._plan_from(person, people)
+        person.earlier = self._earlier_of(person)
         person.users_before = people.user_uuids
         person.seen = self._see(person, people)
         person.is_absent = not people.holds(person.person)
         if person.is_absent:
             people.raise_unless_gone(person.person, self._known_users(people))
             person.plan.changes += people.withdrawals_of(person.person, self.run_of_sweep.guards)
+
+    def _earlier_of(self, person: PersonEnd) -> tuple[str, ...]:
+        """Return what earlier tries of the task took from a person, and this one does not take again."""
+        journal = self.run_of_sweep.journal
+        if journal is None:
+            return ()
+        addresses = {address_key(email) for email in person.person.emails}
+        again = {change.key for change in person.taken}
+        sent = [sending for sending in journal.earlier_at(self.place).values() if sending.key not in again]
+        return tuple(f"{one.row['name']}: {one.told}" for one in sent if one.row.get("person") in addresses)
 
     def _still_over(self, person: PersonEnd) -> list[Grant]:
         """Return the grants of a person that are over, as their notes are now; what changed waits for the next run."""
@@ -477,7 +533,7 @@ class OrganizationEnds:
                 self.registry.check(grant, is_over=True)
 
         self.check_notes = check_notes
-        send_changes(self.client, person.plan, self._invite)
+        send_changes(self.client, person.plan, self._invite, journal=self.run_of_sweep.journal)
 
     def _follow_invites(self) -> None:
         """Read the lists until nobody can have accepted an invite that is gone; who has is lowered or removed."""
@@ -632,7 +688,12 @@ class OrganizationEnds:
             raise WorkspaceError(msg, problem=error.problem, permanent=error.permanent) from None
 
     def _delete_notes(self, person: PersonEnd) -> None:
+        """Delete the notes of a person, after a later try could tell that their access is ended."""
+        journal = self.run_of_sweep.journal
         for grant in person.over:
+            if journal is not None:
+                end = GrantEnd(grant, grant.key, person.description, evidence=person.evidence.get(grant.key, ""))
+                journal.begin([Sending(self.place, grant.key, end.to_dict(), status="done")])
             if not self.registry.end(grant):
                 msg = f"The Variable '{grant.key}' was changed while its access was ended. The next run reads it again"
                 raise WorkspaceError(msg, permanent=False)

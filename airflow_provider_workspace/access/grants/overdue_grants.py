@@ -13,6 +13,7 @@ from airflow_provider_workspace.notes.due_notes import Ended
 if TYPE_CHECKING:
     from airflow_provider_workspace.access.grants.notes import GrantRegistry
     from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
+    from airflow_provider_workspace.procedures.journal import Journal
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class OverdueGrants:
     :param writer: what no other run is known by; by default a new one
     :param evidence: folder of the files about grants that ended; ``None`` for none
     :param ended_by: the task or command, for those files
+    :param journal: what the tries of the task send; ``None`` outside of a task
     """
 
     registry: GrantRegistry
@@ -34,12 +36,19 @@ class OverdueGrants:
     writer: str = ""
     evidence: Any = None
     ended_by: str = ""
+    journal: Journal | None = None
 
     def end_due(self, *, dry_run: bool) -> Ended:
         """End them; a dry run reports what would be left, and that is no error."""
         evidence = None if self.evidence is None else GrantEvidence(self.evidence, self.ended_by)
         result = end_grants(
-            self.registry, self.reviews, self.protected, dry_run=dry_run, writer=self.writer, evidence=evidence
+            self.registry,
+            self.reviews,
+            self.protected,
+            dry_run=dry_run,
+            writer=self.writer,
+            evidence=evidence,
+            journal=self.journal,
         )
         is_left = bool(result.left)
         report = result.to_dict()

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.access.rules.entitlements import ReviewDecision
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.procedures.journal import Journal
 
 Rows = Collection[Mapping[str, Any]]
 # Outcomes of changes that were made.
@@ -269,7 +270,7 @@ class OrganizationPeople:
 
     def plan(self, rows: Rows, guards: Guards, now: datetime, noted: NotedAccess = NOTHING_NOTED) -> Plan:
         """Plan what rows say about their people, and about nobody else; notes have a say too."""
-        return plan_members(
+        plan = plan_members(
             self.client,
             self.organization_id,
             rows,
@@ -279,6 +280,9 @@ class OrganizationPeople:
             people=self.people,
             noted=noted,
         )
+        # There is no row to correct, and no argument to set.
+        plan.changes = [replace(change, cure="") for change in plan.changes]
+        return plan
 
 
 def plan_grant(people: OrganizationPeople, wish: GrantWish, decided: NotedAccess, now: datetime) -> GrantPlan:
@@ -388,6 +392,7 @@ class Giver:
     :param read_giving: reads the notes, each time: other grants of the person may begin or end meanwhile
     :param invite: invites the people of these rows
     :param giving: what the notes said when they were read last
+    :param journal: where what is given is noted before it is sent
     """
 
     client: WorkspaceClient
@@ -396,6 +401,7 @@ class Giver:
     clock: Callable[[], datetime]
     invite: Callable[[list[dict[str, Any]]], InvitesReport]
     giving: Giving = field(default_factory=Giving)
+    journal: Journal | None = None
 
     def give(self) -> Given:
         """Give it, until the lists show the highest of the levels; nothing is taken."""
@@ -410,7 +416,7 @@ class Giver:
             if not plan.changes:
                 given.people = people
                 break
-            apply(self.client, plan, self.invite, self._plan_again)
+            apply(self.client, plan, self.invite, self._plan_again, journal=self.journal)
             given.plan.changes += plan.changes
             given.plan.outcomes |= plan.outcomes
             if not given.is_made:

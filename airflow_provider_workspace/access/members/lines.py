@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # In the order in which they are applied: removals first, because a plan may limit the number of members.
 ORDER = ("remove", "change", "create")
 OTHER_LEVEL = "another level on the roster"
+RENEWED = "renewed: the row says another level, or asks for a mail"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,8 +104,11 @@ def kept(who: str, why: str, *, why_kept: str, before: int | None, after: int | 
     elif takes and not entitled.is_named:
         action = "skip"
     reason = f"{why or OTHER_LEVEL}, but {why_kept}"
+    cure = "take the access away by hand" if after is None else "set the level by hand, or correct the row"
     mark: Mark = "kept" if action == "skip" else ""
     change = remark_on(action, who, reason, before=before, after=after, mark=mark)
+    if action == "differs":
+        change = replace(change, cure=cure)
     return replace(change, should_lose=may_be_over or (takes and is_hidden))
 
 
@@ -123,42 +127,65 @@ def later_end(row: Row, what: str = "") -> Change | None:
     return remark_on("wait", row.invite.target_email, f"{what}{row.end}")
 
 
-def invitation(organization_id: str, row: Row, entitled: Entitlement) -> Change:
-    """Invite the person of a row."""
+def renewal(organization_id: str, row: Row, entitled: Entitlement, invite: Invite) -> list[Change]:
+    """
+    Withdraw an open invite that is not as its row says, and invite its person again.
+
+    A task that is killed in between leaves them without an invite: the next run invites them, as the row says.
+    """
+    delete = DeleteInvite(organization_id=organization_id, invite_id=str(invite.id))
+    old = withdrawal(delete, row.invite.target_email, RENEWED, level=invite.level)
+    return [replace(old, is_renewal=True), invitation(organization_id, row, entitled, RENEWED)]
+
+
+def invitation(organization_id: str, row: Row, entitled: Entitlement, why: str = "") -> Change:
+    """
+    Invite the person of a row.
+
+    :param why: the reason, if there is one beside their row
+    """
     email = row.invite.target_email
     fields = row.invite.model_dump(mode="json", exclude_unset=True, exclude={"target_email"}) | row.end.fields
     create = CreateInvite(organization_id=organization_id, **row.invite.model_dump(exclude_unset=True))
-    reasons = [str(row.end)]
+    reasons = [why, str(row.end)]
     if entitled.expired:
         reasons.append(entitled.expired.expiry)
-    why = ", ".join(filter(None, reasons))
     return MemberChange(
         "create",
         "members",
         f"invite {email}",
         after=fields,
-        why=why,
+        why=", ".join(filter(None, reasons)),
         operation=create,
         person=row.key,
     )
 
 
-def compared_with_invites(row: Row, invites: list[Invite], owner_level: int | None) -> Change | None:
-    """Compare a row with the open invites of its person, which the interface cannot change."""
+def compared_with_invites(row: Row, invites: list[Invite], why_not_renewed: str) -> Change | None:
+    """
+    Compare a row with the open invites of its person, which the interface cannot change.
+
+    :param why_not_renewed: why no run withdraws and sends them again, and what to do; empty if a run may
+    """
     email = row.invite.target_email
     level = row.level
     others = {invite.level for invite in invites} - {level}
+    why = "holds an open invite"
+    if not others and level is not None and _lacks_mail(row, invites):
+        others = {level}
+        why += " of which no mail was sent"
     if not others or (level is None and len(others) == 1):
         return later_end(row)
-    why = "holds an open invite"
-    highest = highest_of(others) or 0
     if None in others:
         return remark_on("unknown", email, f"{why}, but {HIDDEN}its level", after=level)
-    if len(invites) > 1:
-        why = f"holds {len(invites)} open invites: withdraw all but one by hand"
-    elif owner_level is not None and (level or 0) < owner_level <= highest:
-        why += f" as an owner (owner_level={owner_level}), whom a sync never changes: withdraw it by hand"
-    return remark_on("differs", email, why, before=highest, after=level)
+    change = remark_on("differs", email, why + why_not_renewed, before=highest_of(others), after=level)
+    cure = "" if why_not_renewed else "withdraw it and run this again, or set renew_invites"
+    return replace(change, cure=cure)
+
+
+def _lacks_mail(row: Row, invites: list[Invite]) -> bool:
+    """Return whether a row asks for a mail, and the service shows that none was sent."""
+    return bool(row.invite.send_email) and all(invite.send_email is False for invite in invites)
 
 
 def removal(
@@ -184,7 +211,12 @@ def removal(
 
 
 def withdrawal(
-    delete: DeleteInvite, email: str, why: str, *, level: int | None = None, ends: tuple[ActiveGrant, ...] = ()
+    delete: DeleteInvite,
+    email: str,
+    why: str,
+    *,
+    level: int | None = None,
+    ends: tuple[ActiveGrant, ...] = (),
 ) -> Change:
     """
     Withdraw an open invite.
@@ -275,7 +307,7 @@ def rows_left_out(roster: Roster, *, is_leaving: bool) -> list[Change]:
         name = f"row {entry.row} {entry.email}".rstrip()
         is_doubtful = entry.row in roster.with_end or address_key(entry.email) in roster.doubtful
         should_lose = is_leaving or is_doubtful
-        why = f"left out: {entry.reason}"
+        why = f"left out: {entry.reason}; correct the row"
         changes.append(Change("differs", "members", name, why=why, should_lose=should_lose))
     return changes
 

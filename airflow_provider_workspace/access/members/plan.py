@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.members.case import (
@@ -17,6 +17,7 @@ from airflow_provider_workspace.access.members.case import (
     is_withdrawn,
     saying_of,
 )
+from airflow_provider_workspace.access.members.earlier_invites import InviteAgain
 from airflow_provider_workspace.access.members.lines import (
     compared_with_invites,
     gone,
@@ -29,6 +30,7 @@ from airflow_provider_workspace.access.members.lines import (
     refused_by_review,
     remark_on,
     removal,
+    renewal,
     rows_left_out,
     unchanged,
     withdrawal,
@@ -81,6 +83,8 @@ def plan_members(
     read_members: Callable[[], list[Member]] | None = None,
     people: People | None = None,
     noted: NotedAccess = NOTHING_NOTED,
+    renew_invites: bool = False,
+    again: InviteAgain | None = None,
 ) -> Plan:
     """
     Compare a roster with an organization, or plan the removal of its people and of their open invites.
@@ -92,6 +96,8 @@ def plan_members(
     :param read_members: returns the members
     :param people: who is there, if somebody has read it
     :param noted: temporary access and decisions of reviews, which have a say too
+    :param renew_invites: whether an open invite that is not as its row says is withdrawn and sent again
+    :param again: how often people who do not join are invited again; ``None`` as often as their invites expire
     :raises WorkspaceInputError: if a row is invalid, the roster is empty, or no owner would be left
     :raises WorkspaceError: if the list of members is empty
     """
@@ -111,6 +117,8 @@ def plan_members(
         now=now,
         is_leaving=leaving,
         is_complete=complete,
+        renews=renew_invites,
+        again=again or InviteAgain(),
     )
     changes = with_same_people(planner.changes(), people.members)
     changes.sort(key=order_of)
@@ -119,18 +127,19 @@ def plan_members(
         client.settings.organization_at_service(organization_id),
         changes,
         members=len(people.members),
-        remark="\n".join(_remarks(roster, noted, describe_reading(client.settings) if complete else "")),
+        remark="\n".join(_remarks(roster, noted, describe_reading(client.settings) if complete else "", planner.again)),
         access_list=planner.access_list,
+        check_rest=partial(raise_if_no_owner_left, people.members),
     )
 
 
-def _remarks(roster: Roster, noted: NotedAccess, reading: str) -> list[str]:
+def _remarks(roster: Roster, noted: NotedAccess, reading: str, again: InviteAgain) -> list[str]:
     """
     Return what people must know before they read the plan.
 
     :param reading: with which key the lists were read that decide by absence
     """
-    remarks = [*roster.remarks, *filter(None, [reading])]
+    remarks = [*roster.remarks, *filter(None, [reading, again.remark])]
     if not noted.are_known:
         remarks.insert(0, NOT_KNOWN)
     if roster.blank:
@@ -145,6 +154,8 @@ class _Planner:
 
     :param is_leaving: whether the people of the rows are removed, and nobody else is changed
     :param is_complete: whether people whom no row names are removed
+    :param renews: whether open invites that are not as their rows say are withdrawn and sent again
+    :param again: how often people who do not join are invited again
     """
 
     organization_id: str
@@ -155,6 +166,8 @@ class _Planner:
     now: datetime
     is_leaving: bool
     is_complete: bool
+    renews: bool
+    again: InviteAgain
     access_list: AccessList = field(default_factory=AccessList)
 
     @cached_property
@@ -307,7 +320,7 @@ class _Planner:
         users = self._users.get(row.key, [])
         if len(users) > 1 and case.entitled.gives(case.held):
             named = ", ".join(uuid or "-" for uuid in users)
-            return f"{len(users)} users have this address ({named}): raise the right one by hand"
+            return f"{len(users)} users have this address ({named})"
         return ""
 
     # People without access
@@ -367,10 +380,10 @@ class _Planner:
                 changes.append(remark_on("unknown", row.invite.target_email, why, after=row.level))
             elif row.key not in self._joined:
                 invites = staying.get(row.key, [])
-                changes.append(self._of_newcomer(row, invites))
+                changes += self._of_newcomer(row, invites)
         return changes
 
-    def _of_newcomer(self, row: Row, invites: list[Invite]) -> Change | None:
+    def _of_newcomer(self, row: Row, invites: list[Invite]) -> list[Change | None]:
         """Invite somebody who is no member; nothing is sent if their open invites have the same level."""
         email = row.invite.target_email
         saying = saying_of(row, None)
@@ -383,13 +396,36 @@ class _Planner:
         highest = highest_of(levels)
         gets_more = highest is None or saying.level is None or highest < saying.level
         if entitled.decision and gets_more:
-            return refused_by_review(row, entitled.decision, email, highest)
+            return [refused_by_review(row, entitled.decision, email, highest)]
         if not invites:
-            return invitation(self.organization_id, row, entitled)
+            not_now = self.again.why_not_now(row, self.now, self.people.expired)
+            if not_now:
+                return [not_now]
+            return [invitation(self.organization_id, row, entitled)]
         are_shown = None not in levels
         if entitled.temporary and are_shown and highest == entitled.temporary.level:
-            return remark_on("wait", email, entitled.why, before=highest)
-        return compared_with_invites(row, invites, self.guards.owner_level)
+            return [remark_on("wait", email, entitled.why, before=highest)]
+        why_not_renewed = self._why_not_renewed(row, invites, claims)
+        change = compared_with_invites(row, invites, why_not_renewed)
+        if self.renews and not why_not_renewed and change and change.action == "differs":
+            return [*renewal(self.organization_id, row, entitled, invites[0])]
+        return [change]
+
+    def _why_not_renewed(self, row: Row, invites: list[Invite], claims: Claims) -> str:
+        """Return why open invites are not withdrawn and sent again, and what to do; empty if a run may."""
+        if len(invites) > 1:
+            return f", one of {len(invites)}: withdraw all but one by hand"
+        (invite,) = invites
+        cure = "withdraw it by hand and run this again"
+        why_kept = self.guards.why_invite_kept(invite)
+        if why_kept:
+            return f", but {why_kept}: {cure}"
+        owner_level = self.guards.owner_level
+        if owner_level is not None and (row.level or 0) < owner_level <= (invite.level or 0):
+            return f" as an owner (owner_level={owner_level}), whom a sync never changes: {cure}"
+        if claims.grants:
+            return f", and has temporary access ({claims.grants[0]}): end that first, or wait for its end"
+        return self.again.why_not_renewed(row)
 
     def _of_protected(self) -> list[Change]:
         """Say which protected people there are none of: a misspelt address protects nobody."""

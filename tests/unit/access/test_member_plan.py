@@ -289,12 +289,17 @@ def test_a_change_without_values_and_reason_is_a_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "says"), [(0, "This plan removes 2; max_removals=1"), (9, "removes 2 in an organization of 9 members;")]
+    ("part", "members", "says"),
+    [
+        ("domains", 9, r"domains removed: 2; the organization has 9 members\); max_removals=1 allows 1"),
+        ("members", 0, r"away \(members removed: 2\); max_removals=1 allows 1"),
+        ("members", 9, r"members removed: 2; the organization has 9 members\); max"),
+    ],
 )
-def test_a_plan_that_takes_too_much_says_how_much(members: int, says: str) -> None:
-    domains = [Change("remove", "domains", f"domain {name}.example") for name in "ab"]
+def test_a_plan_that_takes_too_much_says_how_much(part: str, members: int, says: str) -> None:
+    removals = [Change("remove", part, f"{name}.example") for name in "ab"]
     with pytest.raises(WorkspaceInputError, match=says):
-        Plan("service / organization", domains, members=members).check_losses(1)
+        Plan("service / organization", removals, members=members).check_losses(1)
 
 
 def test_only_leavers_are_removed() -> None:

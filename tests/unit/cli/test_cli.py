@@ -155,7 +155,10 @@ def test_the_exit_status_is_0_only_if_nothing_differs(
         assert plan(*arguments) == code, arguments
     assert "exit status 0: equal, 2: may differ, 1: error" in str(COMMANDS["plan"].help)
     said, errors = capfd.readouterr()
-    too_many = "cut.csv: [too-many-removals] This plan removes 2 of 5 members; max_removals='10 or 30%' allows 1"
+    too_many = (
+        "cut.csv: [too-many-removals] This plan takes a lot away (members removed: 2; the organization has 5 members); "
+        "max_removals='10 or 30%' allows 1"
+    )
     assert errors.count(too_many) == 1
     assert errors.count("--at: expected a date such as 2026-12-31, or a time with its zone such as 2026-12-") == 1
     assert "skipped: a task passes them" in said

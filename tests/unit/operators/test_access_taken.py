@@ -497,7 +497,8 @@ def test_a_retry_after_a_kill_waits_for_who_accepted_an_invite(
 
     monkeypatch.setattr("airflow_provider_workspace.client.waits.sleep", wait)
     result = sync({"task_state_store": store}, leavers=[LIV])
-    assert [row["name"] for row in result["changes"]] == [f"member {LIV}"]
+    rows = [(row["name"], row["status"]) for row in result["changes"]]
+    assert rows == [(f"invite {LIV}", "unknown"), (f"member {LIV}", "done")]
     assert effects(sandbox)[-1] == "delete_member"
 
 

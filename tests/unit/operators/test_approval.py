@@ -18,6 +18,7 @@ from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOp
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
+from tests import grant_notes
 from tests.audit import effects
 from tests.task_instance import Question, Task
 from tests.variables import install
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.parametrize("sandbox", ["live"], indirect=True), pytest.mark.usefixtures("no_waits")]
 
+LIV = "liv.invited@example.com"
 ROSTER = [{"email": "adam.admin@example.com"}, {"email": "mina.member@example.com", "level": 8}, "ada@example.com"]
 
 
@@ -73,9 +75,12 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
         "at": "2026-11-22 00:00:00+00:00",
         "requested_by": "",
         "self_approved": False,
+        "left_out": [],
     }
-    assert sync().execute(task.context)["pending"] == 0, "nobody is asked about nothing"
-    assert len(task.question.asked) == 1
+    again = sync().execute(task.context)
+    assert len(task.question.asked) == 1, "nobody is asked about nothing"
+    told = {row["reason"].partition(",")[0] for row in again["changes"] if row["status"] == "done"}
+    assert told == (set() if task.question.refreshes else {"sent by try 1"})
 
 
 @pytest.mark.parametrize(
@@ -452,3 +457,164 @@ def test_an_approved_plan_of_another_form_is_refused(
     ):
         task.execute({})
     assert effects(sandbox) == []
+
+
+NOAH_STAYS = "remove member noah.newton@example.com"
+
+
+def chosen(task: Task, *beginnings: str) -> dict[str, list[str]]:
+    """Return the answer that leaves out the changes that begin so, after their number."""
+    choices = task.question.now.params["leave_out"]["schema"]["examples"]
+    found = [choice for choice in choices if choice.partition(". ")[2].startswith(beginnings)]
+    assert len(found) == len(beginnings)
+    return {"leave_out": found}
+
+
+def answer_with(operator: Any, task: Task, approve: str, answer: Any) -> Any:
+    event = {
+        "chosen_options": [approve],
+        "params_input": answer,
+        "responded_at": "2026-11-22",
+        "responded_by_user": RUTH,
+    }
+    return task.answer(operator, approve, **event)
+
+
+def test_whoever_approves_leaves_out_changes(
+    sandbox: SandboxServer, task: Task, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "report.json"
+    approve = task.ask(sync())
+    assert "To leave out changes, choose them before you approve." in task.question.text
+    left_out = chosen(task, NOAH_STAYS, "change member mina.member@example.com: level: 1 -> 8")
+    plan = answer_with(sync(), task, approve, left_out)
+    assert effects(sandbox) == ["delete_invite", "delete_member", "create_invite"]
+    rows = {row["name"]: row for row in plan["changes"] if row["action"] == "differs"}
+    assert rows.keys() == {"member noah.newton@example.com", "member mina.member@example.com"}
+    noah = rows["member noah.newton@example.com"]
+    assert noah["why"] == "left out by ruth (1) on 2026-11-22: remove, not on the roster"
+    assert noah["status"] == "skipped"
+    assert task.pushed["approved"]["left_out"] == list(rows)
+    assert "Not sent: member noah.newton@example.com" in capsys.readouterr().out
+    # A later plan that has the line leaves it out too, and one that was made otherwise is refused.
+    later = sync(require_approval=False, approved=plan, report_path=str(file))
+    assert later.execute({})["pending"] == 0
+    whys = [row["why"] for row in json.loads(file.read_text())["changes"] if row["action"] == "differs"]
+    assert [why.count("on the roster") for why in whys] == [1, 0]
+    WorkspaceHook().update_member(user_uuid=SEED.absent_uuid, level=8)
+    with pytest.raises(AirflowFailException, match=r"(?s)approval-stale.*1 of 1 change is .*member noah.newton@"):
+        sync(require_approval=False, approved=plan).execute({})
+
+
+def test_the_grant_of_whom_somebody_leaves_out_stays(
+    sandbox: SandboxServer, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = install(monkeypatch).values
+    place = {"service": sandbox.url, "organization_id": SEED.organization_id}
+    person = {"user_email": "noah.newton@example.com", "user_uuid": SEED.absent_uuid, "until": "2999-01-01T00:00:00Z"}
+    key, text = grant_notes.variable(**place, **person, level=1, then=None)
+    notes[key] = text
+    leavers: dict[str, Any] = {"leavers": ["noah.newton@example.com"], "roster": None}
+    approve = task.ask(sync(**leavers))
+    answer_with(sync(**leavers), task, approve, chosen(task, NOAH_STAYS))
+    assert effects(sandbox) == []
+    assert key in notes
+
+
+def test_everything_can_be_left_out(sandbox: SandboxServer, task: Task) -> None:
+    approve = task.ask(sync())
+    everything = {"leave_out": task.question.now.params["leave_out"]["schema"]["examples"]}
+    assert len(everything["leave_out"]) == 5
+    assert answer_with(sync(), task, approve, everything)["counts"]["differs"] == 5
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ({"leave_out": ["9. remove member nobody@example.com"]}, "nobody@example.com"),
+        ({"leave_out": "remove member noah.newton@example.com"}, "'r'"),
+        ({"leave_out": [7]}, "7"),
+        ({"leave_it": ["x"]}, "list"),
+        (["x"], "list"),
+    ],
+)
+def test_what_is_no_line_of_the_plan_cannot_be_left_out(
+    sandbox: SandboxServer, task: Task, answer: Any, shown: str
+) -> None:
+    approve = task.ask(sync())
+    with pytest.raises(AirflowFailException, match=rf"(?s)answer-refused.*is no line of the plan.*{shown}"):
+        answer_with(sync(), task, approve, answer)
+    assert effects(sandbox) == []
+
+
+def test_a_retry_leaves_out_what_was_left_out(sandbox: SandboxServer, task: Task, connect: Connect) -> None:
+    connect(consistency_time=1)
+    approve = task.ask(sync())
+    sandbox.inject("status_before", "delete_member", status=503, times=None)
+    with pytest.raises(WorkspaceRequestError, match="503"):
+        answer_with(sync(), task, approve, chosen(task, NOAH_STAYS))
+    sandbox.clear_faults()
+    task.ti.try_number = 2
+    if "task_state_store" in task.context:
+        sync().execute(task.context)
+        assert effects(sandbox) == ["delete_invite", "delete_member", "update_member", "create_invite"]
+        assert task.pushed["approved"]["left_out"] == ["member noah.newton@example.com"]
+
+
+def test_an_owner_stays_although_the_next_one_was_left_out(sandbox: SandboxServer, task: Task) -> None:
+    roster = [
+        {"email": "olive.owner@example.com", "level": 8},
+        {"email": "adam.admin@example.com", "level": 15},
+        *EVERYBODY_ELSE,
+    ]
+    arguments: dict[str, Any] = {"owner_level": None}
+    approve = task.ask(sync(roster, **arguments))
+    left_out = chosen(task, "change member adam.admin@example.com")
+    with pytest.raises(AirflowFailException, match="no-owner-left"):
+        answer_with(sync(roster, **arguments), task, approve, left_out)
+    assert effects(sandbox) == []
+    assert not any("approved" in key for key in task.context.get("task_state_store", ()))
+
+
+EVERYBODY_ELSE = [f"{name}@example.com" for name in ("mina.member", "noah.newton", "grace.analyst", "liv.invited")]
+
+
+@pytest.mark.parametrize(("changes", "has_choices"), [(200, True), (201, False)])
+def test_people_choose_from_so_many_changes(task: Task, changes: int, *, has_choices: bool) -> None:
+    roster = ["adam.admin@example.com", *EVERYBODY_ELSE]
+    roster += [f"somebody.with.a.long.name.{number}@example.com" for number in range(changes)]
+    approve = task.ask(sync(roster, protected=["olive.owner@example.com"]))
+    assert bool(task.question.now.params) == has_choices
+    says = "To leave out changes" if has_choices else "Here you can only approve the whole plan"
+    assert says in task.question.text
+    if not has_choices:
+        with pytest.raises(AirflowFailException, match="answer-refused"):
+            answer_with(sync(roster), task, approve, {"leave_out": ["1. create invite x"]})
+
+
+def test_a_person_is_asked_about_more_removals_than_usual(sandbox: SandboxServer, task: Task) -> None:
+    with pytest.raises(AirflowFailException, match=r"max_removals='ask' lets .* nobody is asked. Set require_approval"):
+        sync(max_removals="ask", require_approval=False).execute({})
+    approve = task.ask(sync(max_removals="ask"))
+    usual = (
+        "This plan takes a lot away (invites withdrawn: 1, members removed: 2; the organization has 5 members); "
+        "usually, 1 would be allowed (10 or 30%). Approve it only if the list is complete."
+    )
+    assert usual in unescape(task.question.text)
+    task.answer(sync(max_removals="ask"), approve)
+    assert effects(sandbox) == ALL
+    assert task.question.text.index("takes a lot away") < task.question.text.index("to create")
+
+
+@pytest.mark.parametrize("half", ["remove invite", "create invite"])
+def test_an_invite_that_is_sent_anew_is_left_out_as_a_whole(sandbox: SandboxServer, task: Task, half: str) -> None:
+    """One half alone would take the invite, or be refused as there is one."""
+    rows = [*ROSTER, "noah.newton@example.com", "grace.analyst@example.com", {"email": LIV, "level": 8}]
+    approve = task.ask(sync(rows, renew_invites=True))
+    (choice,) = [
+        text for text in task.question.now.params["leave_out"]["schema"]["examples"] if f"{half} {LIV}" in text
+    ]
+    plan = answer_with(sync(rows, renew_invites=True), task, approve, {"leave_out": [choice]})
+    assert "delete_invite" not in effects(sandbox)
+    assert [row["name"] for row in plan["changes"] if row["action"] == "differs"] == [f"invite {LIV}"] * 2

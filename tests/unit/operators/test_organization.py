@@ -220,7 +220,8 @@ def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, ru
     # A share is of the people, three of five.
     del run.file["max_removals"]
     for limit, allowed in (({"max_removals": 6}, 6), ({"max_removals": "7 or 59%"}, 2), ({}, 1)):
-        says = rf"removes 7 in an organization of 5 members; max_removals=.* allows {allowed}\. .* set max_removals=7"
+        taken = "domains removed: 2, invites withdrawn: 1, members removed: 2, collaborators removed: 2; .* 5 members"
+        says = rf"{taken}\); max_removals=.* allows {allowed}\. .* set max_removals=7"
         with pytest.raises(AirflowFailException, match=says):
             run.plan_of({**run.file, **limit})
     run.file["max_removals"] = "7 or 60%"
@@ -469,7 +470,8 @@ def test_an_invite_that_is_accepted_before_its_removal_fails(
     Interruptions(monkeypatch).before("DELETE", lambda: sandbox.accept_invite(SEED.invite_id))
     with pytest.raises(WorkspaceNotAppliedError, match=r"Not done: remove invite liv.* .joined meanwhile: member liv"):
         run.apply("members")
-    assert run.apply("members")["members"]["counts"]["remove"] == 1
+    rows = [row for row in run.apply("members")["members"]["changes"] if row["action"] == "remove"]
+    assert [row["status"] for row in rows] == ["refused", "done"], "the invite of the try before, and the member"
     assert effects(sandbox)[-1] == "delete_member"
 
 
@@ -572,8 +574,72 @@ class Approval:
         self.option = self.task.ask(self.plan)
         self.question = self.task.question.now
 
-    def answer(self) -> Any:
-        return self.task.answer(self.plan, self.option)
+    def answer(self, *left_out: str) -> Any:
+        """Approve the plan without the changes that begin so, after their number."""
+        choices = self.question.params["leave_out"]["schema"]["examples"]
+        found = [choice for choice in choices if choice.partition(". ")[2].startswith(left_out)] if left_out else []
+        assert len(found) == len(left_out)
+        return self.task.answer(
+            self.plan,
+            self.option,
+            chosen_options=[self.option],
+            params_input={"leave_out": found},
+            responded_at="2026-11-22",
+            responded_by_user={"id": "ruth", "name": "ruth"},
+        )
+
+
+def test_what_needs_a_change_that_was_left_out_is_left_out_too(
+    sandbox: SandboxServer, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also of an organization in which nothing of it exists yet."""
+    file = tmp_path / "plan.json"
+    approval = Approval(monkeypatch, run.file, report_path=str(file))
+    approved = approval.answer("create project Northwind", "create domain northwind", "create invite ada")
+    why = "left out by ruth on 2026-11-22"
+    rows = [
+        (row["part"], row["name"], row["why"].partition(": ")[0])
+        for row in approved["changes"]
+        if row["action"] == "differs"
+    ]
+    project = f"{why}, with project Northwind"
+    domain = f"{why}, with domain northwind.example.com"
+    assert rows == [
+        ("projects", "project Northwind", why),
+        ("domains", "domain northwind.example.com", why),
+        ("verification", "domain northwind.example.com", domain),
+        ("verification", "domain northwind.example.com", domain),
+        ("members", "invite ada@example.com", why),
+        ("dashboards", "dashboard Northwind / Sign-ups", project),
+        ("dashboards", "dashboard Northwind / Activation", project),
+        ("collaborators", "collaborator grace.analyst@example.com of Northwind / Sign-ups", project),
+        ("collaborators", "collaborator ada@example.com of Northwind / Sign-ups", project),
+    ]
+    told = [row["why"] for row in json.loads(file.read_text())["changes"] if row["action"] == "differs"]
+    assert len(told) == len(rows), "the report has it"
+    before = len(sandbox.effects())
+    applied = run.apply(approved=approved)
+    assert Counter(effects(sandbox)[before:]) == {"create_domain": 1, "update_member": 1, "pause_batch_export": 1}
+    assert sum(plan["counts"]["differs"] for plan in applied.values()) == len(rows)
+    assert run.apply(None, approved=approved)[None].keys() == applied.keys()
+
+
+def test_a_person_is_asked_about_a_file_that_takes_much(
+    sandbox: SandboxServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run.file = {
+        "members": {"people": ["mina.member@example.com"], "owner_level": "owner"},
+        "complete": ["members"],
+        "max_removals": "ask",
+    }
+    for refused in (run.plan, run.apply):
+        with pytest.raises(AirflowFailException, match=r"nobody is asked. Set require_approval=True"):
+            refused()
+    approval = Approval(monkeypatch, run.file)
+    assert "This plan takes a lot away" in approval.question.body
+    approved = approval.answer("remove member noah.newton")
+    run.apply("members", approved=approved)
+    assert effects(sandbox) == ["delete_invite", "delete_member", "delete_member"]
 
 
 def test_a_collaborator_who_joins_meanwhile_is_added(sandbox: SandboxServer, run: Run) -> None:

@@ -178,7 +178,9 @@ async function askCampaigns() {
 
 /** @param {Task} task */
 function mayInvite({ operator, rendered_fields: fields }) {
-  return operator !== ORGANIZATION || fields?.part === "members";
+  // Without a part, an organization file is applied as a whole.
+  const part = fields?.part ?? "None";
+  return operator !== ORGANIZATION || ["members", "None"].includes(part);
 }
 
 /** @param {Task} task */

@@ -25,6 +25,7 @@ export function campaignRow({ task, organization, progress, waits, again, asks, 
 /** @param {Record<string, any>} progress */
 function progressBar(progress) {
   const { rows = 0 } = progress;
+  if (!rows) return small("It invites nobody.");
   const parts = campaignParts(progress);
   const bars = parts.map(([, tone, number]) => {
     return html`<span class=${tone} style=${{ flexGrow: number / Math.max(rows, 1) }}></span>`;
@@ -46,7 +47,7 @@ function continuation({ text, at, late }, why) {
 /** @param {{title: string, rows: any[]}} people */
 function peopleList({ title, rows }) {
   const items = rows.map(({ row, email, status, reason }) => {
-    return html`<li><b>row ${row}</b> ${email || "no address"}: ${status}. ${reason}</li>`;
+    return html`<li>${row && html`<b>row ${row}</b>`} ${email || "no address"}: ${status}. ${reason}</li>`;
   });
   return html`<details><summary>${title}</summary><ul>${items}</ul></details>`;
 }

@@ -10,22 +10,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.members.lines import MemberChange, level_fields, removal, withdrawal
-from airflow_provider_workspace.access.rules.entitlements import Entitlement, NotedAccess, Saying, entitlement_of
+from airflow_provider_workspace.access.rules.entitlements import (
+    Entitlement,
+    NotedAccess,
+    Saying,
+    decision_against,
+    entitlement_of,
+)
 from airflow_provider_workspace.access.rules.guards import Guards, raise_if_no_owner_left
 from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.operations.invites import ListInvites
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
-from airflow_provider_workspace.procedures.access_list import homes_of
-from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, check_done, look_until
+from airflow_provider_workspace.notes.note import digest
+from airflow_provider_workspace.procedures.access_list import AccessList, entry_of, homes_of, member_identity
+from airflow_provider_workspace.procedures.ensure import check_done, wait_for_who_accepted
 from airflow_provider_workspace.procedures.find import members_of, read_rows
 from airflow_provider_workspace.procedures.people import People, check_not_empty, one_row_each, read_people
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted
 from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Claims
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.api.operations.invites import DeleteInvite
@@ -33,6 +42,55 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.client import WorkspaceClient
 
 ASKED = "asked for by this task"
+# How many people the state of a task names, in 24 bytes each: Airflow warns of more than 65,535 bytes.
+MAX_KNOWN = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPeople:
+    """
+    Who was there before an open invite was withdrawn, as the state of a task holds it for a retry.
+
+    :param digests: of the users, and of the addresses with another open invite; ``None`` if too many to note
+    :param hidden: how many members did not show their user
+    """
+
+    digests: frozenset[str] | None
+    hidden: int
+
+    @classmethod
+    def read(cls, facts: Mapping[str, Any]) -> KnownPeople | None:
+        """Read what an earlier try noted; ``None`` if it noted nothing."""
+        if "hidden" not in facts:
+            return None
+        digests = facts["digests"]
+        return cls(None if digests is None else frozenset(digests), facts["hidden"])
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """Plain JSON of it, without the people if these are too many."""
+        digests = None
+        if self.digests is not None and len(self.digests) <= MAX_KNOWN:
+            digests = sorted(self.digests)
+        return {"digests": digests, "hidden": self.hidden}
+
+    def joined(self, members: Iterable[Member]) -> list[str]:
+        """Return who joined since, and had no invite of their own."""
+        if self.digests is None:
+            return [f"one of all members, as an earlier try could not note who the more than {MAX_KNOWN:,} people were"]
+        before = AccessList(hidden=self.hidden)
+        now = AccessList()
+        invited: set[str] = set()
+        for member in one_row_each(members):
+            identity = member_identity(member)
+            entry = entry_of(member, is_judged=False)
+            now.add(identity, entry)
+            if digest(*identity) in self.digests:
+                before.add(identity, entry)
+            if digest(entry.person) in self.digests:
+                invited.add(entry.person)
+        before.invited = frozenset(invited)
+        return list(now.joined_since(before).values())
 
 
 @dataclass(frozen=True)
@@ -68,12 +126,13 @@ class Door:
         check_not_empty(people.members)
         return people
 
-    def plan_removal(self, delete: DeleteMember, *, allow_last_owner: bool = False) -> Plan:
+    def plan_removal(self, delete: DeleteMember, *, allow_last_owner: bool = False, was_sent: bool = False) -> Plan:
         """
         Plan the removal of a member, with whom their temporary access ends; a decision of a review does not hinder it.
 
         :param delete: the removal, also of somebody whom the list does not show
         :param allow_last_owner: whether nobody of the highest level need be left
+        :param was_sent: whether an earlier try may have sent it
         :raises WorkspaceError: if they are kept, or it cannot be known who they are
         """
         who = delete.user_uuid
@@ -83,6 +142,9 @@ class Door:
             who = member.email_address or who
             key, level = email_key(member), member.level
             self.guards.raise_if_kept(member, who)
+        elif self.guards.protected and not was_sent:
+            why = f"No list shows user {who}, who may be protected"
+            raise WorkspaceInputError(f"{why}. Look whether they are gone, or leave out protected")
         gone = Saying(has_access=False, why=ASKED, leaves=True)
         entitled = self._entitlement(gone, self.noted.of_member(key, delete.user_uuid))
         change = removal(delete, who, ASKED, level=level, ends=entitled.ended)
@@ -96,22 +158,27 @@ class Door:
 
     def check_level(self, update: UpdateMember) -> bool:
         """
-        Check that a member may get a level, and return whether it takes something from them.
+        Check that a member may get a level, and return whether it takes something from them, or may.
 
         :raises WorkspaceError: if they are kept, something else has a say, or it cannot be known who they are
         """
-        member = self._member(update.user_uuid)
-        if member is None:  # the service says that there is no such member
-            return False
-        who = member.email_address or update.user_uuid
+        who = update.user_uuid
+        key, held = "", None
+        member = self._member(who)
+        if member is not None:
+            who = member.email_address or who
+            key, held = email_key(member), member.level
+        elif self.guards.keeps_anybody:
+            why = f"No list shows user {who}, who may be protected or an owner"
+            raise WorkspaceInputError(f"{why}. Check user_uuid, or leave out protected and set owner_level=None")
         level = int(update.level)
-        lowers = member.level is None or level < member.level
-        if lowers:
+        lowers = held is None or level < held
+        if member is not None and lowers:
             self.guards.raise_if_kept(member, who, "lower")
-        claims = self.noted.of_member(email_key(member), update.user_uuid)
+        claims = self.noted.of_member(key, update.user_uuid)
         entitled = self._entitlement(Saying(has_access=True, level=level, why=ASKED), claims)
-        if member.level is None or level > member.level:
-            _raise_if_refused(who, _why_refused(who, entitled))
+        if held is None or level > held:
+            _raise_if_refused(who, self._why_refused(who, level, claims))
         if lowers and entitled.temporary:
             cure = f"End that first: {COMMAND} grants --end {who}"
             raise WorkspaceInputError(f"{who} has temporary access ({entitled.temporary}). {cure}")
@@ -119,7 +186,7 @@ class Door:
             "change",
             "members",
             f"member {who}",
-            before=level_fields(member.level),
+            before=level_fields(held),
             after=level_fields(level),
             operation=update,
         )
@@ -167,44 +234,33 @@ class Door:
         change = withdrawal(delete, invite.target_email or delete.invite_id, ASKED, level=invite.level, ends=ends)
         return self._plan_of(change, len(self.people.members))
 
-    def check_nobody_joined(self, delete: DeleteInvite) -> None:
+    def known_before(self, delete: DeleteInvite) -> KnownPeople | None:
+        """Return who is there before an open invite is withdrawn; ``None`` if it is not open: it lets nobody in."""
+        people = self.people
+        if all(invite.id != delete.invite_id for invite in people.invites):
+            return None
+        users = [member.user_uuid for member in people.members]
+        others = [email_key(invite) for invite in people.invites if invite.id != delete.invite_id]
+        known = {digest(text) for text in (*users, *others) if text}
+        return KnownPeople(frozenset(known), users.count(None))
+
+    def joined_since(self, known: KnownPeople) -> list[str]:
         """
-        Look until the lists must show whoever accepted an open invite when it was withdrawn.
+        Wait until the lists must show whoever accepted a withdrawn invite, and return who may be its person.
 
-        :raises WorkspaceError: if somebody joined meanwhile who may be its person
+        :raises WorkspaceError: if the list of members is empty
         """
-        before = self.people
-        if all(invite.id != delete.invite_id for invite in before.invites):
-            return
-        known = {member.user_uuid for member in before.members}
-        others = {email_key(invite) for invite in before.invites if invite.id != delete.invite_id}
-
-        def joined() -> list[Member]:
-            members = members_of(self.client, self.organization_id)
-            check_not_empty(members)
-            new = [member for member in members if member.user_uuid not in known]
-            return [member for member in new if email_key(member) not in others]
-
-        seconds = min(self.client.settings.consistency_time, MAX_CHECK_SECONDS)
-        found = joined() or look_until(self.client, joined, seconds)
-        if found:
-            users = [f"{member.email_address or '-'} (user {member.user_uuid})" for member in found]
-            named = name_first(users, "the list of members")
-            raise WorkspaceError(
-                f"Somebody kept or got access meanwhile: the invite {delete.invite_id} is gone, and may have been "
-                f"accepted. Remove who should not be a member: {named}",
-                permanent=True,
-                problem="joined-meanwhile",
-            )
+        wait_for_who_accepted(self.client)
+        members = members_of(self.client, self.organization_id)
+        check_not_empty(members)
+        return known.joined(members)
 
     def why_not_invited(self, email: str, level: int | str | None) -> str:
         """Return why somebody is not invited: an access review decided less; an empty string if they may be."""
         if not self.noted.decisions:
             return ""
         claims = self.noted.of_address(address_key(email), homes_of(self.members))
-        wanted = None if level is None else int(level)
-        entitled = self._entitlement(Saying(has_access=True, level=wanted, why=ASKED), claims)
-        return _why_refused(email, entitled)
+        return self._why_refused(email, None if level is None else int(level), claims)
 
     def check_invite(self, email: str, level: int | str | None) -> None:
         """
@@ -213,6 +269,13 @@ class Door:
         :raises WorkspaceInputError: if an access review decided less
         """
         _raise_if_refused(email, self.why_not_invited(email, level))
+
+    def _why_refused(self, who: str, level: int | None, claims: Claims) -> str:
+        """Return what a review decided that allows less than a level, and what to do; empty if there is nothing."""
+        decision = decision_against(level, claims, self.now.timestamp())
+        if decision is None:
+            return ""
+        return f"{decision}, which allows less. Lift that first: {COMMAND} decisions --lift {who} --reason TEXT"
 
     def _entitlement(self, saying: Saying, claims: Claims) -> Entitlement:
         return entitlement_of(saying, claims, self.now.timestamp())
@@ -238,11 +301,21 @@ class Door:
         return Plan(place, [change], members=members)
 
 
-def _why_refused(who: str, entitled: Entitlement) -> str:
-    """Return what a review decided that allows less than is asked for, and what to do; empty if there is nothing."""
-    if entitled.decision is None:
-        return ""
-    return f"{entitled.decision}, which allows less. Lift that first: {COMMAND} decisions --lift {who} --reason TEXT"
+def raise_if_joined(invite_id: str, joined: list[str]) -> None:
+    """
+    Refuse to end well if somebody joined who may have accepted an invite that was withdrawn.
+
+    :param joined: see :meth:`Door.joined_since`
+    :raises WorkspaceError: naming them
+    """
+    if joined:
+        named = name_first(joined, "the list of members")
+        raise WorkspaceError(
+            f"Somebody kept or got access meanwhile: the invite {invite_id} is gone, and may have been accepted. "
+            f"Remove who should not be a member: {named}",
+            permanent=True,
+            problem="joined-meanwhile",
+        )
 
 
 def _raise_if_refused(who: str, why: str) -> None:

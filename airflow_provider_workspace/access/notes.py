@@ -20,7 +20,13 @@ from airflow_provider_workspace.access.members.earlier_invites import (
 from airflow_provider_workspace.access.members.lines import MemberChange
 from airflow_provider_workspace.access.reviews import notes as decisions
 from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
-from airflow_provider_workspace.access.rules.entitlements import Claims, NotedAccess, Saying, entitlement_of
+from airflow_provider_workspace.access.rules.entitlements import (
+    Claims,
+    NotedAccess,
+    Saying,
+    decision_against,
+    entitlement_of,
+)
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvite, CreateInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_workspace.access.grants.notes import Grant
-    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, ReviewDecision
     from airflow_provider_workspace.access.rules.guards import Guards
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -80,8 +86,12 @@ class AccessNotes:
         here = [grant for grant in noted if self._is_here(grant) and not grant.is_over(now)]
         return NotedAccess(
             grants=[active_grant_of(grant) for grant in here],
-            decisions=self.reviews.decisions_of(self.service, self.organization_id),
+            decisions=self.decisions(),
         )
+
+    def decisions(self) -> list[ReviewDecision]:
+        """Return what reviews decided about the people of the organization."""
+        return self.reviews.decisions_of(self.service, self.organization_id)
 
     def invite_again(self, times: int, pause: timedelta) -> InviteAgain:
         """
@@ -146,20 +156,20 @@ class AccessNotes:
 
     def settle(self, plan: Plan) -> None:
         """
-        Delete the notes of grants that ended with the changes of a plan.
+        Delete the notes of grants that ended with the changes of a plan, or whose people an earlier one removed.
 
         The grants of others note what their rows leave them afterwards.
 
         :raises WorkspaceError: if temporary access began while the plan took away what the person had before, or a
             review decided against what the plan gave
         """
-        self._raise_if_decided(plan)
         finished = [change for change in _member_changes(plan) if _is_finished(plan, change)]
-        for change in finished:
-            self.end(change.ends)
         for change in _member_changes(plan):
+            if change in finished or not (change.sends or change.left_out):
+                self.end(change.ends)
             if change.leaves and not change.left_out:
                 self._leave(*change.leaves)
+        self._raise_if_decided(plan)
         self._raise_if_undone([change for change in finished if change.takes_from_person])
 
     def _leave(self, key: str, level: int) -> None:
@@ -178,10 +188,7 @@ class AccessNotes:
 
         :raises WorkspaceError: naming the decision
         """
-        noted = NotedAccess(
-            grants=[active_grant_of(grant)],
-            decisions=self.reviews.decisions_of(self.service, self.organization_id),
-        )
+        noted = NotedAccess(grants=[active_grant_of(grant)], decisions=self.decisions())
         key = address_key(grant.user_email)
         claims = noted.of_address(key, {})
         if grant.user_uuid:
@@ -200,15 +207,14 @@ class AccessNotes:
         giving = [change for change in _member_changes(plan) if change.raises or change.invites]
         if not giving or not lists_variables():
             return
-        noted = NotedAccess(decisions=self.reviews.decisions_of(self.service, self.organization_id))
+        noted = NotedAccess(decisions=self.decisions())
         now = utc_now().timestamp()
         undone: list[str] = []
         for change in giving:
             decision = noted.of_address(change.person, plan.access_list.homes).decision
             if change.raises:
                 decision = noted.of_member(change.person, _user_of(change)).decision
-            saying = Saying(has_access=True, level=change.after.get("level"))
-            capping = entitlement_of(saying, Claims(decision=decision), now).decision
+            capping = decision_against(change.after.get("level"), Claims(decision=decision), now)
             if capping:
                 undone.append(f"{change.name}: {capping}")
         if undone:

@@ -72,9 +72,17 @@ class TaskState:
         else:
             self._store.delete(self._key)
 
-    def begin(self, what: str) -> None:
-        """Note that a request is about to be sent, or may still be in progress."""
-        self.write({"begun": what, "at": self._clock()})
+    def begin(self, what: str, **facts: object) -> None:
+        """
+        Note that a request is about to be sent, or may still be in progress.
+
+        :param facts: plain JSON that a retry needs, see :meth:`facts`
+        """
+        self.write({"begun": what, "at": self._clock(), **facts})
+
+    def facts(self, what: str) -> Mapping[str, Any]:
+        """Return what was noted with the beginning of this; nothing if it was not noted."""
+        return self.read() if self.has_begun(what) else {}
 
     def take_over(self) -> Callable[..., None] | None:
         """

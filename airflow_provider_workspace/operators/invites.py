@@ -86,6 +86,7 @@ class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
 
     def remove(self, hook: WorkspaceHook, what: str, operation: Any, **options: Any) -> bool:
         """Withdraw the invite; say what else it may mean that there is none."""
+        from airflow_provider_workspace.access.door import KnownPeople, raise_if_joined
         from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.access.rules.guards import Guards
         from airflow_provider_workspace.procedures.plan import ChangeResult
@@ -96,9 +97,13 @@ class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
         notes = AccessNotes.of_tasks(hook.client.settings, operation.organization_id)
         door = notes.door(hook.client, Guards.read(self.protected, None))
         plan = door.plan_withdrawal(operation, was_sent=self.task_state.has_begun(what))
-        self.task_state.begin(what)
+        known = KnownPeople.read(self.task_state.facts(what)) or door.known_before(operation)
+        self.task_state.begin(what, **(known.facts if known else {}))
         deleted = super().remove(hook, what, operation, explain=explain, **options)
-        door.check_nobody_joined(operation)
+        if known:
+            joined = door.joined_since(known)
+            self.task_state.begin(what)  # a person looks at whom the error names; another try names them no more
+            raise_if_joined(operation.invite_id, joined)
         plan.outcomes = dict.fromkeys(plan.changes, ChangeResult("done"))
         notes.settle(plan)
         return deleted

@@ -99,13 +99,14 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
         what = f"member {self.user_uuid or self.user_email}"
         notes = AccessNotes.of_tasks(hook.client.settings, members.organization_id)
         door = notes.door(hook.client, Guards.read(self.protected, self.owner_level))
-        user_uuid = self.find_user(hook, removed=lambda: self.task_state.has_begun(what))
+        was_sent = self.task_state.has_begun(what)
+        user_uuid = self.find_user(hook, removed=lambda: was_sent)
         if not user_uuid:
             notes.end(door.left_by(self.user_email or ""))
             self.push_approval()
             return {"user_uuid": None, "deleted": True}
         delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
-        plan = door.plan_removal(delete, allow_last_owner=self.allow_last_owner)
+        plan = door.plan_removal(delete, allow_last_owner=self.allow_last_owner, was_sent=was_sent)
         self.log.info("%s", plan.table())
         organization = describe_organization(hook.client.settings, members.organization_id)
         self.await_approval(f"Make these changes to the members of {organization}?", plan)

@@ -335,9 +335,7 @@ def _watch_withdrawn_invites(client: WorkspaceClient, plan: Plan, plan_again: Ca
     """
     if not plan.withdraws_invites:
         return
-    log.info("Invites were withdrawn: waiting until the lists must show whoever accepted one at the same time.")
-    for pause in _pauses(client.settings.consistency_time):
-        client.pause(pause)
+    ensure.wait_for_who_accepted(client)
     again = Plan()
 
     def plan_last() -> Plan:
@@ -347,12 +345,6 @@ def _watch_withdrawn_invites(client: WorkspaceClient, plan: Plan, plan_again: Ca
 
     check_applied(client, plan, plan_last)
     plan.joined = list(again.access_list.joined_since(plan.access_list).values())
-
-
-def _pauses(seconds: float) -> list[float]:
-    """Return the pauses of so many seconds: of a minute at most, as a longer one would begin the task again."""
-    whole, rest = divmod(seconds, ensure.MAX_CHECK_SECONDS)
-    return [ensure.MAX_CHECK_SECONDS] * int(whole) + [rest]
 
 
 def _is_done_or_gone(plan: Plan, change: Change) -> bool:

@@ -68,6 +68,15 @@ def look_until(client: WorkspaceClient, look: Callable[[], T | None], seconds: f
     return None
 
 
+def wait_for_who_accepted(client: WorkspaceClient) -> None:
+    """Wait until the lists must show whoever accepted an invite at the moment of its withdrawal."""
+    log.info("Invites were withdrawn: waiting until the lists must show whoever accepted one at the same time.")
+    # A pause of more than a minute would begin the task again.
+    whole, rest = divmod(client.settings.consistency_time, MAX_CHECK_SECONDS)
+    for pause in [MAX_CHECK_SECONDS] * int(whole) + [rest]:
+        client.pause(pause)
+
+
 def create(client: WorkspaceClient, operation: Operation[R], *, if_exists: str, memory: Memory) -> tuple[R, bool]:
     """
     Create a record unless it exists; look it up if the response to the create was lost.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.access.grants.evidence import EndProof
 from airflow_provider_workspace.access.grants.notes import BY_END, active_grant_of, person_of, rows_of
 from airflow_provider_workspace.access.grants.plan import CLOCK_SLACK, Giver, Giving, OrganizationPeople, plan_end
-from airflow_provider_workspace.access.rules.entitlements import NotedAccess, outlasts
+from airflow_provider_workspace.access.rules.entitlements import Claims, NotedAccess, Saying, entitlement_of
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
@@ -508,10 +508,9 @@ class OrganizationEnds:
     def _is_ended_by_review(self, grant: Grant, person: PersonEnd, people: OrganizationPeople) -> bool:
         """Return whether a review removed a person after a grant was noted."""
         decision = self._decision_about(person.person, people)
-        if decision is None or decision.level is not None:
-            return False
-        is_over = self.run_of_sweep.now.timestamp() > decision.until
-        return not is_over and not outlasts(active_grant_of(grant).since, decision.decided_at)
+        claims = Claims((active_grant_of(grant),), decision)
+        entitled = entitlement_of(Saying(has_access=False), claims, self.run_of_sweep.now.timestamp())
+        return bool(entitled.ended)
 
     def _known_users(self, people: OrganizationPeople) -> set[str]:
         """Return the users who came by an invite of their own, here, and have the level that it gave."""

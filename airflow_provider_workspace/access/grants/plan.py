@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.access.grants.notes import UNKNOWN_HOLDERS
 from airflow_provider_workspace.access.members.lines import level_fields, withdrawal
 from airflow_provider_workspace.access.members.plan import plan_members
-from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
+from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, Claims, NotedAccess, decision_against
 from airflow_provider_workspace.access.rules.guards import NO_GUARDS, Guards
 from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.levels import describe_level
@@ -329,10 +329,7 @@ def _decision_below(
     email = wish.email
     user_uuid = people.user_uuid_at(email)
     decision = people.decision_about(decided, email=email, user_uuid=user_uuid, invite_id=people.invite_id_at(email))
-    if decision is None or now.timestamp() > decision.until:
-        return None
-    is_below = decision.level is None or decision.level < wish.level
-    return decision if is_below else None
+    return decision_against(wish.level, Claims(decision=decision), now.timestamp())
 
 
 def _capped(level: int | None, decision: ReviewDecision) -> int | None:

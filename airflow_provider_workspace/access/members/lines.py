@@ -284,6 +284,19 @@ def _held_by_grant(case: Case, grant: ActiveGrant) -> Change:
     )
 
 
+def gone(email: str, grants: tuple[ActiveGrant, ...], *, are_users_shown: bool) -> Change:
+    """
+    Say that somebody who had temporary access is in no list; that of a user who certainly is no member ends with it.
+
+    :param are_users_shown: whether the list of members shows the user of each
+    """
+    proven = [grant for grant in grants if grant.person.user_uuid and are_users_shown]
+    left = [grant for grant in grants if grant not in proven]
+    ends = [f"ends {grant}" for grant in proven] + [f"the sweep ends {grant}" for grant in left]
+    line = remark_on("skip", email, f"is neither a member nor invited; {', '.join(ends)}")
+    return MemberChange(line.action, line.part, line.name, why=line.why, person=line.person, ends=tuple(proven))
+
+
 def rows_left_out(roster: Roster, *, is_leaving: bool) -> list[Change]:
     """Return the rows that say what another one says, and the invalid ones, whose people should perhaps lose access."""
     changes: list[Change] = []

@@ -20,6 +20,7 @@ from airflow_provider_workspace.access.members.case import (
 from airflow_provider_workspace.access.members.earlier_invites import InviteAgain
 from airflow_provider_workspace.access.members.lines import (
     compared_with_invites,
+    gone,
     highest_of,
     invitation,
     kept,
@@ -358,7 +359,7 @@ class _Planner:
         claims = self.noted.of_address(row.key, self._homes)
         entitled = self._entitlement(saying, claims)
         if entitled.ended:
-            return remark_on("skip", email, f"is neither a member nor invited; the sweep ends {entitled.ended[0]}")
+            return gone(email, entitled.ended, are_users_shown=all(member.user_uuid for member in self.people.members))
         if self.is_leaving:
             return remark_on("skip", email, "is neither a member nor invited")
         return None

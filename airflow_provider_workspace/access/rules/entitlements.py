@@ -386,6 +386,16 @@ def entitlement_of(saying: Saying, claims: Claims, now: float) -> Entitlement:
     )
 
 
+def decision_against(level: int | None, claims: Claims, now: float) -> ReviewDecision | None:
+    """
+    Return the decision of a review that allows less than a level; ``None`` if there is none.
+
+    :param level: ``None`` for any
+    :param now: in seconds since 1970
+    """
+    return entitlement_of(Saying(has_access=True, level=level), claims, now).decision
+
+
 def _stands(grant: ActiveGrant, saying: Saying, decision: ReviewDecision | None) -> bool:
     """Return whether a grant counts in spite of what else is said."""
     if saying.leaves:

@@ -331,9 +331,11 @@ def test_which_grants_end_with_a_change(
         # The new address is among the leavers too
         ([row(), NEW_ADDRESS], [member(8, NEW_ADDRESS)], (EARLY,), {"leaving": True},
          [("remove", "is leaving"), ("skip", "is neither a member nor invited")]),
-        # A note that no list shows
-        ([row()], [], (LATE,), {"leaving": True}, [("skip", f"invited; the sweep ends {HELD}")]),
-        ([ENDED], [], (EARLY,), {}, [("skip", f"invited; the sweep ends {HELD}")]),
+        # A note that no list shows: only of a known user it is certain that they are no member
+        ([row()], [], (LATE,), {"leaving": True}, [("skip", f"invited; ends {HELD}")]),
+        ([ENDED], [], (EARLY,), {}, [("skip", f"invited; ends {HELD}")]),
+        ([ENDED], [], (granted(8, BEFORE, user=None), EARLY), {},
+         [("skip", f"invited; ends {HELD}, the sweep ends {HELD}")]),
         ([ENDED], [], (LATE,), {}, []),
         # People without an address are not each other
         ([row(8)], [member(8), member(1, None, "u-x"), invited(1, None, "i-x"), invited(1, OLGA, "i-o")],

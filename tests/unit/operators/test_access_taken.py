@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.access.door import MAX_KNOWN, KnownPeople
+from airflow_provider_workspace.api.database_limits import MAX_TEXT_BYTES
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceNotAppliedError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
+from airflow_provider_workspace.notes.note import digest
+from airflow_provider_workspace.operators.invites import WorkspaceDeleteInviteOperator
 from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOperator, WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -344,6 +348,20 @@ def test_an_earlier_try_proves_nothing_while_the_list_hides_an_address(
     assert effects(sandbox) == []
 
 
+def test_a_retry_finds_nobody_to_protect_where_an_earlier_try_removed_them(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context: Any = {"task_state_store": TaskStore()}
+    arguments: dict[str, Any] = {"task_id": "remove", "user_uuid": SEED.absent_uuid, "protected": [EVE]}
+    Interruptions(monkeypatch).after("DELETE")
+    with pytest.raises(Killed):
+        WorkspaceDeleteMemberOperator(**arguments).execute(context)
+    assert WorkspaceDeleteMemberOperator(**arguments).execute(context)["deleted"] is False
+    assert effects(sandbox) == ["delete_member"]
+    with pytest.raises(AirflowFailException, match="No list shows user"):
+        WorkspaceDeleteMemberOperator(**arguments).execute({})
+
+
 @pytest.mark.parametrize(("arguments", "refused"), [({"protected": [EVE]}, True), ({"owner_level": None}, False)])
 def test_a_user_whom_the_list_hides_may_be_protected(
     sandbox: SandboxServer, arguments: dict[str, Any], *, refused: bool
@@ -482,6 +500,97 @@ def test_a_retry_after_a_kill_waits_for_who_accepted_an_invite(
     rows = [(row["name"], row["status"]) for row in result["changes"]]
     assert rows == [(f"invite {LIV}", "unknown"), (f"member {LIV}", "done")]
     assert effects(sandbox)[-1] == "delete_member"
+
+
+# One invite, withdrawn by its operator
+
+
+def withdraw(context: Any = None) -> Any:
+    """Withdraw the invite of Liv, under the id that the sandbox gives it."""
+    return WorkspaceDeleteInviteOperator(task_id="withdraw", invite_id=SEED.invite_id).execute(context or {})
+
+
+def hidden_member(name: str) -> dict[str, Any]:
+    return {"id": name, "user": None, "level": 1}
+
+
+def accept(sandbox: SandboxServer, *joined: dict[str, Any], at_request: int = 1) -> None:
+    """Withdraw the invite though it was accepted, and show who joined from a reading of the members on."""
+    before = members()
+    sandbox.inject("say", "delete_invite", status=204, body=None)
+    say(sandbox, "list_invites", after=1)
+    say(sandbox, "list_members", *before, *joined, after=at_request)
+
+
+def test_one_withdrawal_waits_once_until_the_lists_must_be_true(
+    sandbox: SandboxServer, connect: Connect, clock: Clock
+) -> None:
+    connect(consistency_time=150)
+    withdraw()
+    assert clock.waited == [60, 60, 30]
+    assert effects(sandbox) == ["delete_invite"]
+
+
+def test_a_second_member_whom_the_service_hides_may_have_accepted_the_invite(sandbox: SandboxServer) -> None:
+    before = [*members(), hidden_member("first")]
+    sandbox.inject("say", "delete_invite", status=204, body=None)
+    say(sandbox, "list_invites", after=1)
+    say(sandbox, "list_members", *before, times=1)
+    say(sandbox, "list_members", *before, hidden_member("second"), after=1)
+    with pytest.raises(AirflowFailException, match=r"^\[joined-meanwhile\] .*: 1 members whom the service does"):
+        withdraw()
+
+
+def test_an_invite_whose_address_is_hidden_explains_nobody(sandbox: SandboxServer) -> None:
+    shown = [invite.to_dict() for invite in WorkspaceHook().list_invites()]
+    other = {**shown[0], "id": SEED.absent_uuid, "target_email": None}
+    say(sandbox, "list_invites", *shown, other, times=1)
+    accept(sandbox, {"id": "new", "user": {"uuid": SEED.research_uuid, "email": None}, "level": 1})
+    with pytest.raises(AirflowFailException, match=rf"\[joined-meanwhile\] .*: member - \(user {SEED.research_uuid}\)"):
+        withdraw()
+
+
+@pytest.mark.parametrize("max_known", [2000, 3])
+def test_a_retry_after_a_kill_names_who_may_have_accepted_the_one_invite(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, max_known: int
+) -> None:
+    """Once: a person looks at who is named, and clears the task."""
+    monkeypatch.setattr("airflow_provider_workspace.access.door.MAX_KNOWN", max_known)
+    invite = WorkspaceHook().create_invite(target_email=EVE)
+    store = TaskStore()
+    eve = {"id": "eve", "user": {"uuid": SEED.organization_id, "email": EVE}, "level": 1}
+    liv = {"id": "new", "user": {"uuid": SEED.research_uuid, "email": "liv@private.example.com"}, "level": 1}
+    accept(sandbox, eve, liv)
+    with monkeypatch.context() as patch:
+        Interruptions(patch).after("DELETE")
+        with pytest.raises(Killed):
+            withdraw({"task_state_store": store})
+    says = rf"Somebody.*: member liv@private.example.com \(user {SEED.research_uuid}\)$"
+    if max_known == 3:
+        says = "Remove who should not be a member: one of all members, as .* the more than 3 people were"
+    with pytest.raises(AirflowFailException, match=rf"^\[joined-meanwhile\] .*{says}"):
+        withdraw({"task_state_store": store})
+    assert withdraw({"task_state_store": store})["deleted"] is False
+    assert invite.target_email == EVE
+
+
+def test_what_a_withdrawal_notes_of_many_people_is_short() -> None:
+    known = KnownPeople(frozenset(digest(str(number)) for number in range(MAX_KNOWN)), 0)
+    assert len(json.dumps(known.facts)) < MAX_TEXT_BYTES - 1000
+    more = KnownPeople((known.digests or frozenset()) | {"one more"}, 0)
+    assert more.facts == {"digests": None, "hidden": 0}
+
+
+def test_a_retry_after_a_kill_of_the_one_withdrawal_ends_well_if_nobody_joined(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = TaskStore()
+    with monkeypatch.context() as patch:
+        Interruptions(patch).after("DELETE")
+        with pytest.raises(Killed):
+            withdraw({"task_state_store": store})
+    assert withdraw({"task_state_store": store})["deleted"] is False
+    assert effects(sandbox) == ["delete_invite"]
 
 
 @pytest.mark.parametrize("road", ROADS)

@@ -18,6 +18,7 @@ from airflow_provider_workspace.operators.members import WorkspaceDeleteMemberOp
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
+from tests import grant_notes
 from tests.audit import effects
 from tests.task_instance import Question, Task
 from tests.variables import install
@@ -503,6 +504,21 @@ def test_whoever_approves_leaves_out_changes(
     WorkspaceHook().update_member(user_uuid=SEED.absent_uuid, level=8)
     with pytest.raises(AirflowFailException, match=r"(?s)approval-stale.*1 of 1 change is .*member noah.newton@"):
         sync(require_approval=False, approved=plan).execute({})
+
+
+def test_the_grant_of_whom_somebody_leaves_out_stays(
+    sandbox: SandboxServer, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = install(monkeypatch).values
+    place = {"service": sandbox.url, "organization_id": SEED.organization_id}
+    person = {"user_email": "noah.newton@example.com", "user_uuid": SEED.absent_uuid, "until": "2999-01-01T00:00:00Z"}
+    key, text = grant_notes.variable(**place, **person, level=1, then=None)
+    notes[key] = text
+    leavers: dict[str, Any] = {"leavers": ["noah.newton@example.com"], "roster": None}
+    approve = task.ask(sync(**leavers))
+    answer_with(sync(**leavers), task, approve, chosen(task, NOAH_STAYS))
+    assert effects(sandbox) == []
+    assert key in notes
 
 
 def test_everything_can_be_left_out(sandbox: SandboxServer, task: Task) -> None:

@@ -605,6 +605,62 @@ def test_what_a_review_decides_meanwhile_is_not_undone(
     assert level_of(SEED.member_uuid) == level
 
 
+NOAH_LEAVES = [OLIVE, ADAM, GRACE, LIV, {"email": MINA, "level": 8}, {"email": NOAH, "until": "2026-10-01"}]
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("is_late", [False, True])
+def test_the_grants_of_who_was_removed_end_though_a_review_decides_meanwhile(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, road: str, *, is_late: bool
+) -> None:
+    """Where the review decides after the last look at what was sent, this run ends the grant; before, the next one."""
+    key = note_grant(notes, sandbox, NOAH, SEED.absent_uuid, level=1, then=None)
+    with monkeypatch.context() as patch:
+        interruptions = Interruptions(patch)
+
+        def decide() -> None:
+            note_decision(notes, sandbox, 1, SEED.member_uuid, MINA)
+
+        if is_late:
+            interruptions.after("PATCH", lambda: interruptions.after("/members/", decide))
+        else:
+            interruptions.after("DELETE", decide)
+        with pytest.raises(WorkspaceError, match="decided-meanwhile"):
+            run(road, NOAH_LEAVES)
+    assert level_of(SEED.absent_uuid) is None
+    assert (key in notes.values) == (not is_late)
+    result = run(road, NOAH_LEAVES)
+    assert key not in notes.values
+    assert ("is neither a member nor invited; ends temporary: member (1)" in result["table"]) == (not is_late)
+
+
+def test_a_killed_removal_of_leavers_ends_their_grants_in_its_retry(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = note_grant(notes, sandbox, MINA, SEED.member_uuid)
+    with monkeypatch.context() as patch:
+        Interruptions(patch).after("DELETE")
+        with pytest.raises(Killed):
+            remove(MINA)
+    remove(MINA)
+    assert key not in notes.values
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_grant_stays_noted_while_its_person_may_have_access(
+    sandbox: SandboxServer, notes: Variables, *, hidden: bool
+) -> None:
+    """Their user is not known, so they may have accepted the invite under another address; or a member hides theirs."""
+    user = SEED.research_uuid if hidden else None
+    key = note_grant(notes, sandbox, "ada@example.com", user, invite_id=SEED.absent_uuid, then=None)
+    if hidden:
+        rows = listed()
+        rows["results"][-1]["user"]["uuid"] = None
+        sandbox.inject("say", "list_members", body=rows, times=None)
+    assert "the sweep ends temporary" in remove("ada@example.com")["table"]
+    assert key in notes.values
+
+
 @pytest.mark.parametrize(
     "person",
     [

@@ -154,6 +154,10 @@ def set_level(world: World, level: int) -> None:
     run(WorkspaceUpdateMemberOperator, user_email=MINA, level=level, **kept)
 
 
+def set_level_by_user(level: int, **arguments: Any) -> None:
+    run(WorkspaceUpdateMemberOperator, user_uuid=SEED.member_uuid, level=level, **arguments)
+
+
 def sweep(world: World) -> None:
     world.note_grant(until=OVER, level=world.level, run_id="over")
     run(WorkspaceSweepOperator, kinds=["grants"], protected=world.protected)
@@ -430,6 +434,50 @@ def test_each_road_asks_each_rule(world: World, road: Road, rule: Rule) -> None:
     except (WorkspaceError, AirflowFailException) as error:
         world.error = error
     assert rule.holds(world), f"{world.mina}, {world.error!r}"
+
+
+UNLISTED = "No list shows user .*, who may be protected or an owner"
+NOBODY_KEPT = {"owner_level": None}
+
+
+@pytest.mark.parametrize(
+    ("arrange", "level", "kept", "says"),
+    [
+        (protect, 1, {"protected": [MINA], "owner_level": None}, UNLISTED),
+        (make_owner, 1, {}, UNLISTED),
+        (decide, ADMIN, NOBODY_KEPT, "decided-by-review"),
+        (note_grant, 1, NOBODY_KEPT, "has temporary access"),
+    ],
+)
+def test_whom_no_list_shows_is_asked_about_by_their_user(
+    world: World, arrange: Callable[[World], None], level: int, kept: dict[str, Any], says: str
+) -> None:
+    arrange(world)
+    before = world.mina
+    leave_out(world)
+    with pytest.raises(AirflowFailException, match=says):
+        set_level_by_user(level, **kept)
+    assert world.mina == before
+
+
+def test_whom_no_list_shows_is_not_removed_while_somebody_is_protected(world: World) -> None:
+    leave_out(world)
+    with pytest.raises(AirflowFailException, match=r"No list shows user .*, who may be protected\. Look"):
+        run(WorkspaceDeleteMemberOperator, user_uuid=SEED.member_uuid, protected=[MINA], owner_level=None)
+    assert world.mina == 1
+
+
+def test_a_level_of_whom_no_list_shows_is_not_proven(world: World) -> None:
+    leave_out(world)
+    with pytest.raises(WorkspaceError, match="effect-not-shown"):
+        set_level_by_user(1, **NOBODY_KEPT)
+
+
+def leave_out(world: World) -> None:
+    """Leave Mina out of the list of members from now on."""
+    with WorkspaceHook() as hook:
+        shown = [row for row in rows(hook) if row["user"]["uuid"] != SEED.member_uuid]
+    say(world.sandbox, "list_members", *shown)
 
 
 # The table is whole

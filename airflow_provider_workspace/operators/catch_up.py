@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LOOK_INTERVAL = timedelta(minutes=1)
 # A run that is under way when its export is paused has an interval of at most a week, which ended at most a week ago.
+# The list begins by when a run was made, so it has also the runs of backfills of older intervals.
 DRAINED_RUNS = timedelta(days=15)
 
 

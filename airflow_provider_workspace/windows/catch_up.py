@@ -67,6 +67,10 @@ class Ask(BaseModel):
     backfill_id: str | None = None
     is_answered: bool = False
 
+    def took_effect(self, backfills: Sequence[Backfill]) -> bool:
+        """Return whether the service has accepted it: it was answered, or is listed."""
+        return self.is_answered or any(self._is(backfill) for backfill in backfills)
+
     def may_begin(self, consistency_time: float, backfills: Sequence[Backfill], now: float) -> bool:
         """Return whether it may be a backfill that is not listed yet."""
         if any(self._is(backfill) for backfill in backfills):
@@ -154,7 +158,10 @@ class CatchUp:
         now = self.clock()
         consistency_time = self.export.client.settings.consistency_time
         coming = [backfill.interval for backfill in backfills if backfill.is_under_way]
-        coming += [ask.interval for ask in self.asked if ask.may_begin(consistency_time, backfills, now)]
+        waiting = [ask for ask in self.asked if ask.may_begin(consistency_time, backfills, now)]
+        coming += [ask.interval for ask in waiting]
+        # What was killed before it was sent, or never answered, has exported nothing, and so does not count.
+        self.asked = [ask for ask in self.asked if ask in waiting or ask.took_effect(backfills)]
         wanted = [interval for interval in coverage.missing if self._is_wanted(interval, coming, now)]
         for missing in joined(wanted):
             if not self._ask(missing, backfills):

@@ -258,7 +258,7 @@ def maintenance_window(
             guard.as_teardown(setups=pause, on_failure_fail_dagrun=True)
             priority >> guard
         if catch_up is not None:
-            _catch_up(opened, close, batch_export_ids, catch_up, outlets, {**own, "project_id": project_id})
+            _catch_up(opened, pause, close, batch_export_ids, catch_up, outlets, {**own, "project_id": project_id})
 
 
 def _follows_window(task: Any) -> bool:
@@ -268,7 +268,13 @@ def _follows_window(task: Any) -> bool:
 
 
 def _catch_up(
-    opened: Any, close: Any, batch_export_ids: Any, catch_up: Any, outlets: Sequence[Any], of_exports: dict[str, Any]
+    opened: Any,
+    pause: Any,
+    close: Any,
+    batch_export_ids: Any,
+    catch_up: Any,
+    outlets: Sequence[Any],
+    of_exports: dict[str, Any],
 ) -> None:
     """Add the task that exports what a window has missed, and the one that checks before it opens that this works."""
     from airflow_provider_workspace.operators.catch_up import WorkspaceCatchUpOperator, WorkspaceCheckExportRunsOperator
@@ -282,6 +288,8 @@ def _catch_up(
     )
     held, left_paused = _value(opened.task_id, "batch_export_ids"), _value(opened.task_id, "leave_paused")
     left_paused += f" + {_value(close.task_id, 'left_paused')}"
+    # If the sweep closed the window, close has not seen what was paused before; a pause that failed has no result.
+    left_paused += f" + ({_value(pause.task_id, 'paused_before')} | default([]))"
     caught_up = WorkspaceCatchUpOperator(
         task_id="catch_up",
         task_display_name="Export what was missed",

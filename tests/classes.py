@@ -50,7 +50,7 @@ GOOD: dict[str, Any] = {
     "max_rows": 100,
     "batch_export_ids": list(SEED.batch_export_ids[:1]),
     "close_task_id": "window.close",
-    "opened_at": 0.0,
+    "opened_at": 1_764_288_000.0,
     "length": 60.0,
     "end_at": 0.0,
     "since": 1_764_288_000.0,

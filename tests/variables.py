@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import airflow.sdk
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
@@ -52,17 +53,24 @@ class Runs:
 
     :ivar over: runs that are ``over`` or ``gone``
     :ivar tasks: states of tasks by run; ``gone`` is a task that the run does not have
+    :ivar unread: runs whose states Airflow does not tell
+    :ivar longest: the most characters that one request has named tasks with
     """
 
     def __init__(self) -> None:
         self.over: dict[str, str] = {}
         self.tasks: dict[str, dict[str, Any]] = {}
+        self.unread: set[str] = set()
+        self.longest = 0
 
     def get_dr_count(self, *, dag_id: str, run_ids: list[str], states: list[str] | None = None) -> int:  # noqa: ARG002
         state = self.over.get(run_ids[0], "active")
         return int(state == "active" or (state == "over" and states is None))
 
     def get_task_states(self, *, run_ids: list[str], task_ids: list[str] | None, **_: Any) -> dict[str, dict[str, Any]]:
+        if run_ids[0] in self.unread:
+            raise RuntimeError("414 URI Too Long")
+        self.longest = max(self.longest, len(urlencode([("task_ids", task_id) for task_id in task_ids or ()])))
         known = self.tasks.get(run_ids[0], {})
         missing = {task_id: None for task_id in task_ids or () if not any(name.startswith(task_id) for name in known)}
         return {run_ids[0]: {name: state for name, state in {**missing, **known}.items() if state != "gone"}}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from airflow_provider_workspace.notes.leases import ACTIVE_RUN_STATES, LEASE_PREFIX, Run
 from airflow_provider_workspace.notes.store import VariableStore
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
 
 # Before Airflow 3.3 Variables cannot be listed: this one lists the keys of the leases.
 INDEX = "workspace_leases"
-# So many tasks at once: a URL names each task. Others must not be read: "load_1" may be a task, or one that is mapped.
-MAX_NAMED_TASKS = 100
+# A URL names each task, in up to so many characters: common servers take 8 KB. Others must not be read: "load_1" may be
+# a task, or one that is mapped.
+MAX_QUERY_LENGTH = 4_000
 
 
 @dataclass(frozen=True)
@@ -36,10 +38,30 @@ class LeaseVariables(VariableStore):
         if active_runs == 0:
             runs = Ti.get_dr_count(dag_id=dag_id, run_ids=run_ids)
             return Run("over") if runs else Run("gone")
-        watched = [window.close_task_id, *task_ids]
-        tasks: dict[str, Any] = {}
-        for first in range(0, len(watched), MAX_NAMED_TASKS):
-            named = watched[first : first + MAX_NAMED_TASKS]
-            states = Ti.get_task_states(dag_id=dag_id, run_ids=run_ids, task_ids=named)
-            tasks.update(states.get(window.run_id, {}))
-        return Run(tasks=tasks)
+        return Run(tasks=task_states(Ti, dag_id, window.run_id, [window.close_task_id, *task_ids]))
+
+
+def task_states(
+    ti: Any, dag_id: str, run_id: str, task_ids: Iterable[str], map_index: int | None = None
+) -> dict[str, Any]:
+    """Return the states of tasks of a run, as a task instance or its class is told them."""
+    states: dict[str, Any] = {}
+    for named in _batches(task_ids):
+        found = ti.get_task_states(dag_id=dag_id, run_ids=[run_id], task_ids=named, map_index=map_index)
+        states.update(found.get(run_id, {}))
+    return states
+
+
+def _batches(task_ids: Iterable[str]) -> Iterator[list[str]]:
+    """Yield so many ids of tasks at once as a URL can name."""
+    batch: list[str] = []
+    length = 0
+    for task_id in task_ids:
+        added = len(urlencode({"task_ids": task_id})) + 1
+        if batch and length + added > MAX_QUERY_LENGTH:
+            yield batch
+            batch, length = [], 0
+        batch.append(task_id)
+        length += added
+    if batch:
+        yield batch

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 LOOK_INTERVAL = timedelta(minutes=1)
 # A run that is under way when its export is paused has an interval of at most a week, which ended at most a week ago.
+# The list begins by when a run was made, so it has also the runs of backfills of older intervals.
 DRAINED_RUNS = timedelta(days=15)
 
 
@@ -30,11 +31,9 @@ class OfExports(DeclaredArguments):
     """
     What belongs to batch exports of a project.
 
-    :param batch_export_ids: batch exports (UUID)
     :param project_id: their project; by default that of the connection
     """
 
-    batch_export_ids: Arg[Sequence[str] | None] = arg(kinds.EXPORTS_OR_NONE, default=None)
     project_id: Arg[str | int | None] = arg(kinds.ID, default=None)
 
     def read_exports(self, hook: WorkspaceHook, export_ids: Iterable[str]) -> list[Export]:
@@ -50,12 +49,15 @@ class WorkspaceCheckExportRunsOperator(OfExports, WorkspaceOperator):
     Fail unless the service shows schedule, runs and backfills of batch exports. Scope ``batch_export:read``.
 
     ``maintenance_window`` with ``catch_up`` begins with it, because nothing could be proven otherwise.
+
+    :param batch_export_ids: batch exports (UUID)
     """
 
     resource_kind = "batch_export"
+    batch_export_ids: Arg[Sequence[str]] = arg(kinds.EXPORTS)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        exports = self.read_exports(hook, self.batch_export_ids or ())
+        exports = self.read_exports(hook, self.batch_export_ids)
         for export in exports:
             export.runs(datetime.now(timezone.utc))
             export.backfills()
@@ -66,11 +68,13 @@ class WorkspaceDrainExportsOperator(OfExports, WorkspaceOperator):
     """
     Wait until no run of paused exports is under way; deferred, without a worker slot. Scope ``batch_export:read``.
 
+    :param batch_export_ids: batch exports (UUID)
     :param opened_at: start of the time in seconds since 1970
     :param length: the longest wait, a timedelta or seconds; runs that are under way at its end are logged
     """
 
     resource_kind = "batch_export"
+    batch_export_ids: Arg[Sequence[str]] = arg(kinds.EXPORTS)
     opened_at: Arg[float] = arg(kinds.TIME)
     length: Arg[timedelta | float] = arg(kinds.SECONDS)
 
@@ -79,7 +83,7 @@ class WorkspaceDrainExportsOperator(OfExports, WorkspaceOperator):
 
         since = datetime.now(timezone.utc) - DRAINED_RUNS
         left: list[str] = []
-        for export in self.read_exports(hook, self.batch_export_ids or ()):
+        for export in self.read_exports(hook, self.batch_export_ids):
             running = [run.interval for run in export.runs(since) if run.status in UNDER_WAY]
             left += [f"{export.batch_export_id}: {interval}" for interval in running]
         end_at = self.opened_at + self.length
@@ -105,6 +109,7 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
     same. The events of its asset outlets have the extra ``{"export", "from", "to"}``, up to when all is complete;
     ``export`` is a list if there are several.
 
+    :param batch_export_ids: batch exports (UUID)
     :param batch_export_id: one batch export (UUID), in place of ``batch_export_ids``
     :param since: from when on: a time with its zone, or seconds since 1970. Between two runs, the run before counts
         too, because it may not have begun
@@ -115,6 +120,7 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
 
     resource_kind = "batch_export"
     has_own_dry_run = True
+    batch_export_ids: Arg[Sequence[str] | None] = arg(kinds.EXPORTS_OR_NONE, default=None)
     batch_export_id: Arg[str | None] = arg(kinds.ID, default=None)
     since: Arg[datetime | str | float] = arg(kinds.MOMENT)
     until: Arg[datetime | str | float | None] = arg(kinds.MOMENT, default=None)

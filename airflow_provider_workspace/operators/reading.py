@@ -27,6 +27,8 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 MAX_ARGUMENT_SECONDS = 366 * 86_400.0
 # The year 5138 in seconds since 1970: a larger number is in milliseconds.
 MAX_TIME = 1e11
+# The smallest, of 2001: what is smaller is a day, such as 20261128.
+MIN_TIME = 1e9
 
 
 def read(reader: str, name: str, value: object, choices: tuple[str, ...] = ()) -> Any:
@@ -358,8 +360,10 @@ def read_seconds(name: str, value: object, *, least: float = 0.0, years: int = 1
 def read_time(name: str, value: object) -> float:
     """Read a time in seconds since 1970."""
     seconds = _read_number(value)
-    if 0 <= seconds <= MAX_TIME:
+    if MIN_TIME <= seconds <= MAX_TIME:
         return seconds
+    if 0 <= seconds < MIN_TIME:
+        raise _day_error(name, "2026-11-28")
     raise WorkspaceInputError(f"{name} must be a number of seconds since 1970, not {type_name(value)}")
 
 
@@ -374,8 +378,12 @@ def read_moment(name: str, value: object) -> float:
     except ValueError as error:
         raise WorkspaceInputError(f"{name}: {error}") from None
     if "T" not in text:
-        raise WorkspaceInputError(f"{name} must be a time with its zone, such as {text}T00:00:00Z, and not a day")
+        raise _day_error(name, text)
     return parse_time(text)
+
+
+def _day_error(name: str, day: str) -> WorkspaceInputError:
+    return WorkspaceInputError(f"{name} must be a time with its zone, such as {day}T00:00:00Z, and not a day")
 
 
 def _read_number(value: object) -> float:

@@ -131,16 +131,12 @@ def _lost_exports(registry: LeaseRegistry, window: Window, leases: list[Lease]) 
 
 def _states_of_window(ti: Any, task_ids: Collection[str]) -> Run:
     """Return the states of tasks of a window; in a mapped task group, of those with the same index."""
+    from airflow_provider_workspace.notes.lease_store import task_states
     from airflow_provider_workspace.notes.leases import Run
 
     is_mapped = ti.map_index is not None and ti.map_index >= 0
-    states = ti.get_task_states(
-        dag_id=ti.dag_id,
-        run_ids=[ti.run_id],
-        task_ids=sorted(task_ids),
-        map_index=ti.map_index if is_mapped else None,
-    )
-    return Run(tasks=states.get(ti.run_id, {}))
+    map_index = ti.map_index if is_mapped else None
+    return Run(tasks=task_states(ti, ti.dag_id, ti.run_id, sorted(task_ids), map_index))
 
 
 class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
@@ -201,11 +197,10 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         registry = lease_registry()
         watched = [task_id for task_id in self.work_task_ids if not isinstance(self.dag.get_task(task_id), CLOSING)]
         leases = _repaired_leases(registry, self._context["ti"], window, self.open_task_id, watched)
-        if not leases or not is_at_work(registry.store.run(window, leases[-1].work_task_ids), leases[-1]):
-            return
         now = time.time()
-        until = min(lease.until for lease in leases)
-        if now < until:
+        until = min((lease.until for lease in leases), default=now)
+        # At its end the exports are resumed, also if Airflow does not tell the states of its tasks.
+        if now < until and is_at_work(registry.store.run(window, leases[-1].work_task_ids), leases[-1]):
             self.log.warning("Tasks of the work may still run, so its exports stay paused. Checking again.")
             self.defer_until(min(until, now + WORK_POLL_INTERVAL))
 
@@ -339,7 +334,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
         self.defer(trigger=trigger, method_name="execute_complete")
 
     def execute_complete(self, context: Context, event: Mapping[str, Any] | None = None) -> None:
-        from airflow_provider_workspace.windows.window_state import is_closing
+        from airflow_provider_workspace.windows.window_state import is_left_to_close
 
         status = event.get("status") if event else None
         if status == "unwatched":
@@ -354,7 +349,7 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
         # The window may have been opened again meanwhile, and end later.
         end_at = _latest_end(context["ti"], window, leases, self.open_task_id) or 0.0
         is_over = status == "over" and time.time() >= end_at
-        if is_over and not is_closing(registry.store.run(window, ()), window):
+        if is_over and not is_left_to_close(registry, window):
             self._end_overdue()
         if leases or registry.unreadable:
             self._watch(leases)

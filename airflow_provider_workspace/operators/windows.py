@@ -326,7 +326,8 @@ class WorkspacePauseWindowExportsOperator(WorkspaceWindowOperator):
             paused += [lease.batch_export_id for lease in leases if lease.batch_export_id not in waiting]
             if not waiting:
                 self.log.info("Pausing took until %.0f s of max_length were over.", time.time() - last.since)
-                return {"paused": paused, "paused_at": time.time()}
+                before = [lease.batch_export_id for lease in registry.all(window=window) if lease.paused_before]
+                return {"paused": paused, "paused_at": time.time(), "paused_before": before}
             if time.monotonic() - began > WAIT_ON_WORKER:
                 last_resume = max(waiting.values())
                 end_at = min(last_resume, time.time() + WAIT_ON_WORKER)

@@ -416,7 +416,8 @@ class WorkspaceBatchExportCompleteSensor(WorkspaceSensor):
     Wait until a batch export is complete up to a moment. Scope ``batch_export:read``.
 
     For services that show the runs of exports. It is complete if each interval between ``since`` and ``until`` has a
-    completed run. The sensor asks for nothing:
+    completed run: up to the last interval that ended by then, if ``until`` is not the end of one. The sensor asks for
+    nothing:
     :class:`~airflow_provider_workspace.operators.catch_up.WorkspaceCatchUpOperator` fills what is missing.
 
     The result is ``{"export": …, "from": …, "to": …}``; the events of its asset outlets have it as their extra. With
@@ -426,7 +427,7 @@ class WorkspaceBatchExportCompleteSensor(WorkspaceSensor):
     :param project_id: its project; by default that of the connection
     :param until: a time with its zone, or seconds since 1970; by default the end of the data interval, or when the run
         was due
-    :param since: the same; by default a day before ``until``
+    :param since: the same; by default a day before ``until``, and at least one interval
     """
 
     resource_kind = "batch_export"
@@ -458,21 +459,31 @@ class WorkspaceBatchExportCompleteSensor(WorkspaceSensor):
         return self.execute(context)
 
     def look(self, hook: WorkspaceHook, *, first: bool) -> Result:  # noqa: ARG002 - a missing export is an error
+        from airflow_provider_workspace.api.timestamps import to_second
+        from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.catch_up import announce, moment_at
         from airflow_provider_workspace.procedures.conditions import Result
         from airflow_provider_workspace.windows.catch_up import Look, coverage_between, extra_of
         from airflow_provider_workspace.windows.export_runs import Export
 
         until = moment_at(self._until())
-        since = until - BEFORE_UNTIL if self.since is None else moment_at(self.since)
         export = Export.read(hook.client, hook.project_or_default(self.project_id), self.batch_export_id)
+        last = export.schedule.before(export.schedule.latest_end(until))
+        since = min(until - BEFORE_UNTIL, last.start) if self.since is None else moment_at(self.since)
         seen = Look(export, coverage_between(export, since, until), ())
+        if not seen.coverage.intervals:
+            raise WorkspaceInputError(
+                f"Batch export {self.batch_export_id} has no interval that ended from {to_second(since)} to "
+                f"{to_second(until)}, so nothing says that it is complete. Give an earlier since"
+            )
         if seen.coverage.is_complete:
             result = extra_of([seen])
             announce(self._context, self, result)
-            return Result(
-                done=True, message=f"Batch export {self.batch_export_id} is complete up to {until}", result=result
+            message = (
+                f"Batch export {self.batch_export_id} is complete up to {result['to']}, the end of the last "
+                f"interval that ended by {to_second(until)}"
             )
+            return Result(done=True, message=message, result=result)
         left = seen.lines_left
         self._message = f"{len(left)} intervals have no completed run; the first is {left[0]}"
         if export.paused:

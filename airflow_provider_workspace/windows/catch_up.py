@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from airflow_provider_workspace.api.outcome import is_in_doubt
 from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
-from airflow_provider_workspace.windows.intervals import START_DELAY, Coverage, Interval, coverage_of
+from airflow_provider_workspace.windows.intervals import START_DELAY, Coverage, Interval, coverage_of, joined
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.windows.export_runs import Backfill, Export
@@ -67,6 +67,10 @@ class Ask(BaseModel):
     backfill_id: str | None = None
     is_answered: bool = False
 
+    def took_effect(self, backfills: Sequence[Backfill]) -> bool:
+        """Return whether the service has accepted it: it was answered, or is listed."""
+        return self.is_answered or any(self._is(backfill) for backfill in backfills)
+
     def may_begin(self, consistency_time: float, backfills: Sequence[Backfill], now: float) -> bool:
         """Return whether it may be a backfill that is not listed yet."""
         if any(self._is(backfill) for backfill in backfills):
@@ -96,14 +100,13 @@ class Look:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
-        missing = Coverage(self.coverage.intervals, (), self._left).ranges
         intervals, until = self.coverage.intervals, self.coverage.complete_until
         return {
             "batch_export_id": self.export.batch_export_id,
             "from": _iso(intervals[0].start) if intervals else None,
             "complete_until": until and _iso(until),
             "filled": [_plain(interval) for interval in self.filled],
-            "missing": [_plain(interval) for interval in missing],
+            "missing": [_plain(interval) for interval in joined(self._left)],
             "paused": self.export.paused,
         }
 
@@ -155,9 +158,12 @@ class CatchUp:
         now = self.clock()
         consistency_time = self.export.client.settings.consistency_time
         coming = [backfill.interval for backfill in backfills if backfill.is_under_way]
-        coming += [ask.interval for ask in self.asked if ask.may_begin(consistency_time, backfills, now)]
+        waiting = [ask for ask in self.asked if ask.may_begin(consistency_time, backfills, now)]
+        coming += [ask.interval for ask in waiting]
+        # What was killed before it was sent, or never answered, has exported nothing, and so does not count.
+        self.asked = [ask for ask in self.asked if ask in waiting or ask.took_effect(backfills)]
         wanted = [interval for interval in coverage.missing if self._is_wanted(interval, coming, now)]
-        for missing in Coverage(coverage.intervals, (), tuple(wanted)).ranges:
+        for missing in joined(wanted):
             if not self._ask(missing, backfills):
                 break
         return self._look(coverage)
@@ -166,7 +172,7 @@ class CatchUp:
         left = {*coverage.missing, *coverage.under_way}
         asked = [ask.interval for ask in self.asked]
         filled = [each for each in coverage.intervals if each not in left and any(_covers(one, each) for one in asked)]
-        return Look(self.export, coverage, Coverage(coverage.intervals, (), tuple(filled)).ranges)
+        return Look(self.export, coverage, joined(filled))
 
     def _is_wanted(self, interval: Interval, coming: Sequence[Interval], now: float) -> bool:
         """Return whether an interval is to be asked for: nothing that is under way will export it."""

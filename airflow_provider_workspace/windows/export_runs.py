@@ -80,10 +80,13 @@ class GetBatchExport(OfExport[ScheduledExport]):
 
 @endpoint("GET", EXPORT + "runs/", scope="batch_export:read", repeatable=True)
 class ListBatchExportRuns(OfExport[Page[ExportRunRecord]]):
-    """List the runs of a batch export; of seven days only, unless ``start`` is given."""
+    """
+    List the runs of a batch export; of seven days only, unless ``start`` is given.
+
+    ``start`` counts by when a run was made, and not by its interval: also a backfill of an old interval is listed.
+    """
 
     start: str
-    ordering: str = "data_interval_start"
     cursor: Cursor = None
 
 

@@ -200,16 +200,16 @@ class Coverage:
             return None
         return min((interval.start for interval in (*self.under_way, *self.missing)), default=self.intervals[-1].end)
 
-    @property
-    def ranges(self) -> list[Interval]:
-        """What must be asked for: the missing intervals, those that follow each other joined."""
-        ranges: list[Interval] = []
-        for interval in self.missing:
-            if ranges and ranges[-1].end == interval.start:
-                ranges[-1] = Interval(ranges[-1].start, interval.end)
-            else:
-                ranges.append(interval)
-        return ranges
+
+def joined(intervals: Iterable[Interval]) -> list[Interval]:
+    """Return intervals, the earliest first, with those joined that follow each other."""
+    ranges: list[Interval] = []
+    for interval in intervals:
+        if ranges and ranges[-1].end == interval.start:
+            ranges[-1] = Interval(ranges[-1].start, interval.end)
+        else:
+            ranges.append(interval)
+    return ranges
 
 
 def coverage_of(intervals: Sequence[Interval], runs: Iterable[ExportRun]) -> Coverage:

@@ -13,7 +13,7 @@ from airflow_provider_workspace.notes.due_notes import Ended
 from airflow_provider_workspace.notes.leases import LeaseRegistry, SweepRecord, WindowRecord, window_of
 from airflow_provider_workspace.windows.requests import LeaseHooks
 from airflow_provider_workspace.windows.resuming import Closed, Closer, still_paused_error
-from airflow_provider_workspace.windows.window_state import WORK_ENDED, find_states, holders_of, window_state
+from airflow_provider_workspace.windows.window_state import WORK_ENDED, find_states, holders_of, state_as_far_as_known
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.notes.leases import Lease, Window
@@ -140,7 +140,7 @@ class _Records:
         for window_id in window_ids & self.previous.keys() - self.found.keys():
             lease = self.previous[window_id].lease
             if lease is not None:
-                state = window_state(self.registry, [lease], self.clock())
+                state = state_as_far_as_known(self.registry, [lease], self.clock())
                 self.add(state, lease)
 
     def stuck(self) -> dict[str, str]:

@@ -6,6 +6,7 @@ The work runs only in a window that is open. The sweep closes windows that are o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -15,6 +16,8 @@ from airflow_provider_workspace.api.timestamps import iso
 if TYPE_CHECKING:
     from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Run, Window
 
+log = logging.getLogger(__name__)
+
 # States of a task that will not run again.
 FINISHED_STATES = ("success", "failed", "skipped", "removed", "upstream_failed")
 # States of the closing task until it begins.
@@ -22,6 +25,7 @@ OPEN_STATES = (None, "scheduled", "queued")
 # Seconds until a window is abandoned whose work has ended and whose closing task has not begun.
 ABANDONED_AFTER = 300.0
 CLOSE_BEGAN = "its closing task has begun"
+STATES_UNKNOWN = "Airflow did not tell the states of its tasks"
 WORK_ENDED = "its work has ended and its closing task has not begun"
 
 
@@ -87,10 +91,23 @@ def is_at_work(run: Run, lease: Lease) -> bool:
     return any(not _have_ended(states) for states in _states_of_work(run, lease))
 
 
+def is_left_to_close(registry: LeaseRegistry, window: Window) -> bool:
+    """Return whether the closing task of a window that is overdue has begun; not if Airflow does not tell."""
+    try:
+        return is_closing(registry.store.run(window, ()), window)
+    except Exception:
+        log.exception("%s (%s)", STATES_UNKNOWN, window)
+        return False
+
+
 def why_not_closed(registry: LeaseRegistry, window: Window) -> str:
     """Return why a window that is overdue has not closed itself, with what to do."""
     leases = registry.all(window=window)
-    run = registry.store.run(window, leases[-1].work_task_ids if leases else ())
+    try:
+        run = registry.store.run(window, leases[-1].work_task_ids if leases else ())
+    except Exception:
+        log.exception("%s (%s)", STATES_UNKNOWN, window)
+        return f"{STATES_UNKNOWN}, so nobody knows why"
     why = why_over(run, window)
     if leases and is_at_work(run, leases[-1]):
         return "its work was not done within the maximum length. Check its tasks, which were not stopped"
@@ -146,11 +163,9 @@ def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -
     at_work = is_at_work(run, newest)
     if why and not at_work:
         return WindowState("abandoned", why)
-    if any(lease.resuming(now) for lease in leases):
-        return WindowState("closing", "its exports are being resumed")
-    until = min(lease.until for lease in leases)
-    if now >= until:
-        return WindowState("overdue", f"overdue since {iso(until, 'seconds')}")
+    by_leases = _state_by_leases(leases, now)
+    if by_leases is not None:
+        return by_leases
     if is_closing(run, window, at_work=at_work):
         return WindowState("closing", CLOSE_BEGAN)
     if work_has_ended(run, newest):
@@ -164,6 +179,25 @@ def window_state(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -
     if len(held) < newest.exports:
         return WindowState("closing", "not all of its exports are held any more, or a lease cannot be read")
     return WindowState("open", _with_work(why))
+
+
+def _state_by_leases(leases: Sequence[Lease], now: float) -> WindowState | None:
+    """Return what a window is whatever the states of its tasks; ``None`` if these say what it is."""
+    if any(lease.resuming(now) for lease in leases):
+        return WindowState("closing", "its exports are being resumed")
+    until = min(lease.until for lease in leases)
+    if now >= until:
+        return WindowState("overdue", f"overdue since {iso(until, 'seconds')}")
+    return None
+
+
+def state_as_far_as_known(registry: LeaseRegistry, leases: Sequence[Lease], now: float) -> WindowState:
+    """Return what a window is; until its end it counts as open if Airflow does not tell the states of its tasks."""
+    try:
+        return window_state(registry, leases, now)
+    except Exception:
+        log.exception("%s (%s)", STATES_UNKNOWN, leases[-1].window)
+        return _state_by_leases(leases, now) or WindowState("open", STATES_UNKNOWN)
 
 
 def _with_work(why: str) -> str:
@@ -180,13 +214,13 @@ def _has_waited(registry: LeaseRegistry, window: Window, now: float) -> bool:
 
 
 def find_states(registry: LeaseRegistry, clock: Callable[[], float]) -> Iterator[tuple[WindowState, list[Lease]]]:
-    """Return what each window is, and its leases; a lease that cannot be read stops nobody else's."""
+    """Return what each window is, and its leases; one that cannot be read stops nobody else's."""
     by_window: dict[Window, list[Lease]] = {}
     all_leases = registry.all(skip_failed=True)
     for lease in all_leases:
         by_window.setdefault(lease.window, []).append(lease)
     for leases in by_window.values():
-        state = window_state(registry, leases, clock())
+        state = state_as_far_as_known(registry, leases, clock())
         yield state, leases
 
 

@@ -15,7 +15,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset
 
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-from airflow_provider_workspace.operators.catch_up import WorkspaceCatchUpOperator
+from airflow_provider_workspace.operators.catch_up import WorkspaceCatchUpOperator, WorkspaceCheckExportRunsOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import maintenance_window
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
@@ -184,6 +184,15 @@ def test_a_killed_try_is_continued(sandbox: SandboxServer, clock: Clock) -> None
     assert len(exported(sandbox)) == len(set(exported(sandbox)))
 
 
+def test_requests_that_never_took_effect_do_not_count(sandbox: SandboxServer, clock: Clock) -> None:
+    since, until = pause_for(clock, 3)
+    clock.wait(HOUR)
+    sandbox.inject("reset_before", "create_batch_export_backfill", times=5)
+    CatchUp(clock, since=since, until=until).run()
+    assert missing(sandbox, until) == []
+    assert len(exported(sandbox)) == len(set(exported(sandbox)))
+
+
 def test_intervals_that_are_left_fail_the_task_and_clearing_it_goes_on(sandbox: SandboxServer, clock: Clock) -> None:
     since, until = pause_for(clock, 3)
     failing = iso(since - since % HOUR + HOUR)
@@ -256,7 +265,7 @@ def test_a_daily_export_is_asked_for_by_days(sandbox: SandboxServer, clock: Cloc
 def test_a_service_without_runs_is_said_at_once(sandbox: SandboxServer, clock: Clock) -> None:
     sandbox.reset()
     with pytest.raises(AirflowFailException, match=r"\[runs-not-shown\].*does not show the runs .*nothing was asked"):
-        CatchUp(clock, since=0).run()
+        CatchUp(clock, since=time.time()).run()
     assert backfills(sandbox) == []
 
 
@@ -264,11 +273,14 @@ def test_a_service_without_runs_is_said_at_once(sandbox: SandboxServer, clock: C
     ("arguments", "message"),
     [
         ({"since": "2026-11-28"}, "since must be a time with its zone, such as 2026-11-28T00:00:00Z, and not a day"),
+        ({"since": "20261128"}, "since must be a time with its zone, such as 2026-11-28T00:00:00Z, and not a day"),
+        ({"since": 20261128}, "since must be a time with its zone, such as 2026-11-28T00:00:00Z, and not a day"),
+        ({"since": 1.8e9, "until": "20261128"}, "until must be a time with its zone, such as 2026-11-28T00:00:00Z"),
         ({"since": "2026-11-28T10:00"}, "this time has no zone"),
         ({"since": "yesterday"}, "since: expected a date"),
         ({"since": "2199-01-01T00:00:00Z"}, r"since, 2199-01-01 00:00 UTC, is after until, 20.* Give an earlier since"),
-        ({"since": 7200, "until": 0}, "since, 1970-01-01 02:00 UTC, is after until, 1970-01-01 00:00 UTC"),
-        ({"since": 0, "timeout": 0}, "timeout must be"),
+        ({"since": 1e9 + 800, "until": 1e9}, "since, 2001-09-09 02:00 UTC, is after until, 2001-09-09 01:46 UTC"),
+        ({"since": 1e9, "timeout": 0}, "timeout must be"),
     ],
 )
 def test_invalid_times_are_named(clock: Clock, arguments: Any, message: str) -> None:
@@ -339,8 +351,14 @@ def a_window(**arguments: Any) -> Any:
     return dag
 
 
-@pytest.mark.parametrize("resumed", [[HOURLY], []], ids=["by close", "by the sweep, or an earlier try of close"])
-def test_a_window_catches_up_after_it_is_closed(sandbox: SandboxServer, clock: Clock, resumed: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("paused", "resumed", "left_paused"),
+    [({"paused_before": []}, [HOURLY], [OTHER]), (None, [HOURLY], [OTHER]), ({"paused_before": [OTHER]}, [], [])],
+    ids=["by close", "by close, after a pause that failed", "by the sweep, or an earlier try of close"],
+)
+def test_a_window_catches_up_after_it_is_closed(
+    sandbox: SandboxServer, clock: Clock, paused: Any, resumed: list[str], left_paused: list[str]
+) -> None:
     whole = Asset("hourly-export")
     dag = a_window(catch_up=timedelta(hours=2), drain=timedelta(minutes=30), outlets=[whole])
     task = dag.get_task("maintenance_window.catch_up")
@@ -349,7 +367,8 @@ def test_a_window_catches_up_after_it_is_closed(sandbox: SandboxServer, clock: C
     ids = [HOURLY, OTHER, DAILY]
     results = {
         "maintenance_window.open": {"opened_at": time.time(), "batch_export_ids": ids, "leave_paused": [DAILY]},
-        "maintenance_window.close": {"resumed": resumed, "held": {}, "left_paused": [OTHER]},
+        "maintenance_window.pause": paused,
+        "maintenance_window.close": {"resumed": resumed, "held": {}, "left_paused": left_paused},
     }
     since, _ = pause_for(clock, 3)
     events = {whole: SimpleNamespace(extra={})}
@@ -401,6 +420,9 @@ def test_a_window_checks_first_that_runs_are_shown(sandbox: SandboxServer) -> No
     dag = a_window(catch_up=HOUR)
     assert dag.get_task("maintenance_window.open").upstream_task_ids == {"maintenance_window.check"}
     check: Any = dag.get_task("maintenance_window.check")
+    nothing: Any = None
+    with pytest.raises(AirflowFailException, match="batch_export_ids"):
+        WorkspaceCheckExportRunsOperator(task_id="check", batch_export_ids=nothing).execute({})
     assert check.execute({}) == {"batch_export_ids": [HOURLY]}
     sandbox.reset()
     with pytest.raises(AirflowFailException, match=r"\[runs-not-shown\]"):

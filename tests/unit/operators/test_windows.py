@@ -23,6 +23,8 @@ from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
+from airflow_provider_workspace.notes.lease_store import LeaseVariables
+from airflow_provider_workspace.notes.leases import Window as NotedWindow
 from airflow_provider_workspace.operators.batch_exports import WorkspaceUnpauseBatchExportOperator
 from airflow_provider_workspace.operators.windows import lease_registry
 from airflow_provider_workspace.sandbox.seed import SEED
@@ -556,6 +558,51 @@ def test_the_guard_names_why_the_window_is_overdue(airflow: Airflow, states: dic
     airflow.runs.tasks["run"] = {CLOSE: None, "rebuild": "success", **states}
     with pytest.raises(AirflowFailException, match=rf"^\[window-overdue\] The window is overdue: {why}"):
         window.guard("over")
+
+
+@pytest.mark.parametrize("name", ["close", "guard"])
+def test_states_that_cannot_be_read_leave_nothing_paused_after_the_end(
+    sandbox: SandboxServer, airflow: Airflow, name: str
+) -> None:
+    window = opened(FIRST, max_length=HOUR)
+    airflow.runs.unread = {"run"}
+    if name == "close":
+        with pytest.raises(RuntimeError, match="414"):  # the work may still run
+            window.close()
+    else:
+        deferral(lambda: window.guard("over"))
+    assert history(sandbox, FIRST) == ["pause"]
+    airflow.edit(airflow.lease_keys()[0], until=PAST)
+    why = r"Airflow did not tell the states of its tasks, so nobody knows why" if name == "guard" else "it had to end"
+    with pytest.raises(AirflowFailException, match=rf"^\[window-overdue\] The window is overdue: {why}"):
+        window.close() if name == "close" else window.guard("over")
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+
+
+def test_a_window_whose_states_cannot_be_read_does_not_stop_the_sweep(sandbox: SandboxServer, airflow: Airflow) -> None:
+    opened(SECOND, run_id="unread")
+    opened(FIRST, run_id="over")
+    airflow.end("over", "its run is over")
+    airflow.runs.unread = {"unread"}
+    with pytest.raises(AirflowFailException, match=f"resumed {FIRST}"):
+        sweep()
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
+    assert history(sandbox, SECOND) == ["pause"]
+    (record,) = [each for each in airflow.swept["windows"].values() if each["state"] == "open"]
+    assert record["why"] == "Airflow did not tell the states of its tasks"
+    (key,) = airflow.lease_keys()
+    airflow.edit(key, until=PAST)
+    with pytest.raises(AirflowFailException, match=f"resumed {SECOND}"):
+        sweep()
+    assert history(sandbox, SECOND) == ["pause", "unpause"]
+
+
+@pytest.mark.parametrize("length", [5, 60, 250])
+def test_many_tasks_with_long_ids_are_asked_for_in_short_requests(airflow: Airflow, length: int) -> None:
+    task_ids = [f"{number}".rjust(length, "g") for number in range(300)]
+    states = LeaseVariables().run(NotedWindow("dag", "run", CLOSE), task_ids)
+    assert {CLOSE, *task_ids} == set(states.tasks or ())
+    assert airflow.runs.longest < 4_300
 
 
 @live

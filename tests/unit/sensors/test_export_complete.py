@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from airflow_provider_workspace.version_compat import (
     AirflowSkipException,
     TaskDeferred,
 )
+from airflow_provider_workspace.windows.intervals import Schedule
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -83,6 +84,24 @@ def test_its_time_ends_with_what_is_left(
     trigger: Any = deferred.value.trigger
     with pytest.raises(error, match="1 intervals have no completed run; the first is"):
         task.execute_complete({}, {"status": "over", "state": trigger.state})
+
+
+def test_what_was_not_looked_at_is_not_complete(clock: Clock, hour: datetime) -> None:
+    clock.wait(1500)
+    later = hour + timedelta(minutes=50)
+    task = sensor(until=later)
+    assert task.execute({})["to"] == iso(hour)
+    message = task.poll_once(first=False).message
+    assert message.endswith(f"up to {iso(hour)}, the end of the last interval that ended by {iso(later)}")
+    with pytest.raises(AirflowFailException, match=f"has no interval that ended from {iso(hour)} to {iso(later)}"):
+        sensor(since=hour, until=later).execute({})
+
+
+def test_it_looks_at_a_whole_interval_at_least(sandbox: SandboxServer, hour: datetime) -> None:
+    sandbox.set_batch_export(HOURLY, interval="week")
+    monday = Schedule.read("week").latest_end(hour) + timedelta(days=1)
+    with pytest.raises(TaskDeferred):
+        sensor(until=monday, deferrable=True).execute({})
 
 
 def test_a_service_without_runs_is_a_permanent_error(sandbox: SandboxServer, hour: datetime) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.windows.intervals import ExportRun, Interval, Schedule, coverage_of
+from airflow_provider_workspace.windows.intervals import ExportRun, Interval, Schedule, coverage_of, joined
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"]
 
@@ -89,7 +89,7 @@ def runs(*states: str) -> list[ExportRun]:
 def test_only_a_completed_run_proves_an_interval(states: list[str], asks: list[str], until: str) -> None:
     intervals = HOURLY.between(at("2026-11-28 00:00"), at("2026-11-28 03:00"))
     coverage = coverage_of(intervals, runs(*states))
-    assert [str(interval)[11:].removesuffix(" UTC") for interval in coverage.ranges] == asks
+    assert [str(interval)[11:].removesuffix(" UTC") for interval in joined(coverage.missing)] == asks
     assert coverage.complete_until == at(f"2026-11-28 {until}")
     assert coverage.is_complete is (until == "03:00")
 
@@ -131,5 +131,5 @@ def test_intervals_follow_each_other_and_what_is_asked_for_completes_them(
     chosen = data.draw(st.sets(st.sampled_from(intervals or [following]), max_size=20)) & {*intervals}
     coverage = coverage_of(intervals, [ExportRun(interval, "Completed") for interval in chosen])
     assert set(coverage.missing) == set(intervals) - chosen
-    filled = [*chosen, *coverage.ranges]
+    filled = [*chosen, *joined(coverage.missing)]
     assert coverage_of(intervals, [ExportRun(interval, "Completed") for interval in filled]).is_complete

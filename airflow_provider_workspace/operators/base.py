@@ -391,6 +391,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         self.by_hand: list[dict[str, Any]] = []
         # Fails the task if another try of it has begun.
         self.check_latest_try: Callable[..., None] | None = None
+        # Whether this goes on after a deferral.
+        self._was_deferred = False
         # What the tries of the task send, once it was asked for.
         self._journal: Journal | None = None
 
@@ -415,6 +417,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             return self.plan_write(hook)
         client = hook.client
         self._journal = None
+        self._was_deferred = bool(self._carried)
         self.check_latest_try = self.task_state.take_over()
         if self.check_latest_try is not None:
             client.before_write = self.check_latest_try
@@ -496,7 +499,10 @@ class WorkspaceWriteOperator(WorkspaceOperator):
                 key = f"{KEY}.sent.{number}"
                 return TaskState(self._context, dry_run=self.is_dry_run, key=key)  # too long to be carried
 
-            self._journal = Journal(page_of, self.sent_by, knows_all=self.knows_all_tries)
+            is_first = self.try_identity()[1] == 1 and not self._was_deferred
+            knows_all = self.is_dry_run or self.has_task_state or is_first
+            check = self.check_latest_try or (lambda: None)
+            self._journal = Journal(page_of, self.sent_by, knows_all=knows_all, check=check)
         return self._journal
 
     @property
@@ -505,9 +511,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         return f"try {self.try_identity()[1]}"
 
     @property
-    def knows_all_tries(self) -> bool:
-        """Whether this try knows what the ones before it have sent: since Airflow 3.3, and in the first try."""
-        return self.is_dry_run or self.try_identity()[1] == 1 or self.task_state.survives_tries
+    def has_task_state(self) -> bool:
+        """Whether a retry reads what this try notes: since Airflow 3.3."""
+        return self._context.get("task_state_store") is not None
 
     def open_report(
         self, rows: str, columns: Sequence[str], needs_attention: Collection[str], path: object
@@ -521,7 +527,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
         if path is None:
             return None
-        part = "" if self.knows_all_tries else f"try-{self.try_identity()[1]}"
+        number = self.try_identity()[1]
+        keeps_other = number > 1 and not (self.is_dry_run or self.has_task_state)
+        part = f"try-{number}" if keeps_other else ""
         return ReportFile(path, rows, columns, needs_attention, self._context.get("ti"), part)
 
     def reported(self, file: ReportFile | None, report: dict[str, Any]) -> dict[str, Any]:

@@ -307,6 +307,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         organization_id = planned.organization_id
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         verifications = [change for change in plan.changes if "is_verified" in change.after and change.operation]
+        self.journal.begin([plan.sending_of(change) for change in verifications])
         self.wait_for_verification(hook.client, verifications)
         for change in verifications:
             plan.outcomes[change] = ChangeResult("done")

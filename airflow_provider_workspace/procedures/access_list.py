@@ -67,6 +67,15 @@ class AccessList:
         """The key of the address of each member who shows it, by their user."""
         return {key[0]: entry.person for key, entry in self.shown.items() if len(key) == 1 and entry.person}
 
+    @property
+    def hides_people(self) -> bool:
+        """Whether a member does not show their user or address."""
+        return self.hidden > 0 or not all(entry.person for entry in self.shown.values())
+
+    def levels_of(self, person: str) -> list[int | None]:
+        """Return the levels of the members with an address; ``None`` for one that is not shown."""
+        return [entry.level for entry in self.shown.values() if entry.person == person]
+
     def joined_since(self, before: AccessList) -> dict[Identity, str]:
         """
         Return who may have accepted an invite that is gone, for people: who joined without an invite of their own.

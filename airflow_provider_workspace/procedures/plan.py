@@ -55,10 +55,10 @@ DIGEST_VERSION = "1"
 DEFAULT_LIMIT = "10 or 30%"
 # In place of a limit: whoever approves a plan decides whether it takes too much.
 ASK = "ask"
-# What a retry says that cannot know what the tries before it have sent.
+# What a task says that cannot know what it sent before.
 UNKNOWN_TRIES = (
-    "Earlier tries of this task may have sent changes that are not here: before Airflow 3.3, a retry does not know "
-    "them. See their logs."
+    "This task may have sent changes that are not here: before Airflow 3.3, it does not know what it sent before a "
+    "retry or a deferral. See its log."
 )
 # A number, a share, or both with "or" between them.
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
@@ -131,7 +131,8 @@ class Change:
         """What it is known by in its organization."""
         is_invite = self.part == "members" and self.action == "create"
         name = self.person if is_invite else self.name
-        return f"{self.part}: {self.action} {name}"
+        invite_id = self.operation.invite_id if isinstance(self.operation, DeleteInvite) else ""
+        return f"{self.part}: {self.action} {name} {invite_id}".rstrip()
 
     @property
     def removes(self) -> bool:
@@ -520,24 +521,33 @@ class Plan:
         :param part: the part that is planned; empty for all
         """
         again = {change.key for change in self.changes if change.sends}
-        present = [change for change in self.changes if change.action != "skip" or change.mark]
-        people = {change.person or change.name for change in present}
         for key, sending in journal.earlier_at(self.planned_for).items():
             row = ChangeRow.from_dict(sending.row)
-            is_told_now = key in again and sending.status not in FINISHED
-            if is_told_now or part not in ("", row.part):
+            is_final = sending.status in FINISHED and row.action in PENDING
+            if (key in again and not is_final) or part not in ("", row.part):
                 continue
-            status, reason = sending.status or "done", sending.told
-            is_left = (sending.row["person"] or row.name) in people
-            if is_left and row.action == "remove" and not sending.status:
-                status, reason = "unknown", f"{sending.by} was about to send it"
+            is_done = bool(sending.status) or self._shows(row, sending.row["person"])
+            status = (sending.status or "done") if is_done else "unknown"
+            reason = sending.told if is_done else f"{sending.by} was about to send it"
             self.earlier.append(replace(row, status=status, reason=reason))
         remarks = [self.remark]
         if self.earlier:
-            remarks.append(f"Earlier tries of this task have sent {counted(len(self.earlier), 'change', 'changes')}.")
+            remarks.append(f"This task had sent {counted(len(self.earlier), 'change', 'changes')} before.")
         if not journal.knows_all:
             remarks.append(UNKNOWN_TRIES)
         self.remark = "\n".join(filter(None, remarks))
+
+    def _shows(self, row: ChangeRow, person: str) -> bool:
+        """Return whether the lists show what a try was about to send for a person; what hides people proves nothing."""
+        if row.part != "members":
+            return False
+        levels = self.access_list.levels_of(person)
+        is_invited = person in self.access_list.invited
+        if row.action == "create":
+            return is_invited or bool(levels)
+        if row.action == "change":
+            return row.after["level"] in levels
+        return not (levels or is_invited or self.access_list.hides_people)
 
     def sending_of(self, change: Change) -> Sending:
         """Return what is noted before a change is sent."""

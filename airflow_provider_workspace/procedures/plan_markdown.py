@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.levels import describe_level
-from airflow_provider_workspace.errors import visible
 from airflow_provider_workspace.procedures.markdown import inert, table
 from airflow_provider_workspace.procedures.plan import MARKS, PENDING, describe_fields
 
@@ -50,7 +49,7 @@ def _cells(change: Change) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    return inert(visible(text), limit=None)
+    return inert(text, limit=None)
 
 
 def _with_level_name(change: Change, fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from airflow_provider_workspace.access.reviews.answer import DECISION_HEADERS, cells_of, fact, since_last_review
+from airflow_provider_workspace.access.reviews.answer import (
+    DECISION_HEADERS,
+    cells_of,
+    fact,
+    since_last_review,
+    too_many_to_look_at,
+)
 from airflow_provider_workspace.access.rules.review_records import (
     COMPLETE,
     DONE,
@@ -144,7 +150,9 @@ class ReviewPage:
         for person in people:
             outcome = self._outcome_cells(person.who)
             rows.append([*cells_of(person), *outcome])
-        return table((*DECISION_HEADERS, "decision", "done", "last look"), rows)
+        columns = (*DECISION_HEADERS, "decision", "done", "last look")
+        too_many = too_many_to_look_at(self.population) if self.population else []
+        return [*too_many, *table(columns, rows)]
 
     def _access_since(self) -> list[str]:
         return table(DECISION_HEADERS, map(cells_of, self._people_since()))
@@ -237,7 +245,7 @@ def _described_list(each: ReadList) -> str:
 def _reviewed_by(decided: Decisions) -> str:
     """Return who reviewed whom, how, how long it took, and who was notified."""
     one_by_one = len(decided.decisions) - decided.by_default
-    how = f'{one_by_one} were decided one by one, {decided.by_default} by "all others stay"'
+    how = f'{one_by_one} were decided one by one, {decided.by_default} by "everybody else stays"'
     times = [*_times_of(decided), f"answered {decided.decided_at or 'at an unknown time'}"]
     asked = parse_timestamp(decided.asked_at)
     answered = parse_timestamp(decided.decided_at)

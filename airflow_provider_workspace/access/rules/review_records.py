@@ -32,6 +32,8 @@ INCOMPLETE: Final = "incomplete"
 NOT_REVIEWED: Final = "not reviewed"
 # What changed of somebody since the last review.
 NEW, RAISED = "new", "raised"
+# When somebody logged in who never did.
+NEVER = "never"
 
 PersonKind = Literal["member", "invite", "collaborator"]
 # What is decided about somebody; a number is a lower level.
@@ -89,19 +91,23 @@ class ReviewedPerson(ReviewRecord):
 
     :param who: what the review calls them, which no other row is called
     :param id: the user; of an invite its own id
+    :param name: their name; empty if the service does not show it
     :param project_id: the project of a dashboard; ``None`` if it is access to the organization
+    :param last_login: when they logged in, or :data:`NEVER`
     :param temporary: the grant that gave this level
     :param outside: whether the address is outside of the verified domains
     :param change: ``new`` or ``raised`` since the last review, or empty; ``None`` if there was none
     :param lifted: the decision about them that a person lifted since the last review; empty if there is none
     :param kept: why they can only be kept; empty if they may go
-    :param look: why a reviewer must look at them first
+    :param look: why a reviewer must look at them
+    :param group: the group of people to look at first to which they belong; empty for all others
     """
 
     who: str
     kind: PersonKind
     email: str | None
     id: str | None
+    name: str = ""
     project_id: str | None = None
     dashboard_id: str | None = None
     level: int | None
@@ -114,6 +120,12 @@ class ReviewedPerson(ReviewRecord):
     lifted: str = ""
     kept: str = ""
     look: tuple[str, ...] = ()
+    group: str = ""
+
+    @property
+    def called(self) -> str:
+        """What the review calls them, with their name."""
+        return f"{self.who} ({self.name})" if self.name else self.who
 
     @property
     def identity(self) -> ReviewIdentity:
@@ -187,7 +199,8 @@ class Population(ReviewRecord):
     :param previous: the last review; ``None`` if there was none
     :param left: who is gone since then; ``None`` if there was none
     :param lifted: the decisions that people lifted, and which are noted until their end; also about who is gone
-    :param people: first those whom a reviewer must look at
+    :param too_many: reasons that are true of too many people to look at these first, with the numbers
+    :param people: first the groups of those whom a reviewer must look at, then all others by name
     """
 
     read_at: str
@@ -199,6 +212,7 @@ class Population(ReviewRecord):
     previous: PreviousReview | None = None
     left: tuple[str, ...] | None = None
     lifted: tuple[str, ...] = ()
+    too_many: tuple[str, ...] = ()
     people: tuple[ReviewedPerson, ...]
 
     @model_validator(mode="after")
@@ -207,6 +221,14 @@ class Population(ReviewRecord):
         if len(names) < len(self.people):
             raise ValueError("two rows have the same name")
         return self
+
+    @property
+    def groups(self) -> dict[str, list[ReviewedPerson]]:
+        """The people of each group: first those to look at first; the last one, with an empty name, has all others."""
+        groups: dict[str, list[ReviewedPerson]] = {}
+        for person in self.people:
+            groups.setdefault(person.group, []).append(person)
+        return groups
 
     @property
     def emails(self) -> tuple[str, ...]:
@@ -322,7 +344,7 @@ class Decisions(Answered):
     """
     What was decided.
 
-    :param by_default: how many stay because all others do, and not because somebody decided each
+    :param by_default: how many stay because everybody else does, and not because somebody decided each
     :param reviewer_is_reviewed: whether the reviewer is among the reviewed; a text if nobody can tell
     """
 

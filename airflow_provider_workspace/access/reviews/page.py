@@ -9,6 +9,7 @@ from functools import cached_property
 
 from airflow_provider_workspace.access.reviews.answer import (
     DECISION_HEADERS,
+    FACT_NOT_SHOWN,
     cells_of,
     fact,
     since_last_review,
@@ -67,7 +68,7 @@ class ReviewPage:
         if self.population is not None:
             lines += _section("Scope", _scope(self.population))
             lines += _section("Since the last review", since_last_review(self.population))
-            lines += _section("Temporary access", _temporary(self.population))
+            lines += _section("Temporary access", _temporary(self.population, self.decided))
         lines += _section("Not done", table(("what",), ([reason] for reason in review.missing)))
         lines += _section("Decisions by exception", self._decisions_by_exception())
         lines += _section(f"Everybody with access ({review.read_at or 'not read'})", self._everybody())
@@ -219,16 +220,17 @@ def _scope(population: Population) -> list[str]:
     return [*lines, *read_with]
 
 
-def _temporary(population: Population) -> list[str]:
-    """Return who had temporary access when the population was read."""
+def _temporary(population: Population, decided: Decisions | None) -> list[str]:
+    """Return who had temporary access when the population was read, and what the reviewer did for it."""
+    parts = decided.part_in_grants if decided else {}
     rows: list[list[str]] = []
     for person in population.people:
         if person.temporary is None:
             continue
         after = person.level_under_name or "no access"
-        rows.append([person.who, person.temporary.says, after])
+        rows.append([person.called, person.temporary.says, after, parts.get(person.who, "-")])
     note = "Temporary access that ended since the last review is in the evidence files of the sweep, if it keeps them."
-    return [*table(("who", "temporary access", "after it"), rows), "", note]
+    return [*table(("who", "temporary access", "after it", "the reviewer"), rows), "", note]
 
 
 def _described_list(each: ReadList) -> str:
@@ -255,6 +257,10 @@ def _reviewed_by(decided: Decisions) -> str:
     sentences = [f"Reviewed by {reviewer}: {how}; {', '.join(times)}."]
     if decided.reviewer_is_reviewed is True:
         sentences.append("**They are one of these people, and decided about themselves.**")
+    elif decided.reviewer_is_reviewed:
+        sentences.append(f"Whether they are one of these people {decided.reviewer_is_reviewed}.")
+    for who, part in decided.part_in_grants.items():
+        sentences.append(f"**They reviewed the temporary access of {inert(who)}, and {part} themselves.**")
     sentences.append(_notified(decided))
     return " ".join(sentences)
 
@@ -299,6 +305,7 @@ def _facts_of_population(population: Population) -> list[tuple[str, str]]:
 def _facts_of_decisions(decided: Decisions) -> list[tuple[str, str]]:
     facts = [
         ("decided by", str(decided.by)),
+        ("address of the reviewer", decided.by.email or FACT_NOT_SHOWN),
         ("reviewer is reviewed", _said(decided.reviewer_is_reviewed)),
         ("asked at", decided.asked_at),
         ("due at", decided.due_at),

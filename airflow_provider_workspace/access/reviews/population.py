@@ -292,7 +292,9 @@ def _temporary(grants: Iterable[ActiveGrant], level: int | None) -> Temporary | 
         return None
     last = max(giving, key=attrgetter("until"))
     since = max(grant.since for grant in grants)
-    return Temporary(says=str(last), then=last.then, since=since)
+    return Temporary(
+        says=str(last), then=last.then, since=since, requested_by=last.requested_by, approved_by=last.approved_by
+    )
 
 
 def claims_of(

@@ -78,11 +78,15 @@ class Temporary(ReviewRecord):
     :param says: the grant, for people
     :param then: the level after its end; ``None`` for no access
     :param since: when the latest grant was given, in seconds since 1970
+    :param requested_by: who asked for the grant, or started the run that gave it; empty if that is not known
+    :param approved_by: who approved it; empty if nobody was asked
     """
 
     says: str
     then: int | None
     since: float
+    requested_by: str = ""
+    approved_by: str = ""
 
 
 class ReviewedPerson(ReviewRecord):
@@ -298,10 +302,15 @@ class Rules(ReviewRecord):
 
 
 class Reviewer(ReviewRecord):
-    """The Airflow user who answered."""
+    """
+    The Airflow user who answered.
+
+    :param email: their address, if their id or name has it; else empty
+    """
 
     id: str
     name: str
+    email: str = ""
 
     def __str__(self) -> str:
         return f"{self.name} (Airflow user {self.id})"
@@ -346,6 +355,7 @@ class Decisions(Answered):
 
     :param by_default: how many stay because everybody else does, and not because somebody decided each
     :param reviewer_is_reviewed: whether the reviewer is among the reviewed; a text if nobody can tell
+    :param part_in_grants: what the reviewer did for the temporary access of people, by their names in the review
     """
 
     by: Reviewer
@@ -353,6 +363,7 @@ class Decisions(Answered):
     exceptions: dict[str, str]
     by_default: int = 0
     reviewer_is_reviewed: bool | str
+    part_in_grants: dict[str, str] = Field(default_factory=dict)
     population_sha256: str
 
     def moment(self, population: Population) -> float:

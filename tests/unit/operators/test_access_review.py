@@ -27,6 +27,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.access.reviews.folder import ReviewFolder
+from airflow_provider_workspace.access.rules.answers import Answerer
 from airflow_provider_workspace.errors import WorkspaceNotAppliedError
 from airflow_provider_workspace.files.storage import UrlFile
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -218,9 +219,9 @@ def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(sandbox: Sandbox
     assert closed["package"] == f"airflow-provider-workspace {__version__}"
     assert "airflow" in closed
     decided = review.file("decisions.json")
-    assert decided["by"] == RUTH
+    assert decided["by"] == {**RUTH, "email": ""}
     assert decided["exceptions"] == {MINA: "on leave"}
-    assert decided["reviewer_is_reviewed"] == "unknown: this Airflow user has no address"
+    assert decided["reviewer_is_reviewed"] == "cannot be told, because this Airflow user has no address"
     assert decided["decided_at"] == "2026-11-22T00:00:00Z"
     assert decided["rules"] == RULES_OF_A_REVIEW
     page = review.text("review.md")
@@ -1057,6 +1058,36 @@ def test_the_page_says_who_reviewed_whom(tmp_path: Path, clock: Clock) -> None:
     assert "**They are one of these people, and decided about themselves.**" in page
 
 
+@pytest.mark.parametrize(
+    ("user", "said"),
+    [
+        (RUTH, "Whether they are one of these people cannot be told, because this Airflow user has no address."),
+        ({"id": "ruth", "name": "Ruth <ruth@example.com>"}, "| address of the reviewer | ruth@example.com |"),
+    ],
+)
+def test_the_page_says_what_is_known_of_the_reviewer(tmp_path: Path, user: dict[str, str], said: str) -> None:
+    review = Review(tmp_path)
+    finish(review, KEPT, responded_by_user=user)
+    assert html.unescape(said) in html.unescape(review.text("review.md"))
+
+
+def test_who_reviews_what_they_approved_asked_for_or_gave_is_marked(review: Review, notes: Variables) -> None:
+    give(MINA, 8, requested_by="Ruth R.")
+    give(NOAH, 8, run_id="other", requested_by="eve")
+    for key, value in notes.values.items():
+        if "noah" in value:
+            notes.values[key] = json.dumps(json.loads(value) | {"approved_by": "Ruth R. (ruth)"})
+    finish(review, KEPT)
+    parts = {MINA: "asked for it, or gave it", NOAH: "approved it"}
+    assert review.file("decisions.json")["part_in_grants"] == parts
+    page = review.text("review.md")
+    for who, part in parts.items():
+        assert f"**They reviewed the temporary access of {who}, and {part} themselves.**" in page
+        assert re.search(rf"\| {who} \([\w ]+\) \| temporary: .* \| member \(1\) \| {part} \|", page)
+    assert "(run started by" not in page
+    assert Answerer("ruth", "Ruth R.").is_named_in("eve (run started by ruth)")
+
+
 # What was sent, and what is known of it.
 
 
@@ -1113,8 +1144,8 @@ def test_the_page_has_a_section_of_temporary_access(review: Review, tmp_path: Pa
     give(MINA, 8)
     finish(review, KEPT)
     (section,) = re.findall(r"## Temporary access\n\n(.*?)\n\n## ", review.text("review.md"), re.DOTALL)
-    assert f"| {MINA} | temporary: admin (8) until 20" in section
-    assert "| member (1) |" in section
+    assert f"| {MINA} (Mina Member) | temporary: admin (8) until 20" in section
+    assert "| member (1) | - |" in section
     assert "evidence files of the sweep" in section
     second = Review(tmp_path, "none")
     second.close("nobody decided")

@@ -405,7 +405,7 @@ ERRORS_BY_STATUS: dict[int, type[WorkspaceStatusError]] = {
 # Also letters that look like blanks.
 BLANKS = re.compile("[ \u115f\u1160\u2800\u3164\uffa0]{2,}")
 # Characters that nobody sees: of no width, of changes of direction, and letters that look like nothing.
-UNSEEN = re.compile(
+INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]"
 )
@@ -430,7 +430,7 @@ def visible(text: str) -> str:
     """
     if text.isascii():
         return BLANKS.sub(_counted, printable(text))
-    shown = UNSEEN.sub(_coded, BLANKS.sub(_counted, text))
+    shown = INVISIBLE.sub(_coded, BLANKS.sub(_counted, text))
     return LATIN_WORD.sub(_with_codes, printable(shown))
 
 

@@ -18,7 +18,7 @@ from airflow_provider_workspace.operators.base import (
     WorkspaceOperator,
     WorkspaceWriteOperator,
 )
-from airflow_provider_workspace.version_compat import AirflowSkipException, conf, shows_forms
+from airflow_provider_workspace.version_compat import AirflowSkipException, conf, lists_variables, shows_forms
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath
@@ -498,6 +498,7 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
             "package": f"airflow-provider-workspace {__version__}",
             "airflow": conf.get("api", "base_url", fallback="") or "not set ([api] base_url)",
             "rules": self.rules(),
+            "are_noted": lists_variables(),
             **self.where(hook),
         }
 

@@ -15,6 +15,7 @@ from airflow_provider_workspace.access.reviews.answer import (
     since_last_review,
     too_many_to_look_at,
 )
+from airflow_provider_workspace.access.reviews.notes import NOT_NOTED
 from airflow_provider_workspace.access.rules.review_records import (
     COMPLETE,
     DONE,
@@ -65,6 +66,8 @@ class ReviewPage:
         """Return the page, in Markdown."""
         review = self.review
         lines = [f"## Access review: {review.state}", "", *self._opening(), ""]
+        if not review.are_noted:
+            lines += [f"**{NOT_NOTED}.**", ""]
         if self.population is not None:
             lines += _section("Scope", _scope(self.population))
             lines += _section("Since the last review", since_last_review(self.population))
@@ -228,7 +231,9 @@ def _temporary(population: Population, decided: Decisions | None) -> list[str]:
         if person.temporary is None:
             continue
         after = person.level_under_name or "no access"
-        rows.append([person.called, person.temporary.says, after, parts.get(person.who, "-")])
+        part = parts.get(person.who, "-")
+        grants = person.temporary.grants or (person.temporary.says,)
+        rows += [[person.called, grant, after, part] for grant in grants]
     note = "Temporary access that ended since the last review is in the evidence files of the sweep, if it keeps them."
     return [*table(("who", "temporary access", "after it", "the reviewer"), rows), "", note]
 

@@ -54,7 +54,7 @@ UNSEEN = f"not seen for {UNSEEN_DAYS} days"
 NO_SECOND_FACTOR = "no second factor"
 SINCE_LAST_REVIEW = "joined, raised or lifted since the last review"
 NO_ROW = "no row on the roster"
-GROUPS = (RAISED_LEVEL, TEMPORARY, GUESTS, NEVER_SEEN, UNSEEN, NO_SECOND_FACTOR, SINCE_LAST_REVIEW, NO_ROW)
+RISK_GROUPS = (RAISED_LEVEL, TEMPORARY, GUESTS, NEVER_SEEN, UNSEEN, NO_SECOND_FACTOR, SINCE_LAST_REVIEW, NO_ROW)
 # A fifth of many people are looked at first, as far as a question has room for a field for each.
 FEW, FIRST_SHARE, MAX_FIRST = 5, 5, 100
 # What is true of more than this share is said once.
@@ -287,13 +287,19 @@ class _Reader:
 
 def _temporary(grants: Iterable[ActiveGrant], level: int | None) -> Temporary | None:
     """Return what a reviewer must know of the grants that gave somebody their level; ``None`` if none did."""
-    giving = [grant for grant in grants if grant.level == level]
+    noted = sorted(grants, key=attrgetter("until"))
+    giving = [grant for grant in noted if grant.level == level]
     if not giving:
         return None
     last = max(giving, key=attrgetter("until"))
-    since = max(grant.since for grant in grants)
+    since = max(grant.since for grant in noted)
     return Temporary(
-        says=str(last), then=last.then, since=since, requested_by=last.requested_by, approved_by=last.approved_by
+        says=str(last),
+        then=last.then,
+        since=since,
+        grants=tuple(map(str, noted)),
+        requested_by=", ".join(grant.requested_by for grant in noted),
+        approved_by=", ".join(grant.approved_by for grant in noted),
     )
 
 
@@ -356,7 +362,7 @@ def _in_groups(population: Population, now: datetime) -> Population:
     groups: dict[str, str] = {}
     too_many: list[str] = []
     said_once: set[str] = set()
-    for group in GROUPS:
+    for group in RISK_GROUPS:
         whole = [who for who, listed in reasons.items() if group in {reason.group for reason in listed}]
         people = [who for who in whole if who not in groups]
         # Each administrator is decided about, however many there are.
@@ -377,7 +383,7 @@ def _in_groups(population: Population, now: datetime) -> Population:
 def _place_of(person: ReviewedPerson) -> tuple[int, int, str]:
     """Return where somebody stands: those to look at first in front, with owners before administrators."""
     level = (person.level_under or 0) if person.group == RAISED_LEVEL else 0
-    return (*GROUPS, "").index(person.group), -level, person.who
+    return (*RISK_GROUPS, "").index(person.group), -level, person.who
 
 
 def _reasons(person: ReviewedPerson, now: datetime) -> list[_Reason]:

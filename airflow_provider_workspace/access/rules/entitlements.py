@@ -192,7 +192,7 @@ class NotedAccess:
 
     :param grants: temporary access that is not over
     :param decisions: what access reviews decided, also where it does not count any more
-    :param are_known: whether the notes could be read: a plan in CI does not know them
+    :param are_known: whether the notes could be read: neither a plan in CI nor Airflow before 3.3 knows them
     """
 
     grants: Sequence[ActiveGrant] = ()

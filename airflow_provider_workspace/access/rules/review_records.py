@@ -75,7 +75,8 @@ class Temporary(ReviewRecord):
     """
     Temporary access of somebody.
 
-    :param says: the grant, for people
+    :param says: the grant that ends last, for people
+    :param grants: each grant that the person has, for people
     :param then: the level after its end; ``None`` for no access
     :param since: when the latest grant was given, in seconds since 1970
     :param requested_by: who asked for the grant, or started the run that gave it; empty if that is not known
@@ -85,6 +86,7 @@ class Temporary(ReviewRecord):
     says: str
     then: int | None
     since: float
+    grants: tuple[str, ...] = ()
     requested_by: str = ""
     approved_by: str = ""
 
@@ -439,6 +441,7 @@ class ClosedReview(ReviewRecord):
     :param missing: what was not done, and the latest error
     :param files: the digest of each file
     :param other_files: names of what else is in the folder, which nothing has read
+    :param are_noted: whether the decisions are noted, so that other features do not undo them
     :param outcomes: the outcome of each decision as the last look shows it
     """
 
@@ -455,6 +458,7 @@ class ClosedReview(ReviewRecord):
     missing: tuple[str, ...]
     files: dict[str, str]
     other_files: tuple[str, ...] = ()
+    are_noted: bool = True
     outcomes: tuple[DecisionOutcome, ...]
 
 

@@ -1142,9 +1142,11 @@ def test_a_refused_removal_keeps_the_status_and_the_reason(sandbox: SandboxServe
 
 def test_the_page_has_a_section_of_temporary_access(review: Review, tmp_path: Path) -> None:
     give(MINA, 8)
+    give(MINA, 8, run_id="longer", length=7200)
     finish(review, KEPT)
     (section,) = re.findall(r"## Temporary access\n\n(.*?)\n\n## ", review.text("review.md"), re.DOTALL)
     assert f"| {MINA} (Mina Member) | temporary: admin (8) until 20" in section
+    assert section.count(f"| {MINA} ") == 2, "two grants of one person are two lines"
     assert "| member (1) | - |" in section
     assert "evidence files of the sweep" in section
     second = Review(tmp_path, "none")
@@ -1517,6 +1519,8 @@ def test_before_airflow_3_3_the_log_says_that_decisions_are_not_noted(
     variables = install(monkeypatch, release="3.2")
     finish(review, {**KEPT, NOAH: "remove"})
     assert "The decisions of this review are not noted" in caplog.text
+    first_lines = review.text("review.md").split("## Scope")[0]
+    assert "**The decisions of this review are not noted, because tasks cannot list Variables before" in first_lines
     assert (effects(sandbox), variables.values) == (["delete_member"], {})
 
 

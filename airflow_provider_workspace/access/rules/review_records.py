@@ -245,7 +245,9 @@ class Population(ReviewRecord):
     def members(self) -> list[Member]:
         """The members, as far as a review knows them."""
         members = [person for person in self.people if person.kind == MEMBER]
-        return [Member(user=User(uuid=one.id, email=one.email), level=one.level) for one in members]
+        return [
+            Member(user=User(uuid=one.id, email=one.email, first_name=one.name), level=one.level) for one in members
+        ]
 
     @property
     def access_list(self) -> AccessList:

@@ -116,6 +116,7 @@ def _field_of(person: ReviewedPerson, *, is_optional: bool) -> dict[str, Any]:
         facts.append(f"last log-in {_day(person.last_login)}")
         facts.append(f"joined {_day(person.joined_at)}")
         facts.append(f"second factor {fact(person.is_2fa_enabled)}")
+    facts += person.projects or ()
     facts += person.look
     title = visible(person.called)
     words = list(choices_of(person))
@@ -150,6 +151,7 @@ def question_of(population: Population, folder: str) -> str:
         "",
         f"- **Lists read at**: {for_people(parse_time(population.read_at))}",
         f"- **All of them**: {file}",
+        f"- **Projects**: {describe_scope_of_levels(population)}",
         "",
         *since_last_review(population),
         "",
@@ -178,6 +180,13 @@ def _tables_of(
         rows = table(headers, map(cells, people[:MAX_DECISION_ROWS]))
         lines += [f"**{title}: {len(people)}**", "", *rows, ""]
     return lines
+
+
+def describe_scope_of_levels(population: Population) -> str:
+    """Return whether levels in projects are reviewed, too."""
+    if not population.shows_projects:
+        return "only levels of the organization are reviewed, since nobody read who has which access to a project"
+    return "the levels in projects are beside those of the organization, as far as the service shows them"
 
 
 def too_many_to_look_at(population: Population) -> list[str]:
@@ -223,6 +232,8 @@ def cells_of(person: ReviewedPerson) -> list[str]:
     access = person.level_name or f"level {FACT_NOT_SHOWN}"
     if person.kind != MEMBER:
         access = f"{person.kind}, {access}"
+    if person.projects:
+        access = f"{access}; {', '.join(person.projects)}"
     return [
         who,
         ", ".join(person.look),

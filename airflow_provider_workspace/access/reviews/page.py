@@ -11,6 +11,7 @@ from airflow_provider_workspace.access.reviews.answer import (
     DECISION_HEADERS,
     FACT_NOT_SHOWN,
     cells_of,
+    describe_scope_of_levels,
     fact,
     since_last_review,
     too_many_to_look_at,
@@ -40,7 +41,7 @@ from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.procedures.markdown import inert, table
 
 NEVER_KNOWN = (
-    "Who granted access and why; other API keys; access to single projects, and to dashboards that are not listed; "
+    "Who granted access and why; other API keys; access to dashboards, and to projects, that are not listed; "
     "whose API key read all this; the name of the organization. The service does not show what is *not shown*. Expired "
     "invites give no access, and are left out."
 )
@@ -219,6 +220,7 @@ def _scope(population: Population) -> list[str]:
     lines += [_described_list(each) for each in population.lists]
     if not any(each.name == "collaborators" for each in population.lists):
         lines.append("- no boards: no collaborators of dashboards were read")
+    lines.append(f"- projects: {describe_scope_of_levels(population)}")
     read_with = ["", inert(population.read_with)] if population.read_with else []
     return [*lines, *read_with]
 

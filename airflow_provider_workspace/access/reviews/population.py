@@ -45,6 +45,8 @@ POPULATION_COLUMNS = (
     *("outside_verified_domains", "change", "look", "group", "decision"),
 )
 UNSEEN_DAYS = 90
+# The level in each project by its name, of each user.
+ProjectLevels = Mapping[str, Mapping[str, int | str]]
 # The groups of people to look at first, the greatest risk first.
 RAISED_LEVEL = "owners and administrators"
 TEMPORARY = "temporary access"
@@ -78,6 +80,7 @@ def read_population(
     boards: Iterable[ReviewedDashboard] = (),
     last: LastReview | None = None,
     noted: NotedAccess = NOTHING_NOTED,
+    project_levels: ProjectLevels | None = None,
 ) -> Population:
     """
     Read everybody who has access: members, open invites, and the collaborators of some dashboards.
@@ -86,6 +89,7 @@ def read_population(
     :param boards: the dashboards; one that is named twice is read once
     :param last: what the last review left; ``None`` if there was none
     :param noted: temporary access, which is told apart
+    :param project_levels: the level in each project by its name, of each user; ``None`` if nobody has read them
     :raises WorkspaceIncompleteListError: if a list is known to be short
     :raises WorkspaceError: if the list of members is empty, which cannot be
     """
@@ -96,7 +100,14 @@ def read_population(
     found = lists.read(dict.fromkeys(boards))
     logins = [access.record.last_login for access in found if access.kind == MEMBER]
     homes = homes_of(access.record for access in found if access.kind == MEMBER)
-    reader = _Reader(guards=guards, shows_logins=any(logins), verified=verified, noted=noted, homes=homes)
+    reader = _Reader(
+        guards=guards,
+        shows_logins=any(logins),
+        verified=verified,
+        noted=noted,
+        homes=homes,
+        project_levels=project_levels,
+    )
     people = [reader.person(who, access) for who, access in _named(found).items()]
     population = Population(
         read_at=to_second(now),
@@ -106,6 +117,7 @@ def read_population(
         lists=tuple(lists.counts),
         lifted=tuple(decision.lifting for decision in noted.decisions if decision.lifted),
         read_with=describe_reading(client.settings),
+        shows_projects=project_levels is not None,
         people=tuple(people),
     )
     if last is not None:
@@ -225,6 +237,7 @@ class _Reader:
     :param verified: the verified domains
     :param noted: temporary access
     :param homes: the key of the address of each user who is a member
+    :param project_levels: the level in each project of each user; ``None`` if nobody has read them
     """
 
     guards: Guards
@@ -232,6 +245,7 @@ class _Reader:
     verified: list[str]
     noted: NotedAccess
     homes: Mapping[str, str]
+    project_levels: ProjectLevels | None
 
     def person(self, who: str, access: _Access) -> ReviewedPerson:
         """Return the row of somebody."""
@@ -251,11 +265,22 @@ class _Reader:
             joined_at=to_second(getattr(record, "joined_at", None)),
             last_login=self._last_login(record),
             is_2fa_enabled=getattr(record, "is_2fa_enabled", None),
+            projects=self._projects(access),
             temporary=temporary,
             lifted=claims.lifted,
             outside=self._is_outside(user.email),
             kept=self._why_kept(access, temporary),
         )
+
+    def _projects(self, access: _Access) -> tuple[str, ...] | None:
+        """Return the level of a member in each project, for people; ``None`` if nobody has read it of them."""
+        levels = (self.project_levels or {}).get(access.user.uuid or "")
+        if levels is None or access.kind != MEMBER:
+            return None
+        described: list[str] = []
+        for project, level in sorted(levels.items()):
+            described.append(f"{project}: {describe_level(level) if isinstance(level, int) else level}")
+        return tuple(described)
 
     def _last_login(self, record: Any) -> str | None:
         """Return when somebody logged in; never, if the service shows that, and not that it does not show it."""

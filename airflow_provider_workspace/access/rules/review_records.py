@@ -100,6 +100,7 @@ class ReviewedPerson(ReviewRecord):
     :param name: their name; empty if the service does not show it
     :param project_id: the project of a dashboard; ``None`` if it is access to the organization
     :param last_login: when they logged in, or :data:`NEVER`
+    :param projects: their level in each project, for people; ``None`` if nobody read it
     :param temporary: the grant that gave this level
     :param outside: whether the address is outside of the verified domains
     :param change: ``new`` or ``raised`` since the last review, or empty; ``None`` if there was none
@@ -120,6 +121,7 @@ class ReviewedPerson(ReviewRecord):
     joined_at: str | None = None
     last_login: str | None = None
     is_2fa_enabled: bool | None = None
+    projects: tuple[str, ...] | None = None
     temporary: Temporary | None = None
     outside: bool | None = None
     change: str | None = None
@@ -205,6 +207,7 @@ class Population(ReviewRecord):
     :param previous: the last review; ``None`` if there was none
     :param left: who is gone since then; ``None`` if there was none
     :param lifted: the decisions that people lifted, and which are noted until their end; also about who is gone
+    :param shows_projects: whether the levels in projects were read; else only levels of the organization are reviewed
     :param too_many: reasons that are true of too many people to look at these first, with the numbers
     :param people: first the groups of those whom a reviewer must look at, then all others by name
     """
@@ -218,6 +221,7 @@ class Population(ReviewRecord):
     previous: PreviousReview | None = None
     left: tuple[str, ...] | None = None
     lifted: tuple[str, ...] = ()
+    shows_projects: bool = False
     too_many: tuple[str, ...] = ()
     people: tuple[ReviewedPerson, ...]
 

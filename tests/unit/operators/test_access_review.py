@@ -39,6 +39,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import access_review
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 from tests.audit import effects, say
+from tests.endpoints import project_access
 from tests.interruptions import Interruptions
 from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
@@ -1086,6 +1087,38 @@ def test_who_reviews_what_they_approved_asked_for_or_gave_is_marked(review: Revi
         assert re.search(rf"\| {who} \([\w ]+\) \| temporary: .* \| member \(1\) \| {part} \|", page)
     assert "(run started by" not in page
     assert Answerer("ruth", "Ruth R.").is_named_in("eve (run started by ruth)")
+
+
+@pytest.mark.parametrize("target", [project_access, "tests.endpoints.project_access"])
+def test_levels_in_projects_are_reviewed_where_an_endpoint_of_the_author_shows_them(
+    sandbox: SandboxServer, tmp_path: Path, question: Question, target: Any
+) -> None:
+    rows = [
+        {"user_uuid": SEED.member_uuid, "projects": {"Default project": 8, "Sales": 1}},
+        {"user_uuid": SEED.admin_uuid, "projects": {}},
+    ]
+    sandbox.respond("GET", "/api/organizations/{organization_id}/members/project_access/", rows)
+    review = Review(tmp_path, project_access=target)
+    finish(review, KEPT)
+    (mina,) = [row for row in review.file("population.json")["people"] if row["who"] == MINA]
+    assert mina["projects"] == ["Default project: admin (8)", "Sales: member (1)"]
+    assert "Default project: admin (8), Sales: member (1)" in question.now.params[MINA]["description"]
+    page = html.unescape(review.text("review.md"))
+    assert "| member (1); Default project: admin (8), Sales: member (1) |" in page
+    assert "- projects: the levels in projects are beside those of the organization" in page
+
+
+def test_without_one_only_levels_of_the_organization_are_reviewed(review: Review, question: Question) -> None:
+    finish(review, KEPT)
+    said = "only levels of the organization are reviewed"
+    assert said in question.now.body
+    assert f"- projects: {said}" in review.text("review.md")
+
+
+def test_levels_in_projects_of_another_shape_are_refused(tmp_path: Path) -> None:
+    review = Review(tmp_path, project_access="tests.endpoints.odd_project_access")
+    with pytest.raises(AirflowFailException, match=r"project_access must return .*, not something of type list"):
+        review.run("read_population")
 
 
 # What was sent, and what is known of it.

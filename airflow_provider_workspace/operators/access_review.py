@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -138,6 +138,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
         last: LastReview | None = None,
         noted: NotedAccess | None = None,
         project_levels: ProjectLevels | None = None,
+        roster: Collection[str] | None = None,
     ) -> Population:
         """
         Read who has access now.
@@ -145,6 +146,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
         :param last: what the last review left
         :param noted: temporary access, if somebody has read it
         :param project_levels: the level in each project of each user, if somebody has read it
+        :param roster: keys of the addresses on the roster, if there is one
         """
         from airflow_provider_workspace.access.reviews.population import ReviewedDashboard, read_population
 
@@ -165,6 +167,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
             last=last,
             noted=noted,
             project_levels=project_levels,
+            roster=roster,
         )
 
     def access_notes(self, hook: WorkspaceHook) -> AccessNotes:
@@ -220,9 +223,12 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
     :param project_access: function of a module, or its name, that returns what each user has in each project:
         ``{user_uuid: {project: level}}``. It is called with the hook, and sends an endpoint of yours, because the API
         has none. By default, only levels of the organization are reviewed
+    :param roster: rows or addresses of the people who should have access, as for a member sync: whom no row names, the
+        reviewer looks at first
     """
 
     project_access: Any = fixed(kinds.TARGET, default=None)
+    roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.access.reviews.folder import POPULATION, TABLE
@@ -236,7 +242,7 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
             self.log.info("The population was read at %s, by an earlier try.", population.read_at)
         else:
             last = evidence.last_review(**self.where(hook))
-            population = self.read_now(hook, last, project_levels=self._project_levels(hook))
+            population = self.read_now(hook, last, project_levels=self._project_levels(hook), roster=self._addresses())
         evidence.write_population(population)
         people = len(population.people)
         first = sum(bool(person.look) for person in population.people)
@@ -249,6 +255,21 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
             POPULATION_SHA256: folder.digest(POPULATION),
             FILES: {TABLE: folder.digest(TABLE)},
         }
+
+    def _addresses(self) -> set[str] | None:
+        """Return the keys of the addresses on the roster, also of rows that are invalid; ``None`` without a roster."""
+        from airflow_provider_workspace.api.comparison import address_key
+        from airflow_provider_workspace.notes.note import utc_now
+        from airflow_provider_workspace.procedures.roster import check_roster
+        from airflow_provider_workspace.procedures.roster_files import read_roster
+
+        if self.roster is None:
+            return None
+        now = utc_now()
+        rows = read_roster(self.roster, None, None, argument="roster", columns=None, where=None, now=now)
+        roster = check_roster(rows, now, only_addresses=True)
+        invalid = {address_key(entry.email or "") for entry in roster.invalid}
+        return {row.key for row in roster.rows} | invalid
 
     def _project_levels(self, hook: WorkspaceHook) -> ProjectLevels | None:
         """Return the level in each project of each user; ``None`` if the author of the Dag does not read them."""

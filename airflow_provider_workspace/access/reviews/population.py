@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
@@ -81,6 +81,7 @@ def read_population(
     last: LastReview | None = None,
     noted: NotedAccess = NOTHING_NOTED,
     project_levels: ProjectLevels | None = None,
+    roster: Collection[str] | None = None,
 ) -> Population:
     """
     Read everybody who has access: members, open invites, and the collaborators of some dashboards.
@@ -90,6 +91,7 @@ def read_population(
     :param last: what the last review left; ``None`` if there was none
     :param noted: temporary access, which is told apart
     :param project_levels: the level in each project by its name, of each user; ``None`` if nobody has read them
+    :param roster: keys of the addresses on the roster; ``None`` without a roster
     :raises WorkspaceIncompleteListError: if a list is known to be short
     :raises WorkspaceError: if the list of members is empty, which cannot be
     """
@@ -101,6 +103,7 @@ def read_population(
     logins = [access.record.last_login for access in found if access.kind == MEMBER]
     homes = homes_of(access.record for access in found if access.kind == MEMBER)
     reader = _Reader(
+        roster=roster,
         guards=guards,
         shows_logins=any(logins),
         verified=verified,
@@ -238,6 +241,7 @@ class _Reader:
     :param noted: temporary access
     :param homes: the key of the address of each user who is a member
     :param project_levels: the level in each project of each user; ``None`` if nobody has read them
+    :param roster: keys of the addresses on the roster; ``None`` without a roster
     """
 
     guards: Guards
@@ -246,6 +250,7 @@ class _Reader:
     noted: NotedAccess
     homes: Mapping[str, str]
     project_levels: ProjectLevels | None
+    roster: Collection[str] | None
 
     def person(self, who: str, access: _Access) -> ReviewedPerson:
         """Return the row of somebody."""
@@ -266,6 +271,7 @@ class _Reader:
             last_login=self._last_login(record),
             is_2fa_enabled=getattr(record, "is_2fa_enabled", None),
             projects=self._projects(access),
+            is_on_roster=self._is_on_roster(access),
             temporary=temporary,
             lifted=claims.lifted,
             outside=self._is_outside(user.email),
@@ -281,6 +287,12 @@ class _Reader:
         for project, level in sorted(levels.items()):
             described.append(f"{project}: {describe_level(level) if isinstance(level, int) else level}")
         return tuple(described)
+
+    def _is_on_roster(self, access: _Access) -> bool | None:
+        key = address_key(access.user.email or "")
+        if self.roster is None or not key or access.kind == COLLABORATOR:
+            return None
+        return key in self.roster
 
     def _last_login(self, record: Any) -> str | None:
         """Return when somebody logged in; never, if the service shows that, and not that it does not show it."""
@@ -432,6 +444,8 @@ def _reasons(person: ReviewedPerson, now: datetime) -> list[_Reason]:
         reasons.append(_Reason(NO_SECOND_FACTOR, NO_SECOND_FACTOR))
     if person.change:
         reasons.append(_Reason(person.change, SINCE_LAST_REVIEW))
+    if person.is_on_roster is False:
+        reasons.append(_Reason(NO_ROW, NO_ROW))
     if person.lifted:
         reasons.append(_Reason("lifted after an earlier access review", SINCE_LAST_REVIEW))
     if person.kept:

@@ -101,6 +101,7 @@ class ReviewedPerson(ReviewRecord):
     :param project_id: the project of a dashboard; ``None`` if it is access to the organization
     :param last_login: when they logged in, or :data:`NEVER`
     :param projects: their level in each project, for people; ``None`` if nobody read it
+    :param is_on_roster: whether a row of the roster names their address; ``None`` without a roster, or an address
     :param temporary: the grant that gave this level
     :param outside: whether the address is outside of the verified domains
     :param change: ``new`` or ``raised`` since the last review, or empty; ``None`` if there was none
@@ -122,6 +123,7 @@ class ReviewedPerson(ReviewRecord):
     last_login: str | None = None
     is_2fa_enabled: bool | None = None
     projects: tuple[str, ...] | None = None
+    is_on_roster: bool | None = None
     temporary: Temporary | None = None
     outside: bool | None = None
     change: str | None = None

@@ -1121,6 +1121,15 @@ def test_levels_in_projects_of_another_shape_are_refused(tmp_path: Path) -> None
         review.run("read_population")
 
 
+def test_whom_no_row_of_the_roster_names_is_looked_at(tmp_path: Path) -> None:
+    review = Review(tmp_path, roster=[OLIVE, ADAM, MINA.upper(), {"email": NOAH}, {"email": GRACE, "level": "x"}])
+    review.run("read_population")
+    people = {row["who"]: row for row in review.file("population.json")["people"]}
+    named = {who: row["is_on_roster"] for who, row in people.items()}
+    assert named == {**dict.fromkeys(KEPT, True), LIV: False}
+    assert (people[LIV]["look"], people[LIV]["group"]) == (["no row on the roster"], "no row on the roster")
+
+
 # What was sent, and what is known of it.
 
 

@@ -404,6 +404,14 @@ ERRORS_BY_STATUS: dict[int, type[WorkspaceStatusError]] = {
 
 # Also letters that look like blanks.
 BLANKS = re.compile("[ \u115f\u1160\u2800\u3164\uffa0]{2,}")
+# Characters that nobody sees: of no width, of changes of direction, and letters that look like nothing.
+INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]"
+)
+# Letters that look like Latin ones: Greek, Cyrillic, Armenian, Cherokee, full-width and mathematical ones.
+LOOK_ALIKE = re.compile("[\u0131\u0251\u0261\u0370-\u058f\u13a0-\u13ff\uff10-\uff5a\U0001d400-\U0001d7ff](?!<U\\+)")
+LATIN_WORD = re.compile(r"\S*[A-Za-z]\S*")
 
 
 def printable(text: str) -> str:
@@ -414,8 +422,24 @@ def printable(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text of others for a table: on one line, and with a count for blanks in a row, which push it aside."""
-    return BLANKS.sub(_counted, printable(text))
+    """
+    Return a text of others on one line, in which two different texts never look the same.
+
+    With a count for blanks in a row, which push a table aside, and the codes of characters that are not shown, and of
+    letters that look like Latin ones in a word or an address with Latin letters.
+    """
+    if text.isascii():
+        return BLANKS.sub(_counted, printable(text))
+    shown = INVISIBLE.sub(_coded, BLANKS.sub(_counted, text))
+    return LATIN_WORD.sub(_with_codes, printable(shown))
+
+
+def _coded(char: re.Match[str]) -> str:
+    return f"<U+{ord(char[0]):04X}>"
+
+
+def _with_codes(word: re.Match[str]) -> str:
+    return LOOK_ALIKE.sub(lambda letter: letter[0] + _coded(letter), word[0])
 
 
 def _counted(blanks: re.Match[str]) -> str:

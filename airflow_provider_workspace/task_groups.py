@@ -550,6 +550,8 @@ def access_review(
     notifiers: Any = (),
     allow_self_approval: bool = False,
     decisions_folder: str | None = None,
+    project_access: Any = None,
+    roster: Sequence[Any] | str | XComArg | None = None,
     dry_run: bool = False,
     organization_id: str | XComArg | None = None,
     workspace_conn_id: str | None = None,
@@ -569,6 +571,9 @@ def access_review(
     :class:`~airflow_provider_workspace.operators.access_review.WorkspaceDecideAccessOperator`.
 
     :param group_id: id of the task group
+    :param project_access: see
+        :class:`~airflow_provider_workspace.operators.access_review.WorkspaceReadPopulationOperator`
+    :param roster: see there, too
     :param dry_run: whether to plan only what was decided; the review then stays incomplete
     :param organization_id: the organization; by default that of ``default_args``, or of the connection
     :param workspace_conn_id: the connection to the service; by default that of ``default_args``, or
@@ -610,7 +615,13 @@ def access_review(
 
     with group:
         chain(
-            step(review.WorkspaceReadPopulationOperator, "read_population", "Read who has access"),
+            step(
+                review.WorkspaceReadPopulationOperator,
+                "read_population",
+                "Read who has access",
+                project_access=project_access,
+                roster=roster,
+            ),
             step(review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", notifiers=notifiers),
             step(review.WorkspaceApplyDecisionsOperator, "apply_decisions", "Do what was decided", dry_run=dry_run),
             step(review.WorkspaceCloseReviewOperator, "close_review", "Prove it", **closing),

@@ -77,8 +77,8 @@ class AccessNotes:
 
         :raises WorkspaceError: if one of them is unreadable: nobody can tell whom it is about
         """
-        if not lists_variables():  # there are no such notes before Airflow 3.3
-            return NotedAccess()
+        if not lists_variables():  # there are no such notes before Airflow 3.3, and the plan says so
+            return NotedAccess(are_known=False)
         now = utc_now()
         noted = self.grants.find(GRANT_PREFIX)
         for key, why in self.grants.unreadable.items():

@@ -13,8 +13,8 @@ from airflow_provider_workspace.files.storage import SHARED, LocalFile, UrlFile,
 
 # Maximum rows of a report in XCom if a file contains all of them.
 MAX_ROWS_IN_XCOM = 1000
-# First characters of a formula in a spreadsheet.
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+# First characters of a formula in a spreadsheet, also full-width ones.
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212")
 
 
 class ReportFile:

@@ -209,9 +209,13 @@ class Change:
         log.info("Done:%s", self.line())
         return record
 
-    def line(self) -> str:
-        """Return the change as a line of a table."""
-        name = errors.visible(self.name)
+    def line(self, full_name: str = "") -> str:
+        """
+        Return the change as a line of a table.
+
+        :param full_name: the name of the person whom it is about; empty if it is not known
+        """
+        name = errors.visible(f"{self.name} ({full_name})" if full_name else self.name)
         if self.action in PENDING:
             return f"  {MARKS[self.action]} {name:<44} {self.notes}"
         notes = self.mark or MARKS[self.action]
@@ -441,6 +445,10 @@ class Plan:
         counts = self.counts
         return self.pending + counts["differs"] + counts["unknown"]
 
+    def full_name_of(self, change: Change) -> str:
+        """Return the name of the person whom a change is about; empty if the service does not show it."""
+        return self.access_list.full_names.get(change.person, "")
+
     def to_dict(self, *, applied: bool = False) -> dict[str, Any]:
         """
         Return plain JSON: numbers, ``changes``, the beginning of the ``table``, and ``planned_for``.
@@ -508,7 +516,7 @@ class Plan:
             lines.insert(0, self.remark)
         lines += [f"    {row.name:<44} {row.reason}" for row in self.earlier[:limit]]
         for part, changes in groupby(self.changes, lambda change: change.part):
-            part_lines = [change.line() for change in changes]
+            part_lines = [change.line(self.full_name_of(change)) for change in changes]
             lines += part_lines[:limit]
             if limit is not None and len(part_lines) > limit:
                 lines.append(f"    … and {len(part_lines) - limit} more {part}")

@@ -322,6 +322,7 @@ def active_grant_of(grant: Grant) -> ActiveGrant:
         approved_by=grant.approved_by,
         key=grant.key,
         then=grant.then,
+        requested_by=grant.requested_by,
     )
 
 

@@ -41,7 +41,7 @@ DECISIONS_PREFIX = "workspace_decisions."
 MAX_LIFT_REASON = 500
 NOT_NOTED = (
     "The decisions of this review are not noted, because tasks cannot list Variables before Airflow 3.3. A sync may "
-    "give again what is taken now"
+    "give again what this review took"
 )
 
 

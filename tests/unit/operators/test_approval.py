@@ -60,7 +60,10 @@ def test_the_question_shows_the_plan_and_the_approved_plan_is_applied(sandbox: S
     asked = task.question.now
     where = f"organization {SEED.organization_id} at {sandbox.url}"
     assert asked.subject == f"Make these changes to the members of {where}?"
-    assert "| remove | member noah.newton@example.com | level: member (1), not on the roster |\n" in task.question.text
+    assert (
+        "| remove | member noah.newton@example.com (Noah Newton) | level: member (1), not on the roster |\n"
+        in task.question.text
+    )
     assert f"(5 changes, plan {approve.rpartition(' ')[2]})" in task.question.text
     assert [user.id for user in asked.assigned_users] == ["7", "1"]
     assert getattr(task.resume, "timeout", None) in (timedelta(days=3), None)

@@ -81,7 +81,7 @@ def test_dry_run_returns_the_plan_of_the_run_and_needs_no_write_scope(sandbox: S
     connect(key=SEED.reader_key)
     plan = sync(dry_run=True)
     assert writes(sandbox) == []
-    assert "- member noah.newton@example.com" in plan["table"]
+    assert "- member noah.newton@example.com (Noah Newton) " in plan["table"]
     connect()
     applied = sync(approved=plan)
     assert {row["status"] for row in plan["changes"]} == {"planned", "skipped"}

@@ -391,7 +391,7 @@ def test_people_who_keep_their_level_are_shown(run: Run, tmp_path: Path) -> None
     ]
     assert "level: 1 -> 8, holds an open invite" in plan["table"]
     assert "level: 15 -> 1, another level on the roster, but an owner" in plan["table"]
-    assert re.search(r"    person Mina.Member@example.com +duplicate: row \d", plan["table"])
+    assert re.search(r"    person Mina.Member@example.com \(Mina Member\) +duplicate: row \d", plan["table"])
     assert "row 6: same address as row 5" in plan["table"]
     remark, summary, *_ = plan["table"].split("\n")
     assert remark.startswith("Levels come from column 'level' (1, 8), which columns=… does not name: check that these")

@@ -111,6 +111,7 @@ PROBLEMS = frozenset(
         "too-many-removals",
         "two-dashboards",
         "variable-unreadable",
+        "where-unclear",
         "window-not-open",
         "window-overdue",
     ]

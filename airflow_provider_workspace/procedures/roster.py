@@ -57,6 +57,7 @@ class RosterRows(list[dict[str, Any]]):
 
     :ivar first_number: number of the first row, as a spreadsheet shows it: the header of a CSV file is row 1
     :ivar left_out: the numbers of rows that ``where`` leaves out, which are empty mappings too
+    :ivar misshapen: by the number of a row whose cells may stand in wrong columns, what is wrong with it
     :ivar hints: by the number of a row whose address may be invalid, what helps to find or correct it
     :ivar columns: the name of the column of each field, where it has another one
     :ivar remarks: what people must know about how the rows were read
@@ -67,6 +68,7 @@ class RosterRows(list[dict[str, Any]]):
         super().__init__()
         self.first_number = first_number
         self.left_out: set[int] = set()
+        self.misshapen: dict[int, str] = {}
         self.hints: dict[int, str] = {}
         self.columns: dict[str, str] = {}
         self.remarks: list[str] = []
@@ -194,7 +196,8 @@ def check_roster(
         if not row:
             roster.blank += number not in given.left_out
             continue
-        checked = _check_row(number, row)
+        problem = given.misshapen.get(number)
+        checked = _misshapen(number, row, problem) if problem else _check_row(number, row)
         if isinstance(checked, Entry):
             roster.invalid.append(_with_hints(checked, given))
             if row.get("until") is not None:
@@ -296,6 +299,11 @@ def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
         return Entry(number, email, "invalid", explain(model, error))
     problem = address_problem(email) or end.problem(found.level)
     return Entry(number, email, "invalid", problem) if problem else found
+
+
+def _misshapen(number: int, row: Mapping[str, Any], problem: str) -> Entry:
+    """Return the entry of a row whose cells may stand in wrong columns."""
+    return Entry(number, row.get("target_email") or "", "invalid", problem)
 
 
 def _conflict(row: Row, other: Row) -> Entry:

@@ -18,7 +18,6 @@ from airflow_provider_workspace.procedures.matching import plain_scalar, text_of
 from airflow_provider_workspace.procedures.roster import GUEST, RosterRows, address_problem, check_roster
 from airflow_provider_workspace.procedures.roster_columns import (
     ADDRESS_FIELD,
-    EXTRA_CELLS,
     ROSTER_FIELDS,
     TEXT_FIELDS,
     UNNAMED_CELLS,
@@ -36,11 +35,12 @@ from airflow_provider_workspace.procedures.roster_tables import (
     read_file,
     read_json,
 )
+from airflow_provider_workspace.procedures.row_shape import RowShapes, address_in
 
 # For callers without ``where``.
 NO_TIME = datetime.max.replace(tzinfo=timezone.utc)
 # The columns of an address alone.
-ADDRESS_ALONE = Layout(("email",), (ADDRESS_FIELD,), {})
+ADDRESS_ALONE = Layout(("email",), (ADDRESS_FIELD,), {}, 1)
 # Maximum number of cells of a row without an address that an error shows, and of their characters.
 MAX_CELLS = 4
 MAX_CELL = 40
@@ -80,7 +80,7 @@ def read_roster(
     :param invites: addresses, mappings, tuples or lists, or rows and the description of a cursor; also as JSON text.
         ``None`` if ``file`` is given
     :param file: file to read instead, ``.csv``, ``.json`` or ``.jsonl``
-    :param defaults: fields for rows that do not have them
+    :param defaults: fields for rows that do not have them, also of columns that ``where`` compares
     :param argument: name of the operator's argument for ``invites``, for messages
     :param columns: fields by the names of columns, ``None`` to leave one out, also all others as ``"*"``; or a list of
         fields by position
@@ -98,10 +98,11 @@ def read_roster(
         place = str(file)
         named_by_position = 0 if columns is None or isinstance(columns, Mapping) else len(columns)
         table = read_file(file, named=named_by_position)
-    row_filter = RowFilter(where, now)
+    row_filter = RowFilter(where, now, defaults)
     reader = _RowReader(table, RosterColumns(columns, table.header, row_filter.columns), row_filter, defaults)
     roster = reader.read()
     reader.columns.check(place, has_rows=reader.has_rows, title=table.title)
+    row_filter.raise_doubts()
     roster.remarks = [*table.remarks, *reader.remarks()]
     if not levels_are_named:
         roster.origin_of_levels = reader.origin_of_levels()
@@ -120,7 +121,10 @@ class _RowReader:
         self.table, self.columns = table, columns
         self.has_rows = False
         self._filter = row_filter
-        self._defaults = _values([*defaults], defaults.values()) if defaults else {}
+        self._shapes = RowShapes(table, row_filter)
+        of_where = {column_key(name) for name in row_filter.columns} - ROSTER_FIELDS.keys()
+        fields = {name: value for name, value in (defaults or {}).items() if column_key(name) not in of_where}
+        self._defaults = _values([*fields], fields.values())
         self._roster = RosterRows(table.first_number)
         self._levels: set[str] = set()
 
@@ -145,15 +149,15 @@ class _RowReader:
         if layout is None:
             return {}
         values = _values(layout.fields, cells)
-        if len(cells) > len(layout.fields):
-            extra = cells[len(layout.fields) :]
-            values |= _values([EXTRA_CELLS] * len(extra), extra)
         if may_be_blank and not values and all(map(is_empty, cells)):
             return {}
         self.has_rows = True
         if layout is ADDRESS_ALONE:
             self.columns.spellings.setdefault(ADDRESS_FIELD, "email")
-        if self._filter.columns and not self._filter.selects(cells, layout, number):
+        problem = self._shapes.problem(cells, layout)
+        if problem:
+            return self._note_misshapen(number, problem, cells, values)
+        if self._filter.columns and UNNAMED_CELLS not in values and not self._filter.selects(cells, layout, number):
             self._roster.left_out.add(number)
             return {}
         address = values.setdefault(ADDRESS_FIELD, None)
@@ -164,6 +168,16 @@ class _RowReader:
         if "level" in values:
             self._levels.add(str(values["level"])[:MAX_CELL])
         return {**self._defaults, **values}
+
+    def _note_misshapen(
+        self, number: int, problem: str, cells: Sequence[Any], values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return a row whose cells may stand in wrong columns: nothing counts but its address, and that it may end."""
+        self._roster.misshapen[number] = problem
+        row: dict[str, Any] = {ADDRESS_FIELD: address_in(cells)}
+        if "until" in values or "until" in self.columns.spellings:
+            row["until"] = values.get("until", "")
+        return row
 
     def _layout(self, row: Any, cells: Sequence[Any], number: int) -> Layout | None:
         """Return the columns of a row; ``None`` if nobody names them, which is a mistake."""

@@ -23,6 +23,13 @@ _SEPARATOR = re.compile(r'([\s,;]*)"?sep=([,;\t|])"?[,;\t|]*\r?\n?', re.IGNORECA
 _VERSION = re.compile(r"version:\s*v[\d.]+", re.IGNORECASE)
 # A cell that holds an address, whatever else it holds.
 _ADDRESS = re.compile(r"\S@\S")
+# In a cell, what ends a line.
+LINE_BREAK = re.compile(r"\r\n|[\r\n]")
+# A line in a cell, below its first one, that holds an address in a cell of its own: a row of somebody else.
+SWALLOWED_ROW = re.compile(
+    r'[\r\n](?:[^\r\n]*[,;\t|])?[ "]*[^\s@,;|"]+@[^\s@,;|"]+[ "]*[,;\t|]'
+    r'|[\r\n][^\r\n]*[,;\t|][ "]*[^\s@,;|"]+@[^\s@,;|"]+[ "]*(?=[\r\n]|\Z)'
+)
 # A cell that is no name of a column.
 _NUMBER = re.compile(r"[\s\d.,:/+-]*\d[\s\d.,:/+-]*")
 
@@ -51,6 +58,7 @@ class Table:
     :param header: names of columns by position; ``None`` if rows have none
     :param first_number: number of the first row, as a spreadsheet shows it
     :param is_csv: whether it comes from a CSV file, in which a short row lacks its last cells
+    :param has_quotes: whether quotation marks are in that file
     :param remarks: what people must know about how it was read
     :param title: what to do if the header is the title of an export; empty if it cannot be one
     """
@@ -59,6 +67,7 @@ class Table:
     header: list[str] | None = None
     first_number: int = 1
     is_csv: bool = False
+    has_quotes: bool = False
     remarks: list[str] = field(default_factory=list[str])
     title: str = ""
 
@@ -165,9 +174,17 @@ def _table_of_csv(file: RosterFile, text: str, named: int) -> Table:
     first, rows, number = read_csv(text)
     if not first:
         raise WorkspaceInputError(f"The file is empty: expected a header such as email,first_name,level. File: {file}")
+    has_quotes = '"' in text
+    for name in first:
+        if SWALLOWED_ROW.search(name):
+            line = shown(LINE_BREAK.split(name)[0])
+            raise WorkspaceInputError(
+                f"A line break in the header below {line} swallows a row: delete the stray quotation mark there. "
+                f"File: {file}"
+            )
     has_address = any(_ADDRESS.search(cell) for cell in first)
     if any(map(_is_value, first[:named])):
-        return Table([first, *rows], None, number, is_csv=True)
+        return Table([first, *rows], None, number, is_csv=True, has_quotes=has_quotes)
     if has_address and not named:
         raise WorkspaceInputError(
             f"No header: row {number} holds an address. Name the {len(first)} columns with columns=[…], such as "
@@ -181,7 +198,7 @@ def _table_of_csv(file: RosterFile, text: str, named: int) -> Table:
     title = ""
     if len(names) == 1 and _is_header_below(rows):
         title = f"Row {number} ({names[0]}) may be a title: delete the lines above the header"
-    return Table(rows, header, number + 1, is_csv=True, remarks=remarks, title=title)
+    return Table(rows, header, number + 1, is_csv=True, has_quotes=has_quotes, remarks=remarks, title=title)
 
 
 def _is_header_below(rows: Sequence[Sequence[str]]) -> bool:

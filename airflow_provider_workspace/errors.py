@@ -73,6 +73,7 @@ PROBLEMS = frozenset(
         "granted-meanwhile",
         "invites-incomplete",
         "joined-meanwhile",
+        "joined-unknown",
         "key-kind-refused",
         "key-owner-removed",
         "lease-unreadable",

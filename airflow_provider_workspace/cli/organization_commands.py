@@ -92,7 +92,7 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         access = _access_notes(hook, organization_id) if store else None
         if is_roster and args.leavers and wanted.members:
             columns, where = wanted.members.columns, wanted.members.where
-            rows = read_roster(None, file_at(file), columns=columns, where=where, now=now)
+            rows = read_roster(None, file_at(file), columns=columns, where=where, now=now, is_leaving=True)
             noted = access.read() if access else NotedAccess(are_known=False)
             guards = wanted.members.guards
             planned = plan_members(hook.client, organization_id, rows, guards, now=now, leaving=True, noted=noted)

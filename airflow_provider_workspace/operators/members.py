@@ -248,7 +248,16 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         rows = self.leavers if leaving else self.roster
         now = utc_now()
         file = file_at(self.leavers_path if leaving else self.path)
-        roster = read_roster(rows, file, self.defaults, argument=name, columns=self.columns, where=self.where, now=now)
+        roster = read_roster(
+            rows,
+            file,
+            self.defaults,
+            argument=name,
+            columns=self.columns,
+            where=self.where,
+            now=now,
+            is_leaving=leaving,
+        )
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
 

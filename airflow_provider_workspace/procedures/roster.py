@@ -56,7 +56,7 @@ class RosterRows(list[dict[str, Any]]):
     The rows of a roster, with the names of the interface; a blank row is an empty mapping.
 
     :ivar first_number: number of the first row, as a spreadsheet shows it: the header of a CSV file is row 1
-    :ivar left_out: the numbers of rows that ``where`` leaves out, which are empty mappings too
+    :ivar left_out: by the numbers of rows that ``where`` leaves out, which are empty mappings too, their addresses
     :ivar misshapen: by the number of a row whose cells may stand in wrong columns, what is wrong with it
     :ivar hints: by the number of a row whose address may be invalid, what helps to find or correct it
     :ivar columns: the name of the column of each field, where it has another one
@@ -67,7 +67,7 @@ class RosterRows(list[dict[str, Any]]):
     def __init__(self, first_number: int = 1) -> None:
         super().__init__()
         self.first_number = first_number
-        self.left_out: set[int] = set()
+        self.left_out: dict[int, Any] = {}
         self.misshapen: dict[int, str] = {}
         self.hints: dict[int, str] = {}
         self.columns: dict[str, str] = {}
@@ -86,6 +86,8 @@ class Row:
     :param recent: those of them after which the next run may not have come yet. Rows follow each other: what one gave
         that ended long before, somebody gave again by hand
     :param user_uuid: the user whom it names; empty if it names none
+    :param row_left_out: of a row of leavers, the number of another one of the same person that ``where`` leaves out; 0
+        without one
     """
 
     number: int
@@ -95,6 +97,7 @@ class Row:
     ended: tuple[Row, ...] = ()
     recent: tuple[Row, ...] = ()
     user_uuid: str = ""
+    row_left_out: int = 0
 
     @property
     def level(self) -> int | None:
@@ -108,7 +111,13 @@ class Row:
 
     @property
     def leaves_now(self) -> bool:
-        """Of a row of leavers, whether its person leaves now: a row without an end keeps whom an earlier one ended."""
+        """
+        Of a row of leavers, whether its person leaves now.
+
+        A row without an end keeps whom an earlier one ended, and so does one that ``where`` leaves out.
+        """
+        if self.row_left_out:
+            return False
         if self.is_over:
             return True
         return self.end.until is None and not self.ended
@@ -206,6 +215,8 @@ def check_roster(
         periods = people.setdefault(checked.key, {})
         until = checked.end.until if now else None
         periods.setdefault(until, []).append(checked)
+    if only_addresses and given.left_out:
+        _note_rows_left_out(people, given.left_out)
     for periods in people.values():
         _add_person(roster, [*periods.values()], now, only_addresses=only_addresses)
     roster.invalid.sort(key=attrgetter("row"))
@@ -215,6 +226,15 @@ def check_roster(
     if midnight:
         roster.remarks.append(midnight)
     return roster
+
+
+def _note_rows_left_out(people: Mapping[str, dict[str | None, list[Row]]], left_out: Mapping[int, Any]) -> None:
+    """Note in the rows of people that ``where`` leaves out another one about them: they may be back."""
+    for number, address in left_out.items():
+        periods = people.get(address_key(address)) if isinstance(address, str) else None
+        for until, rows in (periods or {}).items():
+            noted = [replace(row, row_left_out=row.row_left_out or number) for row in rows]
+            people[address_key(address)][until] = noted
 
 
 def _add_person(roster: Roster, periods: list[list[Row]], now: datetime | None, *, only_addresses: bool) -> None:

@@ -311,13 +311,25 @@ class RowFilter:
     :param where: wanted value, age or values by the name of a column
     :param now: the time from which ages count
     :param defaults: fields for rows that do not have them
-    :raises WorkspaceInputError: if a value cannot be compared
+    :param is_leaving: whether the people of its rows are removed
+    :raises WorkspaceInputError: if a value cannot be compared, or an age removes who joined today
     """
 
     def __init__(
-        self, where: Mapping[str, Any] | None, now: datetime, defaults: Mapping[str, Any] | None = None
+        self,
+        where: Mapping[str, Any] | None,
+        now: datetime,
+        defaults: Mapping[str, Any] | None = None,
+        *,
+        is_leaving: bool = False,
     ) -> None:
         self._wanted = read_where(where, now.timestamp(), _read_wanted) if where else {}
+        self._ages: list[str] = []
+        if is_leaving:
+            self._ages = [
+                name for name, wanted in self._wanted.items() if any(isinstance(one, Before) for one in wanted)
+            ]
+            _refuse_single_age(self._ages)
         keys = {column_key(name): name for name in self._wanted}
         self._defaults: dict[str, Any] = {}
         for name, value in (defaults or {}).items():
@@ -325,6 +337,7 @@ class RowFilter:
                 self._defaults[keys[column_key(name)]] = comparable(value)
         self._values: dict[str, Counter[str]] = {name: Counter() for name in self._wanted}
         self._doubts: dict[str, str] = {}
+        self._undated: list[int] = []
 
     @property
     def columns(self) -> list[str]:
@@ -351,6 +364,7 @@ class RowFilter:
         :raises WorkspaceInputError: if a cell cannot be compared
         """
         is_selected = True
+        is_dated = not self._ages
         for name, wanted in self._wanted.items():
             position = layout.positions.get(name, len(cells))
             cell = cells[position] if position < len(cells) else None
@@ -361,6 +375,7 @@ class RowFilter:
                     "boolean or time"
                 )
             self._values[name][_shown(value)] += 1
+            is_dated = is_dated or (name in self._ages and value is not None)
             is_address = position < len(cells) and layout.fields[position] == ADDRESS_FIELD
             if _is_wanted(value, wanted, path="email" if is_address else ""):
                 continue
@@ -368,13 +383,16 @@ class RowFilter:
             doubt = _doubt(value, wanted)
             if doubt:
                 self._doubts.setdefault(name, f"{doubt}, and row {number} has {_shown(value)}")
+        if is_selected and not is_dated:
+            self._undated.append(number)
         return is_selected
 
     def raise_doubts(self) -> None:
         """
         Refuse columns with texts that nobody can tell from what is wanted, and show which values occur.
 
-        :raises WorkspaceInputError: naming the columns, their values and how often each occurs
+        :raises WorkspaceInputError: naming the columns, their values and how often each occurs; or leavers without any
+            time
         """
         doubts: list[str] = []
         for name, doubt in self._doubts.items():
@@ -388,6 +406,26 @@ class RowFilter:
                 f"{'. '.join(doubts)}. List in where, as they are written, those that count, or correct the rows",
                 problem="where-unclear",
             )
+
+        if self._undated:
+            ages = " and ".join(map(shown, self._ages))
+            raise WorkspaceInputError(
+                f"{counted_rows(len(self._undated))} without a time in {ages} would be removed, the first is row "
+                f"{self._undated[0]}. Complete them, or leave them out with another column of where",
+                problem="joined-unknown",
+            )
+
+
+def _refuse_single_age(ages: Sequence[str]) -> None:
+    """Refuse to remove people by one age alone: whoever joined today has no time there, which is before any other."""
+    if len(ages) == 1:
+        age = {"before": "90d"}
+        raise WorkspaceInputError(
+            f"where={{{shown(ages[0])}: {age}}} alone also removes who has no time there, such as people who joined "
+            "today. Compare when they joined, too, as in "
+            f"where={{'last_login': {age}, 'joined_at': {age}}}. For a last day, use columns={{'Last day': 'until'}}",
+            problem="joined-unknown",
+        )
 
 
 def counted_rows(count: int) -> str:

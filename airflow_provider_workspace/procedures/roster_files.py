@@ -73,6 +73,7 @@ def read_roster(
     where: Mapping[str, Any] | None = None,
     now: datetime = NO_TIME,
     levels_are_named: bool = False,
+    is_leaving: bool = False,
 ) -> RosterRows:
     """
     Return the rows of a roster: their columns named as in the interface, cells without a value left out.
@@ -87,6 +88,7 @@ def read_roster(
     :param where: wanted value, age or values by the name of a column; the rows of others are left out and counted
     :param now: the time from which the ages in ``where`` count
     :param levels_are_named: whether ``level`` is an access level for sure, as in the rows of an organization file
+    :param is_leaving: whether the people of the rows are removed
     :raises WorkspaceInputError: unless exactly one of both is given; if the file cannot be read, or columns are wrong
     """
     if (invites is None) == (file is None):
@@ -98,7 +100,7 @@ def read_roster(
         place = str(file)
         named_by_position = 0 if columns is None or isinstance(columns, Mapping) else len(columns)
         table = read_file(file, named=named_by_position)
-    row_filter = RowFilter(where, now, defaults)
+    row_filter = RowFilter(where, now, defaults, is_leaving=is_leaving)
     reader = _RowReader(table, RosterColumns(columns, table.header, row_filter.columns), row_filter, defaults)
     roster = reader.read()
     reader.columns.check(place, has_rows=reader.has_rows, title=table.title)
@@ -158,7 +160,7 @@ class _RowReader:
         if problem:
             return self._note_misshapen(number, problem, cells, values)
         if self._filter.columns and UNNAMED_CELLS not in values and not self._filter.selects(cells, layout, number):
-            self._roster.left_out.add(number)
+            self._roster.left_out[number] = values.get(ADDRESS_FIELD)
             return {}
         address = values.setdefault(ADDRESS_FIELD, None)
         if UNNAMED_CELLS in values:

@@ -316,7 +316,10 @@ class _Planner:
         changes: list[Change | None] = []
         for row in self._rows.values():
             email = row.invite.target_email
-            if row.leaves_now:
+            if row.row_left_out:
+                why = f"row {row.number} is leaving, but where leaves out row {row.row_left_out} about the same person"
+                changes.append(remark_on("differs", email, f"{why}: remove them by hand if they are not back"))
+            elif row.leaves_now:
                 if not self._has_access(row.key):
                     changes.append(self._of_absent(row, LEAVING))
             elif row.end.until:

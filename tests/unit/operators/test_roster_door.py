@@ -468,7 +468,9 @@ def test_where_takes_no_letter_case_and_no_age_for_granted(sandbox: SandboxServe
         {"Email": "noah.newton@example.com", "Last login": (now - timedelta(days=100)).isoformat()},
         {"Email": "mina.member@example.com", "Last login": now.isoformat()},
     ]
-    leave(rows, columns=columns, where={"Last login": {"before": "90d"}})
+    for row in rows:
+        row["Joined"] = "2020-01-01"
+    leave(rows, columns=columns, where={"Last login": {"before": "90d"}, "Joined": {"before": "90d"}})
     assert effects(sandbox) == ["delete_member"]
 
 

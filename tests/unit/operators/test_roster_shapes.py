@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,3 +152,84 @@ def test_many_values_are_not_all_named(write: Any) -> None:
     rows = "".join(f"p{n}@example.com,v{n}\n" for n in range(12))
     with pytest.raises(AirflowFailException, match=r"'v9' \(1 row\), …\. List"):
         sync(path=write(f"Mail,Active\n{rows}"), columns=COLUMNS, where={"Active": True})
+
+
+# Other rows of the same person
+
+REHIRED = "Work e-mail;Employment;Last day\n"
+OLD = "noah.newton@example.com;terminated;2026-01-31\n"
+BACK = "Noah.Newton@example.com;active;\n"
+HR: dict[str, Any] = {
+    "columns": {"Work e-mail": "email", "Last day": "until", "*": None},
+    "where": {"Employment": "terminated"},
+}
+
+
+@pytest.mark.parametrize("rows", [OLD + BACK, BACK + OLD, OLD + OLD.replace("2026-01", "2025-03") + BACK])
+def test_who_is_back_is_no_leaver_but_left_to_people(sandbox: SandboxServer, write: Any, rows: str) -> None:
+    gone = "grace.analyst@example.com;terminated;2026-01-31\n"
+    plan = leave(path=write(REHIRED + rows + gone), **HR)
+    assert len(sandbox.effects()) == plan["counts"]["remove"] == 1
+    (line,) = [change for change in plan["changes"] if "noah" in change["name"].lower()]
+    old, back = (2, 3) if rows.startswith(OLD) else (3, 2)
+    if "2025" in rows:
+        back = 4
+    assert line["action"] == "differs"
+    assert f"row {old} is leaving, but where leaves out row {back} about the same person" in line["why"]
+    # A roster of the same file has them, so they are neither removed nor invited each night.
+    sandbox.reset()
+    columns = {"Work e-mail": "email", "*": None}
+    plan = sync(path=write(REHIRED + rows), columns=columns, where={"Employment": "active"}, owner_level=15)
+    assert [change["name"] for change in plan["changes"] if "noah" in change["name"].lower()] == []
+
+
+def test_a_leaver_without_access_whom_another_row_names_is_left_to_people() -> None:
+    rows = [{"email": "mia@example.com", "Status": status} for status in ("left", "back")]
+    plan = leave(rows, columns={"Status": None}, where={"Status": "left"})
+    assert [change["action"] for change in plan["changes"]] == ["differs"]
+
+
+# Ages of leavers
+
+AGE = {"before": "90d"}
+
+
+@pytest.mark.parametrize("source", ["rows", "file"])
+def test_one_age_alone_removes_nobody(sandbox: SandboxServer, write: Any, source: str) -> None:
+    rows = [{"email": NOAH, "last_login": None, "joined_at": "2026-11-27"}]
+    given: dict[str, Any] = {"rows": rows}
+    if source == "file":
+        given = {"path": write(json.dumps(rows), "people.json")}
+    given["columns"] = {"email": "email", "*": None}
+    with pytest.raises(AirflowFailException, match=r"\[joined-unknown\].*'last_login': .* alone also removes who has"):
+        leave(**given, where={"last_login": AGE})
+    with pytest.raises(AirflowFailException, match="leavers is empty"):
+        leave(**given, where={"last_login": AGE, "joined_at": AGE})
+    assert sandbox.effects() == []
+
+
+def test_people_without_any_time_are_no_leavers(sandbox: SandboxServer) -> None:
+    columns = {"email": "email", "*": None}
+    rows = [
+        {"email": NOAH, "last_login": None, "joined_at": "2025-01-01", "Status": "x"},
+        {"email": "mina.member@example.com", "last_login": None, "joined_at": None, "Status": "y"},
+    ]
+    where: dict[str, Any] = {"last_login": AGE, "joined_at": AGE}
+    with pytest.raises(AirflowFailException, match=r"1 row without a time in 'last_login' and 'joined_at' would be"):
+        leave(rows, columns=columns, where=where)
+    plan = leave(rows, columns=columns, where={**where, "Status": "x"})
+    assert (plan["counts"]["remove"], len(sandbox.effects("delete_member"))) == (1, 1)
+
+
+def test_the_example_of_the_guide_removes_inactive_people_and_nobody_who_joined_today(sandbox: SandboxServer) -> None:
+    guide = Path(__file__).resolve().parents[3] / "docs" / "guides" / "rosters.md"
+    code = guide.read_text().partition("### Inactive people\n")[2].partition("```python\n")[2].partition("```")[0]
+    names: dict[str, Any] = {}
+    exec(code.partition("WorkspaceSyncMembersOperator(")[0], names)  # noqa: S102 - the code of the guide
+    rows = names["members"].execute({})
+    (new,) = [row for row in rows if row["user.email"] == "mina.member@example.com"]
+    new |= {"last_login": None, "joined_at": datetime.now(timezone.utc).isoformat()}
+    arguments = code.partition('task_id="remove_inactive",\n    leavers=members.output,')[2].rstrip().rstrip(")")
+    plan = leave(rows, **eval(f"dict({arguments})"))  # noqa: S307
+    assert [change["name"] for change in plan["changes"] if change["action"] == "remove"] == [f"member {NOAH}"]
+    assert len(sandbox.effects()) == 1

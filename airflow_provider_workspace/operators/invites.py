@@ -169,7 +169,13 @@ class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOp
         door = notes.door(hook.client, NO_GUARDS)
         return self.invite_people(
             read_roster(
-                self.invites, file_at(self.path), self.defaults, columns=self.columns, where=self.where, now=utc_now()
+                self.invites,
+                file_at(self.path),
+                self.defaults,
+                columns=self.columns,
+                where=self.where,
+                row_format=self.row_format,
+                now=utc_now(),
             ),
             hook,
             organization_id,

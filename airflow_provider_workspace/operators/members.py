@@ -256,6 +256,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
             columns=self.columns,
             where=self.where,
             now=now,
+            row_format=self.row_format,
             is_leaving=leaving,
         )
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)

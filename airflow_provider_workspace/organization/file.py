@@ -26,6 +26,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
 from airflow_provider_workspace.procedures.find import project_key
 from airflow_provider_workspace.procedures.plan import checked_limit
 from airflow_provider_workspace.procedures.roster import address_problem
+from airflow_provider_workspace.procedures.roster_columns import RowFormat
 from airflow_provider_workspace.procedures.until import End, parse_until
 
 if TYPE_CHECKING:
@@ -83,6 +84,12 @@ class Members(_Entry):
     where: dict[str, Any] | None = Field(
         default=None, description="Rows of the roster to read only: wanted values by the name of a column"
     )
+    rows: str | None = Field(default=None, description="Where the list of rows is in JSON, such as Resources")
+    skip_rows: int = Field(default=0, ge=0, description="Lines above the header of the roster to skip")
+    levels: dict[str, OptionalLevel] | None = Field(
+        default=None, description="Levels by their texts in the roster; null stands for none, and * for all others"
+    )
+    no_value: list[str] = Field(default=[], description="Texts of the roster that are no value")
     people: list[Annotated[Person, BeforeValidator(_person)]] | None = None
     defaults: Defaults | None = Field(default=None, description="Fields for all people who do not have them")
     on_invalid: Literal["fail", "skip"] = Field(
@@ -98,9 +105,17 @@ class Members(_Entry):
     _rows: Any = None
 
     @property
-    def rows(self) -> Any:
+    def given_rows(self) -> Any:
         """The rows of the list, or those that a task passes; ``None`` if there is neither."""
         return self._rows if self.people is None else [one.model_dump(exclude_unset=True) for one in self.people]
+
+    @property
+    def row_format(self) -> RowFormat:
+        """How the rows are written."""
+        levels: dict[str, int | str | None] | None = None
+        if self.levels is not None:
+            levels = {text: None if level is None else int(level) for text, level in self.levels.items()}
+        return RowFormat(self.rows, self.skip_rows, levels, self.no_value)
 
     @property
     def guards(self) -> Guards:

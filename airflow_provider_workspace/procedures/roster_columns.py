@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
@@ -25,10 +25,37 @@ from airflow_provider_workspace.procedures.matching import (
     text_of,
     truth_of,
 )
+from airflow_provider_workspace.procedures.roster_tables import value_at
 from airflow_provider_workspace.procedures.until import END_FIELDS
 
 # Names of columns: fields by name, or a list of fields by position; ``None`` leaves a column out.
 Columns = Sequence[str | None] | Mapping[str, str | None] | None
+
+
+@dataclass(frozen=True)
+class RowFormat:
+    """
+    How the rows of a source are written, where they are not as the interface has them.
+
+    :param rows: where the list of rows is in JSON, such as ``Resources``; ``None`` if it is all
+    :param skip_rows: how many lines of a CSV file, or rows, to skip first
+    :param levels: levels by their texts in the source, ``None`` for no value; ``*`` stands for all others
+    :param no_value: texts that are no value
+    """
+
+    rows: str | None = None
+    skip_rows: int = 0
+    levels: Mapping[str, int | str | None] | None = None
+    no_value: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a negative number, which would count from the end."""
+        if self.skip_rows < 0:
+            raise WorkspaceInputError(f"skip_rows must be 0 or more, not {self.skip_rows}")
+
+
+# What a row of JSON does not have.
+MISSING = object()
 # The name in ``columns`` of all columns that it does not name.
 OTHER_COLUMNS = "*"
 # The name in ``columns`` of columns without a name.
@@ -125,6 +152,7 @@ class RosterColumns:
     :param columns: names, see :data:`Columns`
     :param header: names by position, if the rows come with them
     :param filtered: the columns that ``where`` names
+    :ivar paths: the columns with a dot, which may be nested in rows of JSON
     :ivar by_position: the columns of rows without names; ``None`` if nobody names them
     :ivar spellings: the name of the column of each field, as the rows have it
     """
@@ -144,6 +172,8 @@ class RosterColumns:
             listed = [NO_NAME if name is None else name for name in columns]
             if None in columns:
                 self._named = {NO_NAME: None}
+        paths = [name for name in (*self._named, *self._filtered.values()) if "." in name]
+        self.paths = dict.fromkeys(paths)
         self.is_list = listed is not None
         self._named_keys = frozenset(map(column_key, self._named))
         self._meaning = {**ROSTER_FIELDS, **self._read_named()}
@@ -173,6 +203,16 @@ class RosterColumns:
                 spellings[key] = name
                 fields[key] = field
         return fields
+
+    def with_nested(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a row of JSON with its nested values that ``columns`` or ``where`` name, as ``profile.email``."""
+        nested: dict[str, Any] = {}
+        for path in self.paths:
+            value = value_at(row, path, MISSING)
+            if value is not MISSING:
+                nested[path] = value
+        heads = {path.partition(".")[0] for path in self.paths}
+        return {name: value for name, value in row.items() if name not in heads} | nested
 
     def names(self, field: str) -> bool:
         """Return whether ``columns`` says which column a field is."""

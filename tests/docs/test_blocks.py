@@ -56,9 +56,6 @@ ELSEWHERE = {
     the("guides/access-review.md", "access-reviews/"): REVIEWS,
     the("guides/access-review.md", "sha256sum"): REVIEWS,
     the("guides/status-page.md", "{"): "tests/unit/ui/test_model.py",
-    the(
-        "guides/rosters.md", "from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator"
-    ): "tests/unit/operators/test_roster_shapes.py",
     # The exports of directories, each with the arguments that read it.
     **{
         block: "tests/unit/operators/test_roster_door.py"

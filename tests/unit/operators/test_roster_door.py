@@ -143,7 +143,9 @@ def test_a_leaver_one_of_whose_rows_is_skipped_is_left_to_people(sandbox: Sandbo
 
 @pytest.mark.parametrize("road", ROADS)
 def test_a_file_without_a_header_needs_columns(sandbox: SandboxServer, file: Any, road: Road) -> None:
-    says = r"No header: row 1 holds an address. Name the 2 columns with columns=\[…\], .*out. File: .*people.csv"
+    says = (
+        r"No header: row 1 holds an address. Name the 2 columns with columns=\[…\], .*skip_rows=1. File: .*people.csv"
+    )
     with pytest.raises(AirflowFailException, match=says):
         road(path=file("adam.admin@example.com,8\nmina.member@example.com,1\n"))
     assert writes(sandbox) == []

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.unit.operators.test_roster_door import invite, leave, organization, plan_of_organization, sync
 
@@ -224,12 +227,103 @@ def test_people_without_any_time_are_no_leavers(sandbox: SandboxServer) -> None:
 def test_the_example_of_the_guide_removes_inactive_people_and_nobody_who_joined_today(sandbox: SandboxServer) -> None:
     guide = Path(__file__).resolve().parents[3] / "docs" / "guides" / "rosters.md"
     code = guide.read_text().partition("### Inactive people\n")[2].partition("```python\n")[2].partition("```")[0]
-    names: dict[str, Any] = {}
-    exec(code.partition("WorkspaceSyncMembersOperator(")[0], names)  # noqa: S102 - the code of the guide
-    rows = names["members"].execute({})
+    arguments = code.partition("leavers=members.output,")[2].partition("    )\n")[0]
+    listed = WorkspaceListMembersOperator(task_id="members", fields=["user.email", "last_login", "joined_at"])
+    rows = listed.execute({})
     (new,) = [row for row in rows if row["user.email"] == "mina.member@example.com"]
     new |= {"last_login": None, "joined_at": datetime.now(timezone.utc).isoformat()}
-    arguments = code.partition('task_id="remove_inactive",\n    leavers=members.output,')[2].rstrip().rstrip(")")
-    plan = leave(rows, **eval(f"dict({arguments})"))  # noqa: S307
+    plan = leave(rows, **eval(f"dict({arguments})"))  # noqa: S307 - the code of the guide
     assert [change["name"] for change in plan["changes"] if change["action"] == "remove"] == [f"member {NOAH}"]
     assert len(sandbox.effects()) == 1
+
+
+# Forms of files and rows
+
+PEOPLE = [{"email": "mia@example.com", "level": "member"}, {"email": "noor@example.com", "level": "admin"}]
+LINES = "\n".join(map(json.dumps, PEOPLE))
+NESTED = [{"id": 1, "profile": {"email": "mia@example.com", "status": {"name": "Active"}}},
+          {"id": 2, "profile": {"email": "noor@example.com", "status": {"name": "Gone"}}}]  # fmt: skip
+SCIM = {"totalResults": 1, "Resources": [{"active": True, "emails": [{"value": "mia@example.com"}]}]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "arguments", "invited"),
+    [
+        ("a.tsv", "email\tfirst, name\nmia@example.com\tMia\n", {"columns": {"first, name": "first_name"}}, 1),
+        ("a.ndjson", LINES, {}, 2),
+        ("a.json", LINES, {}, 2),
+        ("a.json", json.dumps({"data": {"users": PEOPLE}}), {"rows": "data.users"}, 2),
+        ("a.json", json.dumps(NESTED), {"columns": {"profile.email": "email", "id": None}}, 2),
+        ("a.json", json.dumps(NESTED), {"columns": {"profile.email": "email", "*": None},
+                                       "where": {"profile.status.name": "Active"}}, 1),
+        ("a.json", json.dumps(SCIM), {"rows": "Resources", "columns": {"emails.0.value": "email", "active": None}}, 1),
+        ("a.csv", "Export of it@example.com\n\nemail\nmia@example.com\n", {"skip_rows": 1}, 1),
+        ("a.csv", "Title\r\nsep=;\r\nemail;level\r\nmia@example.com;1\r\n", {"skip_rows": 1}, 1),
+        ("a.csv", "email,level\nmia@example.com,Editor\nnoor@example.com, viewer \n",
+         {"levels": {"editor": "admin", "*": None}}, 2),
+        ("a.csv", "email,until,level\nmia@example.com,0000-00-00,-\n", {"no_value": ["-", "0000-00-00"]}, 1),
+        ("a.csv", "email,until\nmia@example.com,9999-12-31T23:59:59-12:00\n", {}, 1),
+    ],
+)  # fmt: skip
+def test_what_other_programs_write_is_read(write: Any, name: str, content: str, arguments: Any, invited: int) -> None:
+    path = write(content, name)
+    task = WorkspaceCreateInvitesOperator(task_id="invite", path=path, **arguments)
+    assert task.execute({})["counts"]["invited"] == invited
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_each_road_reads_the_format_of_rows(road: Any) -> None:
+    rows = {"users": [["a title"], {"mail": "mina.member@example.com", "level": "Editor"}, {"mail": "-"}]}
+    given: dict[str, Any] = {"columns": {"mail": "email"}, "rows": "users", "skip_rows": 1, "no_value": ["-"]}
+    given["levels"] = {"Editor": "member"}
+    if road is organization:
+        file = {"members": given}
+        task = WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=file, roster=rows)
+        assert "Blank rows, which were skipped: 1." in task.execute({})["table"]
+        return
+    source = {"invite": "invites", "sync": "roster", "leave": "leavers"}[road.__name__]
+    operator = WorkspaceCreateInvitesOperator if road is invite else WorkspaceSyncMembersOperator
+    guards: dict[str, Any] = {} if road is invite else {"protected": [], "max_removals": None}
+    result = operator(task_id="read", **{source: rows}, **guards, **given).execute({})
+    assert result["counts"].get("change", 0) == 0
+    assert "blank" in json.dumps(result).lower()
+
+
+def test_levels_of_a_roster_stand_for_levels_here() -> None:
+    rows = [{"email": "mina.member@example.com", "level": "Editor"}, {"email": NOAH, "level": "Viewer"}]
+    plan = sync(rows, levels={"EDITOR": "admin", "*": None}, dry_run=True)
+    changed = {change["name"]: change["after"] for change in plan["changes"] if change["action"] == "change"}
+    assert changed == {"member mina.member@example.com": {"level": 8}}
+    assert "job grades" not in sync(rows, levels={"editor": 1, "viewer": 1}, dry_run=True)["table"]
+
+
+def test_an_end_in_the_year_9999_is_none_but_keeps_a_leaver(write: Any) -> None:
+    path = write(f"email,until,then\n{NOAH},9999-12-31 23:59:59+14:00,\n")
+    assert "9999" not in sync(path=path, dry_run=True)["table"]
+    assert "leaves later: until 9999-12-31" in leave(path=path, dry_run=True)["table"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "arguments", "says"),
+    [
+        ("a.gz", "", {}, "First, unpack it, as with gunzip"),
+        ("a.xlsx", "", {}, "First, save it as CSV UTF-8"),
+        ("a.doc", "", {}, "First, export it in one of these forms"),
+        ("a.json", json.dumps(SCIM), {}, "Name the list that holds them: rows='Resources' (1 rows)"),
+        ("a.json", '{"a": 1}', {"rows": "data.users"}, "There is no list at rows='data.users'. If a list is nested"),
+        ("a.json", LINES + "\n{", {}, "Extra data"),
+        ("a.csv", "email\nmia@example.com\n", {"skip_rows": 9}, "The file is empty"),
+        ("a.csv", "email\nmia@example.com\n", {"skip_rows": -1}, "skip_rows must be 0 or more, not -1"),
+        ("a.csv", "email\nmia@example.com\n", {"levels": {"Editor": "boss"}}, "levels: 'Editor' stands for no level"),
+        ("a.csv", "Team of it@example.com\nemail\nmia@example.com\n", {}, "If it is a title, set skip_rows=1"),
+        ("a.csv", "email,level\nmia@example.com,Editor\nnoor@example.com,Editor\nnour@example.com,Viewer\n", {},
+         "(found 'Editor'; levels=… says what such texts stand for) (and 1 more: row 3 (noor@example.com)); row 4"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_has_a_first_step(
+    sandbox: SandboxServer, write: Any, name: str, content: str, arguments: Any, says: str
+) -> None:
+    with pytest.raises(AirflowFailException) as caught:
+        WorkspaceCreateInvitesOperator(task_id="invite", path=write(content, name), **arguments).execute({})
+    assert says in str(caught.value)
+    assert sandbox.effects() == []

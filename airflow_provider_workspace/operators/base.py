@@ -115,7 +115,8 @@ class ProtectsMembers(DeclaredArguments):
     """
     What removes members, but never these.
 
-    :param protected: rows or addresses of members who are never removed or changed. Include the owner of the
+    :param protected: rows or addresses of members who are never removed or changed; ``*@partner.example`` stands for
+        everybody of a domain. Include the owner of the
         connection's API key: the API does not show whose key it is, and without its owner the key stops working
     :param owner_level: members at or above this level are neither removed nor changed; ``None`` treats owners like
         others

@@ -13,7 +13,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from airflow_provider_workspace.access.rules.guards import Guards
+from airflow_provider_workspace.access.rules.guards import Guards, is_pattern, pattern_problem, protected_key
 from airflow_provider_workspace.api.comparison import address_key, domain_key
 from airflow_provider_workspace.api.database_limits import compared_key
 from airflow_provider_workspace.api.fields import TextId, Uuid
@@ -56,6 +56,15 @@ def _checked_address(value: str) -> str:
 Address = Annotated[str, AfterValidator(_checked_address)]
 
 
+def _checked_protected(text: str) -> str:
+    if not is_pattern(text):
+        return _checked_address(text)
+    problem = pattern_problem(text)
+    if problem:
+        raise ValueError(problem)
+    return text.strip()
+
+
 def _person(value: object) -> Any:
     return {"email": value} if isinstance(value, str) else value
 
@@ -68,6 +77,12 @@ class Person(InviteDetails, End, _Entry):
     """A person who is to be a member; may be written as an address alone."""
 
     email: Address
+
+
+class ProtectedPerson(Person):
+    """A person who is never removed or changed, or everybody of a domain, as ``*@partner.example``."""
+
+    email: Annotated[str, AfterValidator(_checked_protected)]
 
 
 class Defaults(InviteDetails, End, _Entry):
@@ -97,8 +112,10 @@ class Members(_Entry):
         description="Whether an invalid row of the roster is an error, or is left out; not with complete: [members], "
         "because its person would be removed",
     )
-    protected: list[Annotated[Person, BeforeValidator(_person)]] = Field(
-        default=[], description="People who are never removed or changed, such as the owner of the API key"
+    protected: list[Annotated[ProtectedPerson, BeforeValidator(_person)]] = Field(
+        default=[],
+        description="People who are never removed or changed, such as the owner of the API key; "
+        "*@partner.example for everybody of a domain",
     )
     owner_level: OptionalLevel = Field(default=15, description="Nobody of this level or above is removed or changed")
 
@@ -121,7 +138,7 @@ class Members(_Entry):
     def guards(self) -> Guards:
         """Whom a plan leaves alone."""
         level = None if self.owner_level is None else int(self.owner_level)
-        return Guards(frozenset(address_key(one.email) for one in self.protected), level, self.on_invalid)
+        return Guards(frozenset(protected_key(one.email) for one in self.protected), level, self.on_invalid)
 
     @model_validator(mode="after")
     def roster_or_people(self) -> Self:

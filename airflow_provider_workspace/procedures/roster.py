@@ -20,12 +20,12 @@ from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
 from airflow_provider_workspace.procedures.matching import text_of
 from airflow_provider_workspace.procedures.roster_columns import USER_FIELD
-from airflow_provider_workspace.procedures.until import END_FIELDS, FOREVER, End, remark_on_midnight
+from airflow_provider_workspace.procedures.until import END_FIELDS, LAST_DAY, End, remark_on_midnight
 
 MAX_ADDRESS_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
 MAX_LABEL_LENGTH = 63
-MAX_LEVEL = 40
+MAX_LEVEL_SHOWN = 40
 # The fields of a row in a report.
 ENTRY_FIELDS = ("row", "email", "status", "reason", "invite_id")
 NO_END = End()
@@ -214,7 +214,7 @@ def check_roster(
             if row.get("until") is not None:
                 roster.with_end.add(number)
             continue
-        if checked.end.until == FOREVER and not only_addresses:  # of a leaver, it is no end of the work
+        if checked.end.until == LAST_DAY and not only_addresses:  # of a leaver, it is no end of the work
             checked = replace(checked, end=NO_END)
         periods = people.setdefault(checked.key, {})
         until = checked.end.until if now else None
@@ -272,7 +272,7 @@ def _with_hints(entry: Entry, given: RosterRows) -> Entry:
     hint = given.hints.get(entry.row)
     level = given[entry.row - given.first_number].get("level")
     if "field 'level'" in reason and level is not None:
-        found = shown(level) if isinstance(level, str) else text_of(level)[:MAX_LEVEL]
+        found = shown(level) if isinstance(level, str) else text_of(level)[:MAX_LEVEL_SHOWN]
         hint = f"found {found}; levels=… says what such texts stand for"
     return replace(entry, reason=f"{reason} ({hint})" if hint else reason)
 

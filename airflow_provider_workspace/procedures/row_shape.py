@@ -20,9 +20,9 @@ from airflow_provider_workspace.procedures.roster_tables import LINE_BREAK, SWAL
 
 # Fields whose texts may have several lines; so may columns that are left out.
 FIELDS_OF_LINES = ("message", UNNAMED_CELLS, None)
-ADDRESS = re.compile(r"[^\s,;|<>]+@[^\s,;|<>]+")
+_IN_TEXT = re.compile(r"[^\s,;|<>]+@[^\s,;|<>]+")
 # Maximum number of characters of a cell that a reason shows.
-MAX_CELL = 40
+MAX_FIRST_LINE = 40
 QUOTE = "put quotation marks around a cell that holds the separator"
 
 
@@ -84,7 +84,7 @@ def _swallowed_rows(cells: Sequence[Any], layout: Layout) -> str:
         if may_have_lines and not SWALLOWED_ROW.search(cell):
             continue
         name = shown(layout.names[position]) if is_known else str(position + 1)
-        first_line = LINE_BREAK.split(cell.strip())[0][:MAX_CELL]
+        first_line = LINE_BREAK.split(cell.strip())[0][:MAX_FIRST_LINE]
         return (
             f"a line break in column {name}, whose first line is {first_line!r}: delete the stray quotation mark "
             "there, or double it"
@@ -109,7 +109,7 @@ def _displaced_address(cells: Sequence[Any], layout: Layout) -> str:
 def address_in(cells: Sequence[Any]) -> str | None:
     """Return the first address in the cells of a row whose shape is wrong; ``None`` without one."""
     for cell in cells:
-        found = ADDRESS.search(cell) if isinstance(cell, str) else None
+        found = _IN_TEXT.search(cell) if isinstance(cell, str) else None
         if found:
             return found[0]
     return None

@@ -41,7 +41,13 @@ from airflow_provider_workspace.access.rules.entitlements import (
     Saying,
     entitlement_of,
 )
-from airflow_provider_workspace.access.rules.guards import HIDDEN, Guards, raise_if_no_owner_left
+from airflow_provider_workspace.access.rules.guards import (
+    HIDDEN,
+    Guards,
+    describe_protected,
+    is_pattern,
+    raise_if_no_owner_left,
+)
 from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember
@@ -396,8 +402,12 @@ class _Planner:
     def _of_protected(self) -> list[Change]:
         """Say which protected people there are none of: a misspelt address protects nobody."""
         changes: list[Change] = []
+        keys = [*map(email_key, self.people.members), *map(email_key, self.people.invites)]
         for key in sorted(self.guards.protected):
-            if not self._has_access(key) and key not in self._rows:
+            if is_pattern(key):
+                matched = [other for other in keys if other.endswith(key.removeprefix("*"))]
+                changes.append(remark_on("skip", key, describe_protected(key, matched, len(keys)), mark="kept"))
+            elif not self._has_access(key) and key not in self._rows:
                 why = "protected, but neither a member nor invited: check the address"
                 changes.append(remark_on("skip", key, why))
         return changes

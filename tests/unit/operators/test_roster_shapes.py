@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -11,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.access.rules.guards import describe_protected
+from airflow_provider_workspace.operators.invites import (
+    WorkspaceCreateInvitesOperator,
+    WorkspaceDeleteInviteOperator,
+    WorkspaceListInvitesOperator,
+)
 from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
@@ -327,3 +333,54 @@ def test_what_cannot_be_read_has_a_first_step(
         WorkspaceCreateInvitesOperator(task_id="invite", path=write(content, name), **arguments).execute({})
     assert says in str(caught.value)
     assert sandbox.effects() == []
+
+
+# Protected people of a domain
+
+PARTNERS = ["pia@partner.example", "Paul@PARTNER.example"]
+
+
+def with_partners(sandbox: SandboxServer) -> None:
+    invite([*PARTNERS, "paula@sub.partner.example"])
+    assert len(sandbox.effects()) == 3
+
+
+@pytest.mark.parametrize("road", [sync, organization])
+def test_everybody_of_a_domain_is_protected_and_shown(sandbox: SandboxServer, road: Any) -> None:
+    with_partners(sandbox)
+    plan = road(["olive.owner@example.com"], protected=["*@Partner.Example", "*@nobody.example"])
+    removed = {change["name"] for change in plan["changes"] if change["action"] == "remove"}
+    assert "invite paula@sub.partner.example" in removed
+    assert not removed & {f"invite {address}" for address in PARTNERS}
+    shown = {change["name"]: change["why"] for change in plan["changes"] if "*@" in change["name"]}
+    assert shown == {
+        "person *@partner.example": "protected: 2 of 9 members and invites: paul@partner.example, pia@partner.example",
+        "person *@nobody.example": "protected, but matches neither a member nor an invite: check the domain",
+    }
+
+
+def test_a_pattern_that_protects_everybody_is_said() -> None:
+    plan = sync(["olive.owner@example.com"], protected=["*@example.com"])
+    assert plan["counts"]["remove"] == 0
+    assert "*@example.com protects everybody, so nobody can lose access: adam.admin@example.com" in plan["table"]
+
+
+def test_more_than_a_few_who_are_protected_are_counted() -> None:
+    assert describe_protected("*@a.de", [f"{n}@a.de" for n in range(25)], 30).endswith(" and 5 more")
+
+
+@pytest.mark.parametrize("road", [sync, leave, organization])
+@pytest.mark.parametrize("pattern", ["*@*", "*@example", "*@*.example", "*@", "*@a b.de"])
+def test_what_is_no_pattern_is_refused(sandbox: SandboxServer, road: Any, pattern: str) -> None:
+    with pytest.raises(AirflowFailException, match=re.escape(f"{pattern!r} is no pattern: write '*@' and one whole")):
+        road([NOAH], protected=[pattern])
+    assert sandbox.effects() == []
+
+
+def test_the_operators_for_one_person_ask_the_same_rule(sandbox: SandboxServer) -> None:
+    with_partners(sandbox)
+    invites = WorkspaceListInvitesOperator(task_id="list").execute({})
+    (pia,) = [row["id"] for row in invites if row["target_email"] == "pia@partner.example"]
+    task = WorkspaceDeleteInviteOperator(task_id="withdraw", invite_id=pia, protected=["*@partner.example"])
+    with pytest.raises(AirflowFailException, match="is kept: protected"):
+        task.execute({})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -470,9 +469,10 @@ def workspace_organization(
             if part["changes"]:
                 rows += map(ChangeRow.from_dict, part["changes"])
                 tables.append(f"{name}: {part['table']}")
-        print(summarize(rows, applied=True), *tables, sep="\n")  # noqa: T201 - the log of the task
-        counts = Counter(row.action for row in rows)
-        return {action: counts[action] for action in parts[0]["counts"]}
+        if not any("changes_not_shown" in part for part in parts):  # else each table has its own numbers alone
+            tables.insert(0, summarize(rows, applied=True))
+        print(*tables, sep="\n")  # noqa: T201 - the log of the task
+        return {action: sum(part["counts"][action] for part in parts) for action in parts[0]["counts"]}
 
     @task_group(group_id=group_id, tooltip="Make an organization match its file")
     def organization_group(file: object, organization: object, workspace_conn_id: object) -> None:

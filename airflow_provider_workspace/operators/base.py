@@ -493,9 +493,15 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         :raises WorkspaceError: if the file cannot be written; then the XCom ``report`` has the whole report
         """
         from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.files.reports import fit_for_xcom
 
         if file is None:
-            return report
+            result = fit_for_xcom(report)
+            if result is not report:
+                self.log.info(
+                    "The result has a part of the rows. The log has all changes; report_path writes all rows."
+                )
+            return result
         try:
             file.write(report)
         except WorkspaceError:

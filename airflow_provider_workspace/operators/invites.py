@@ -119,7 +119,7 @@ class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOp
     in the report.
 
     The result is ``{"counts": {...}, "addresses": [...]}``, with ``row``, ``email``, ``status`` and ``reason`` of each
-    row, and ``remarks`` if there is something to know about how the rows were read. The header of a CSV file is row 1;
+    row, at most 1,000 (``addresses_not_shown`` is the number of the others), and ``remarks`` if there is something to know about how the rows were read. The header of a CSV file is row 1;
     blank rows are skipped and counted. If some people were not invited, the task fails and pushes this report as the
     XCom ``report``.
 

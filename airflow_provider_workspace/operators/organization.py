@@ -192,8 +192,10 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         file = open_report(self.report_path, "changes", REPORT_FIELDS, (), self._context.get("ti"))
         planned = self.plan(hook)
         plan = planned.plan
-        result = plan.to_dict()
-        self.reported(file, result)
+        report = plan.to_dict()
+        result = self.reported(None, report)
+        if file:
+            self.reported(file, report)
         if self.fail_on_difference and plan.differences:
             unknown = plan.counts["unknown"]
             of_which = f", of which {unknown} cannot be known" if unknown else ""
@@ -258,7 +260,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
         planned = self.approved_plan(hook, parts, approved)
         if self.is_dry_run:
-            return planned.plan.to_dict()
+            return self.reported(None, planned.plan.to_dict())
         unproven: list[str] = self._carried.setdefault("unproven", [])
         left: list[str] = self._carried.setdefault("left", [])
         if self.part is not None:
@@ -320,7 +322,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         access.settle(plan)
         if part == "domains" and "ti" in self._context:
             self.push_xcom("unverified", self.unverified(hook, planned.wanted, organization_id))
-        return plan.to_dict(applied=True)
+        return self.reported(None, plan.to_dict(applied=True))
 
     def memory_of(self, change: Change) -> TaskState:
         """Return the task state of one change."""

@@ -299,6 +299,10 @@ class ApprovedPlan:
         if not all(_has_digest(row) for row in rows):
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
         digests = {row["digest"] for row in rows}
+        others = value.get("digests", ())
+        if not isinstance(others, list | tuple) or not all(isinstance(digest, str) for digest in others):
+            raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
+        digests.update(others)
         return cls(planned_for, frozenset(digests - {None}))
 
 

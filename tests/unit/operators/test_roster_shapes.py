@@ -384,3 +384,28 @@ def test_the_operators_for_one_person_ask_the_same_rule(sandbox: SandboxServer) 
     task = WorkspaceDeleteInviteOperator(task_id="withdraw", invite_id=pia, protected=["*@partner.example"])
     with pytest.raises(AirflowFailException, match="is kept: protected"):
         task.execute({})
+
+
+# Results have a size
+
+
+def test_a_large_plan_fits_into_an_xcom_and_its_approval_still_holds() -> None:
+    leavers = [NOAH, *(f"p{number}@example.com" for number in range(1_050))]
+    invite([f"p{number}@example.com" for number in range(1_010)])
+    plan = leave(leavers, dry_run=True)
+    assert len(plan["changes"]) == 1_000
+    assert plan["changes_not_shown"] + 1_000 == sum(plan["counts"].values()) == 1_051
+    assert len(json.dumps(plan)) < 500_000
+    assert {change["action"] for change in plan["changes"]} == {"skip", "remove"}
+    applied = leave(leavers, approved=plan)
+    assert (applied["counts"]["remove"], applied["digests"]) == (1_011, [])
+    with pytest.raises(AirflowFailException, match="approved must be a plan"):
+        leave(leavers, approved={**plan, "digests": [7]})
+    with pytest.raises(AirflowFailException, match=r"\[approval-stale\]"):
+        leave([*leavers, "grace.analyst@example.com"], approved=plan)
+
+
+def test_a_large_report_of_invites_fits_into_an_xcom() -> None:
+    report = invite([*(f"p{number}@example.com" for number in range(1_100)), "wrong"], on_invalid="skip", dry_run=True)
+    assert (len(report["addresses"]), report["addresses_not_shown"], report["counts"]["rows"]) == (1_000, 101, 1_101)
+    assert "wrong" in {row["email"] for row in report["addresses"]}

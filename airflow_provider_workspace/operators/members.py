@@ -156,9 +156,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
 
     The result is the plan, as for an organization file: ``pending`` (number of changes), ``differences``, ``counts``,
     ``changes`` (``action``, ``part``, ``name``, ``before``, ``after``, ``why``, ``status``, ``reason``, ``digest``,
-    ``not_shown``), the ``table``, and ``planned_for``: service and organization. Of over 1,000 changes, those with which
-    something is left to do come first, ``changes_not_shown`` is the number of the others, and ``digests`` has what an
-    approval of these needs; the log has all.
+    ``not_shown``), the ``table``, and ``planned_for``: service and organization. Of over 1,000 changes,
+    those with which something is left to do come first, ``changes_not_shown`` is the number of the others, and
+    ``digests`` has what an approval of these needs; the log has all.
 
     :param roster: the people: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses.
         When ``until`` of a row is over (a date, which counts to its end in UTC, or a time with its zone), its person is

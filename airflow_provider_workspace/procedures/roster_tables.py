@@ -154,7 +154,7 @@ def value_at(value: Any, path: str, missing: Any = None) -> Any:
         elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
             value = value[int(part)]
         else:
-            return missing
+            return None if value is None else missing
     return value
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from airflow_provider_workspace.access.rules.guards import describe_protected
 from airflow_provider_workspace.operators.invites import (
@@ -409,3 +411,124 @@ def test_a_large_report_of_invites_fits_into_an_xcom() -> None:
     report = invite([*(f"p{number}@example.com" for number in range(1_100)), "wrong"], on_invalid="skip", dry_run=True)
     assert (len(report["addresses"]), report["addresses_not_shown"], report["counts"]["rows"]) == (1_000, 101, 1_101)
     assert "wrong" in {row["email"] for row in report["addresses"]}
+
+
+# The sources of the guide
+
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "guides" / "rosters.md"
+SOURCES = Path(__file__).resolve().parents[2] / "data" / "sources"
+FILES = {
+    "Google Workspace": "google_admin.csv",
+    "GAM": "gam.csv",
+    "Google group": "google_group.csv",
+    "Slack": "slack.csv",
+    "Entra ID": "entra.csv",
+    "Microsoft 365": "microsoft_365.csv",
+    "Active Directory": "active_directory.csv",
+    "Okta": "okta.csv",
+    "BambooHR": "bamboohr.json",
+    "Workday": "workday.json",
+    "GitHub": "github.json",
+    "GitLab": "gitlab.json",
+    "Keycloak": "keycloak.json",
+    "SCIM": "scim.json",
+}
+TABLE = GUIDE.read_text().partition("### All sources\n")[2].partition("\n### ")[0]
+SOURCE_ROWS = re.findall(r"^\| ([\w ]+?) \| .* \| `([^`]*)` \| [^|]*\|$", TABLE, re.MULTILINE)
+
+
+def test_each_source_of_the_guide_has_a_file_here() -> None:
+    assert [name for name, _ in SOURCE_ROWS] == [*FILES]
+    assert {file.name for file in SOURCES.iterdir()} == {*FILES.values()}
+
+
+@pytest.mark.parametrize(("source", "written"), SOURCE_ROWS)
+def test_the_arguments_of_the_guide_read_each_source(source: str, written: str) -> None:
+    arguments = eval(f"dict({written})")  # noqa: S307 - the code of the guide
+    task = WorkspaceCreateInvitesOperator(task_id="invite", path=str(SOURCES / FILES[source]), **arguments)
+    report = task.execute({})
+    invited = [(row["email"], row["status"]) for row in report["addresses"]]
+    assert invited == [("ada@example.com", "invited"), ("lee@example.com", "invited")]
+    assert ("left_out" in report["counts"]) is ("where" in arguments)
+
+
+def test_a_null_on_the_way_to_a_field_is_no_value() -> None:
+    rows = [{"email": "mia@example.com", "user": {"login": "mia"}}, {"email": "noor@example.com", "user": None}]
+    report = invite(rows, where={"user.login": "mia"}, columns={"user.login": None})
+    assert (report["counts"]["invited"], report["counts"]["left_out"]) == (1, 1)
+
+
+# Properties: whoever is named somewhere in a source is never removed in green because a row slipped
+
+NAMES = ("olive.owner", "adam.admin", "mina.member", "noah.newton", "grace.analyst")
+FORMS = ("csv", "tsv", "json", "jsonl", "rows", "tuples")
+FAULTS = ("none", "wide", "short", "comma", "quotes", "missing", "NFD", "blank at the end")
+cases = st.tuples(
+    st.lists(st.booleans(), min_size=len(NAMES), max_size=len(NAMES)).filter(any),
+    st.sampled_from(FORMS),
+    st.sampled_from(FAULTS),
+    st.integers(0, len(NAMES) - 1),
+    st.permutations(["Mail", "Prénom", "État"]),
+)
+
+
+def broken(form: str, header: list[str], lines: list[list[str]], fault: str, place: int) -> str:
+    """Return a text of cells in which one row is broken as people and programs break them."""
+    line = lines[place]
+    if fault == "wide":
+        line.append("x")
+    elif fault == "short":
+        line.pop()
+    elif fault == "comma":
+        line.insert(header.index("Prénom"), "Newton")
+    elif fault == "blank at the end":
+        line.insert(header.index("Prénom"), "Newton")
+        line.append("")
+    separator = "\t" if form == "tsv" else ","
+    texts = [separator.join(cells) for cells in (header, *lines)]
+    if fault == "quotes":
+        position = header.index("Prénom")
+        for number, mark in ((place, '"{}'), (min(place + 1, len(lines) - 1), '{}"')):
+            cells = list(lines[number])
+            cells[position] = mark.format(cells[position])
+            texts[number + 1] = separator.join(cells)
+    return "\n".join(texts) + "\n"
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=cases)
+def test_a_row_that_slipped_never_removes_in_green(sandbox: SandboxServer, tmp_path: Path, case: Any) -> None:
+    active, form, fault, place, header = case
+    lines: list[list[str]] = []
+    for name, is_active in zip(NAMES, active, strict=True):
+        cells = {"Mail": f"{name}@example.com", "Prénom": "René", "État": "Activé" if is_active else "Quitté"}
+        lines.append([cells[column] for column in header])
+    rows: list[dict[str, Any]] = [dict(zip(header, line, strict=True)) for line in lines]
+    if fault == "missing":
+        del rows[place]["État"]
+    given_rows: dict[str, Any] = {}
+    if form in ("csv", "tsv"):
+        text = broken(form, header, lines, fault, place)
+        (tmp_path / f"any.{form}").write_text(unicodedata.normalize("NFD", text) if fault == "NFD" else text)
+        given_rows["path"] = str(tmp_path / f"any.{form}")
+    elif form in ("json", "jsonl"):
+        text = json.dumps(rows) if form == "json" else "\n".join(map(json.dumps, rows))
+        (tmp_path / f"any.{form}").write_text(text)
+        given_rows["path"] = str(tmp_path / f"any.{form}")
+    elif form == "rows":
+        given_rows["rows"] = rows
+    else:
+        given_rows["rows"] = ([[row.get(column) for column in header] for row in rows], [(name, 25) for name in header])
+    arguments: dict[str, Any] = {"columns": {"Mail": "email", "*": None}, "where": {"État": "Activé"}, "dry_run": True}
+    sandbox.reset()
+    try:
+        plan = sync(**given_rows, **arguments, owner_level=None, protected=["liv.invited@example.com"])
+    except AirflowFailException as error:
+        # Nobody would be left, or a row is broken; a sound source is read.
+        assert fault != "none" or "no-owner-left" in str(error)  # noqa: PT017
+        return
+    removed = {change["name"].split()[-1] for change in plan["changes"] if change["action"] == "remove"}
+    gone = {f"{name}@example.com" for name, is_active in zip(NAMES, active, strict=True) if not is_active}
+    if fault == "missing" and form == "tuples":  # there it is null, which is a value
+        gone.add(f"{NAMES[place]}@example.com")
+    assert removed <= gone

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +23,8 @@ _NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[Tt ].+)?", re.ASCII)
 # A zone without minutes, which PostgreSQL writes.
 _SHORT_ZONE = re.compile(r":\d{2}(?:\.\d+)?[+-]\d{2}\Z", re.ASCII)
+# Of most columns, many cells have the same text.
+_normal_text = lru_cache(maxsize=4096)(normal_text)
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -75,7 +78,7 @@ def matches(path: str, value: Any, wanted: Any) -> bool:
             raise WorkspaceInputError(f"Compare only times with 'before': {path} is none in a row of the list")
         return when is None or when < wanted
     if isinstance(value, str) and isinstance(wanted, str):
-        key = address_key if path.endswith("email") else normal_text
+        key = address_key if path.endswith("email") else _normal_text
         return key(value) == key(wanted)
     return bool(value == wanted)
 
@@ -92,7 +95,7 @@ def plain_scalar(cell: Any) -> Any:
 def comparable(cell: Any) -> Any:
     """Return a cell of a row for :func:`is_equal`: a text in NFC, a number, a boolean, a time; ``None`` if empty."""
     if isinstance(cell, str):
-        return None if is_empty(cell) else normal_text(cell)
+        return None if is_empty(cell) else _normal_text(cell)
     value = plain_scalar(cell)
     if isinstance(value, UUID):
         return str(value)

@@ -375,7 +375,7 @@ class RowFilter:
         for name, value in (defaults or {}).items():
             if column_key(name) in keys:
                 self._defaults[keys[column_key(name)]] = comparable(value)
-        self._values: dict[str, Counter[str]] = {name: Counter() for name in self._wanted}
+        self._values: dict[str, Counter[Any]] = {name: Counter() for name in self._wanted}
         self._doubts: dict[str, str] = {}
         self._undated: list[int] = []
 
@@ -414,7 +414,7 @@ class RowFilter:
                     f"where compares {name}, and row {number} has {type_name(cell)} there: expected a text, number, "
                     "boolean or time"
                 )
-            self._values[name][_shown(value)] += 1
+            self._values[name][value] += 1
             is_dated = is_dated or (name in self._ages and value is not None)
             is_address = position < len(cells) and layout.fields[position] == ADDRESS_FIELD
             if _is_wanted(value, wanted, path="email" if is_address else ""):
@@ -437,7 +437,7 @@ class RowFilter:
         doubts: list[str] = []
         for name, doubt in self._doubts.items():
             values = self._values[name].most_common()
-            held = [f"{value} ({counted_rows(count)})" for value, count in values[:MAX_VALUES]]
+            held = [f"{_shown(value)} ({counted_rows(count)})" for value, count in values[:MAX_VALUES]]
             if len(values) > MAX_VALUES:
                 held.append("…")
             doubts.append(f"where compares {name} with {doubt}. Values of {name}: {', '.join(held)}")

@@ -41,10 +41,10 @@ _VERSION = re.compile(r"version:\s*v[\d.]+", re.IGNORECASE)
 _ADDRESS = re.compile(r"\S@\S")
 # In a cell, what ends a line.
 LINE_BREAK = re.compile(r"\r\n|[\r\n]")
-# A line in a cell, below its first one, that holds an address in a cell of its own: a row of somebody else.
+# In a cell with several lines, one that holds an address in a cell of its own: a row of somebody else.
 SWALLOWED_ROW = re.compile(
-    r'[\r\n](?:[^\r\n]*[,;\t|])?[ "]*[^\s@,;|"]+@[^\s@,;|"]+[ "]*[,;\t|]'
-    r'|[\r\n][^\r\n]*[,;\t|][ "]*[^\s@,;|"]+@[^\s@,;|"]+[ "]*(?=[\r\n]|\Z)'
+    r'(?:\A|[\r\n])(?:[^\r\n]*[,;\t|])?[ "]*[^\s@,;|"]+@[^\s@,;|"]+[ "]*[,;\t|]'
+    r'|(?:\A|[\r\n])[^\r\n]*[,;\t|][ "]*[^\s@,;|"]+@[^\s@,;|"]+[ "]*(?=[\r\n]|\Z)'
 )
 # A cell that is no name of a column.
 _NUMBER = re.compile(r"[\s\d.,:/+-]*\d[\s\d.,:/+-]*")
@@ -244,7 +244,7 @@ def _table_of_csv(file: RosterFile, text: str, named: int, skip_rows: int, delim
         raise WorkspaceInputError(f"The file is empty: expected a header such as email,first_name,level. File: {file}")
     has_quotes = '"' in text
     for name in first:
-        if SWALLOWED_ROW.search(name):
+        if LINE_BREAK.search(name) and SWALLOWED_ROW.search(name):
             line = shown(LINE_BREAK.split(name)[0])
             raise WorkspaceInputError(
                 f"A line break in the header below {line} swallows a row: delete the stray quotation mark there. "

@@ -67,6 +67,11 @@ def write(tmp_path: Path) -> Callable[..., str]:
             f'Tester,"Tess,tess@example.com,Active\nNewton,Noah,{NOAH},Active\nFinn,Fay",fay@example.com,Active',
             "a line break in column 'First', whose first line is 'Tess,tess@example.com,Active'",
         ),
+        (
+            HEADER,
+            f'"Newton,Noah,{NOAH},Active\nFinn",Fay,fay@example.com,Gone',
+            "a line break in column 'Last', whose first line is 'Newton,Noah,noah.newton@example.com,Acti",
+        ),
     ],
 )  # fmt: skip
 def test_the_shape_of_a_row_is_judged_before_where(

@@ -102,6 +102,7 @@ PROBLEMS = frozenset(
         "resume-fields-refused",
         "review-ended",
         "review-incomplete",
+        "roster-empty",
         "rows-invalid",
         "runs-not-shown",
         "scope-missing",

@@ -424,8 +424,8 @@ def _raise_if_not_usable(roster: Roster, on_invalid: str, *, is_leaving: bool) -
         return
     left_out = f" (where leaves out {counted(roster.left_out, 'row', 'rows')})" if roster.left_out else ""
     if is_leaving:
-        raise WorkspaceInputError(f"leavers is empty{left_out}")
-    raise WorkspaceInputError(f"The roster is empty{left_out}: this would remove everybody")
+        raise WorkspaceInputError(f"leavers is empty{left_out}", problem="roster-empty")
+    raise WorkspaceInputError(f"The roster is empty{left_out}: this would remove everybody", problem="roster-empty")
 
 
 def _leave_out_doubtful(roster: Roster, *, is_leaving: bool) -> None:

@@ -73,6 +73,7 @@ PROBLEMS = frozenset(
         "granted-meanwhile",
         "invites-incomplete",
         "joined-meanwhile",
+        "joined-unknown",
         "key-kind-refused",
         "key-owner-removed",
         "lease-unreadable",
@@ -101,6 +102,7 @@ PROBLEMS = frozenset(
         "resume-fields-refused",
         "review-ended",
         "review-incomplete",
+        "roster-empty",
         "rows-invalid",
         "runs-not-shown",
         "scope-missing",
@@ -111,6 +113,7 @@ PROBLEMS = frozenset(
         "too-many-removals",
         "two-dashboards",
         "variable-unreadable",
+        "where-unclear",
         "window-not-open",
         "window-overdue",
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -411,6 +410,20 @@ def _callbacks(callbacks: object) -> list[Any]:
     return list(callbacks) if isinstance(callbacks, Sequence) else [callbacks]
 
 
+def _lines_of_report(parts: list[Mapping[str, Any]]) -> list[str]:
+    """Return the numbers of all parts, if their results have all changes, and the table of each."""
+    from airflow_provider_workspace.procedures.plan import ChangeRow, summarize
+
+    rows: list[ChangeRow] = []
+    tables: list[str] = []
+    for name, part in zip(STEPS, parts, strict=True):
+        if part["changes"]:
+            rows += map(ChangeRow.from_dict, part["changes"])
+            tables.append(f"{name}: {part['table']}")
+    is_whole = not any("changes_not_shown" in part for part in parts)
+    return [summarize(rows, applied=True), *tables] if is_whole else tables
+
+
 def workspace_organization(
     group_id: str = "organization",
     *,
@@ -470,17 +483,8 @@ def workspace_organization(
     @task(task_id="report", task_display_name="Report", doc_md="Logs what was changed.", **all_task_args)
     def report(parts: list[Mapping[str, Any]]) -> dict[str, int]:
         """Log what the run changed."""
-        from airflow_provider_workspace.procedures.plan import ChangeRow, summarize
-
-        rows: list[ChangeRow] = []
-        tables: list[str] = []
-        for name, part in zip(STEPS, parts, strict=True):
-            if part["changes"]:
-                rows += map(ChangeRow.from_dict, part["changes"])
-                tables.append(f"{name}: {part['table']}")
-        print(summarize(rows, applied=True), *tables, sep="\n")  # noqa: T201 - the log of the task
-        counts = Counter(row.action for row in rows)
-        return {action: counts[action] for action in parts[0]["counts"]}
+        print(*_lines_of_report(parts), sep="\n")  # noqa: T201 - the log of the task
+        return {action: sum(part["counts"][action] for part in parts) for action in parts[0]["counts"]}
 
     @task_group(group_id=group_id, tooltip="Make an organization match its file")
     def organization_group(file: object, organization: object, workspace_conn_id: object) -> None:

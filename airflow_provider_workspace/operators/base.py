@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.journal import Journal
     from airflow_provider_workspace.procedures.plan import Plan
+    from airflow_provider_workspace.procedures.roster_columns import RowFormat
 
 # The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
 MAX_PAUSE_ON_WORKER = 60.0
@@ -83,23 +84,41 @@ class ReadsRows(DeclaredArguments):
         does not name
     :param where: which rows to read: the wanted value by column, such as ``{"Status": "active"}``, a list of
         alternatives, or an age such as ``{"Last login": {"before": "90d"}}``. Other rows are left out and counted
-    :param path: file to read the rows from: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``; relative to
-        the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
+    :param rows: where the list of rows is in JSON, such as ``Resources`` or ``data.users``
+    :param skip_rows: how many lines above the header of a CSV file, or rows of another source, to skip
+    :param levels: levels by their texts in the rows, such as ``{"Editor": "member", "*": None}``. ``None`` stands for
+        no level, and ``"*"`` for all other texts
+    :param no_value: texts that are no value, such as ``["-", "0000-00-00"]``
+    :param path: file to read the rows from: ``.csv`` or ``.tsv`` with a header, ``.json`` with an array, or ``.jsonl``
+        (``.ndjson``) with a row per line; relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``,
+        such as ``s3://conn_id@bucket/team.csv``
     :param defaults: fields for the rows that lack them, such as ``{"level": 1, "send_email": False}``. In a member
         sync, this ``level`` is the wanted level of everybody whose row has none
     """
 
     columns: Arg[Sequence[str | None] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
     where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
+    rows: Arg[str | None] = arg(kinds.NAME, default=None)
+    skip_rows: Arg[int] = arg(kinds.INTEGER, default=0)
+    levels: Arg[Mapping[str, int | LevelName | None] | None] = arg(kinds.FILTER, default=None)
+    no_value: Arg[Sequence[str]] = arg(kinds.NAMES, default=())
     path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     defaults: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
+
+    @property
+    def row_format(self) -> RowFormat:
+        """How the rows are written."""
+        from airflow_provider_workspace.procedures.roster_columns import RowFormat
+
+        return RowFormat(self.rows, self.skip_rows, self.levels, self.no_value)
 
 
 class ProtectsMembers(DeclaredArguments):
     """
     What removes members, but never these.
 
-    :param protected: rows or addresses of members who are never removed or changed. Include the owner of the
+    :param protected: rows or addresses of members who are never removed or changed; ``*@partner.example`` stands for
+        everybody of a domain. Include the owner of the
         connection's API key: the API does not show whose key it is, and without its owner the key stops working
     :param owner_level: members at or above this level are neither removed nor changed; ``None`` treats owners like
         others
@@ -539,9 +558,15 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         :raises WorkspaceError: if the file cannot be written; then the XCom ``report`` has the whole report
         """
         from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.files.reports import fit_for_xcom
 
         if file is None:
-            return report
+            result = fit_for_xcom(report)
+            if result is not report:
+                self.log.info(
+                    "The result has a part of the rows. The log has all changes; report_path writes all rows."
+                )
+            return result
         try:
             file.write(report)
         except WorkspaceError:

@@ -205,9 +205,10 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         name = self.title if has_name else ""
         organization = describe_organization(hook.client.settings, planned.organization_id, name)
         self.await_approval(f"Make these changes to {organization}?", plan, report=file)
-        result = plan.to_dict()
-        self.reported(file, result)
-        return result
+        report = plan.to_dict()
+        if file:
+            self.reported(file, report)
+        return self.reported(None, report)
 
 
 class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
@@ -262,7 +263,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
         planned = self.approved_plan(hook, parts, approved)
         if self.is_dry_run:
-            return planned.plan.to_dict()
+            return self.reported(None, planned.plan.to_dict())
         unproven: list[str] = self._carried.setdefault("unproven", [])
         left: list[str] = self._carried.setdefault("left", [])
         if self.part is not None:
@@ -328,7 +329,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         access.settle(plan)
         if part == "domains" and "ti" in self._context:
             self.push_xcom("unverified", self.unverified(hook, planned.wanted, organization_id))
-        return plan.to_dict(applied=True)
+        return self.reported(None, plan.to_dict(applied=True))
 
     def memory_of(self, change: Change) -> TaskState:
         """Return the task state of one change."""

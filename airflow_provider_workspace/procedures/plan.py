@@ -369,6 +369,10 @@ class ApprovedPlan:
             row["digest"]: str(row.get("why")).partition(": ")[0] for row in covered if row.get("action") == "differs"
         }
         digests = {row["digest"] for row in covered}
+        others = value.get("digests", ())
+        if not isinstance(others, list | tuple) or not all(isinstance(digest, str) for digest in others):
+            raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
+        digests.update(others)
         return cls(planned_for, frozenset(digests - left_out.keys()), left_out)
 
 

@@ -514,7 +514,7 @@ def test_the_sweep_is_run_from_the_page(page: Page, server: SandboxServer) -> No
     page.until(lambda: page.paused() == {FIRST, SECOND}, "the export to be resumed", 200)
     assert paused_in(server) == {FIRST, SECOND}
     # A sweep that had to resume an export fails, so that somebody is told.
-    said = ("workspace_sweep failed: windows: Window abandoned", "Now: 2 exports paused")
+    said = ("workspace_sweep failed: [window-abandoned] windows: Window abandoned", "Now: 2 exports paused")
     page.browser.read(*said, selector="#said.error")
     assert runs_of_the_sweep(airflow) == before + 1
     page.fail(**{"workspace_sweep/dagRuns/": {"state": "failed", "dag_id": "-", "dag_run_id": "-"}})

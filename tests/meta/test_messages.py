@@ -69,7 +69,8 @@ def test_no_text_stands_alone() -> None:
     for name, tree in MODULES.items():
         functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
         blocks = [node for function in functions for node in ast.walk(function) if not isinstance(node, ast.ClassDef)]
-        for body in (node.body for node in blocks if isinstance(getattr(node, "body", None), list)):
+        bodies: list[Any] = [getattr(node, "body", None) for node in blocks]
+        for body in (body for body in bodies if isinstance(body, list)):
             below = [after for before, after in pairwise(body) if not is_attribute(before)]
             alone += [f"{name}:{statement.lineno}" for statement in below if is_text(statement)]
     assert alone == []

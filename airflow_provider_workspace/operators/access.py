@@ -293,7 +293,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             hook.client.before_write = check_try
         if not given.is_made or given.people is None:
             msg = f"{grant.user_email} joined or left while access was given. Try again"
-            raise WorkspaceRequestError(msg, operation="UpdateMember")
+            raise WorkspaceRequestError(msg, operation="UpdateMember", problem="joined-meanwhile")
         try:
             confirmed = self._confirm(registry, grant, given.people)
         except WorkspaceError:

@@ -105,17 +105,19 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         """
         from airflow_provider_workspace.access.approvals import Approval, read_left_out
         from airflow_provider_workspace.access.rules.answers import AnswerRules
-        from airflow_provider_workspace.errors import WorkspaceInputError, with_class
+        from airflow_provider_workspace.errors import WorkspaceInputError, with_class, with_problem
 
         self._context = context
         if "error" in event:
             is_late = event.get("error_type") == "timeout"
             why = "Nobody answered in time" if is_late else f"Airflow returned no answer ({event['error']})"
-            raise AirflowFailException(f"{why}; nothing was sent. Clear the task to ask again about plan {plan}")
+            msg = f"{why}; nothing was sent. Clear the task to ask again about plan {plan}"
+            raise AirflowFailException(with_problem(msg, "not-answered"))
         answer_rules = AnswerRules.read(rules)
         if answer_rules is None:
             why = "Another release of this package asked, and did not say who may answer"
-            raise AirflowFailException(f"{why}; nothing was sent. Clear the task to ask again about plan {plan}")
+            msg = f"{why}; nothing was sent. Clear the task to ask again about plan {plan}"
+            raise AirflowFailException(with_problem(msg, "approval-stale"))
         answers = event.get("chosen_options")
         try:
             answerer = answer_rules.judge(event.get("responded_by_user"), approves=answers != [REJECT])
@@ -126,10 +128,11 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             self._reject(f"{answerer} rejected plan {plan}. Nothing was sent")
         approve = _approve_option(plan)
         if answers != [approve]:
-            raise AirflowFailException(
+            msg = (
                 f"{answerer} answered {answers}, expected ['{approve}'] or ['{REJECT}']; nothing was sent. Start a new "
                 f"run to be asked about plan {plan}"
             )
+            raise AirflowFailException(with_problem(msg, "answer-refused"))
         is_requester = answer_rules.is_requester(answerer)
         self.log.info("%s%s approved plan %s.", answerer, ", who also asked for it," if is_requester else "", plan)
         approval = Approval(
@@ -147,10 +150,12 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return self.execute(context)
 
     def _reject(self, why: str) -> NoReturn:
+        from airflow_provider_workspace.errors import with_problem
+
         read_arguments(self)  # execute has not run since the answer
         self.log.warning("%s", why)  # Airflow does not log why a task is skipped
         if self.fail_on_reject:
-            raise AirflowFailException(why)
+            raise AirflowFailException(with_problem(why, "plan-rejected"))
         raise AirflowSkipException(why)
 
     def await_approval(

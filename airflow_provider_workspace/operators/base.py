@@ -278,6 +278,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
         except WorkspaceError as error:
             if error.permanent and not has_own_retry_policy(self):
                 raise AirflowFailException(with_class(error)) from None  # only one traceback in the log
+            error.named()
             raise
         if isinstance(result, dict) and "id" in result and self.do_xcom_push:
             self.push_xcom("id", result["id"])

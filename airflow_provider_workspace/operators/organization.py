@@ -190,6 +190,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
         file = self.open_report("changes", REPORT_FIELDS, (), self.report_path)
@@ -200,7 +201,8 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
             unknown = plan.counts["unknown"]
             of_which = f", of which {unknown} cannot be known" if unknown else ""
             summary = f"The organization differs from its file: {plan.differences} differences{of_which}."
-            raise AirflowFailException(f"{summary}\n{plan.table(limit=MAX_LINES)}")
+            msg = f"{summary}\n{plan.table(limit=MAX_LINES)}"
+            raise AirflowFailException(with_problem(msg, "differences-found"))
         has_name = self.organization or not isinstance(self.file, Mapping)
         name = self.title if has_name else ""
         organization = describe_organization(hook.client.settings, planned.organization_id, name)
@@ -281,7 +283,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             failed = PARTS[len(results)]
             before = ", ".join(results) or "nothing"
             msg = f"Not applied: {failed}. Applied before it: {before}. {error.why}"
-            raise AirflowFailException(with_problem(msg)) from None
+            raise AirflowFailException(with_problem(msg, otherwise=error.general_problem)) from None
         raise_if_access_is_left(unproven, left)
         return results
 
@@ -345,6 +347,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
         :raises AirflowFailException: if one is not verified in time
         """
+        from airflow_provider_workspace.errors import with_problem
+
         poke_interval = cast("float", self.poke_interval)
         timeout = cast("float", self.timeout)
         end_at: float = self._carried.setdefault("end_at", time.time() + timeout)
@@ -356,9 +360,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                 return
             for change in left:
                 if time.time() > end_at:
-                    raise AirflowFailException(
-                        f"The domain was not verified in time. {instructions[change]}, then clear this task"
-                    )
+                    msg = f"The domain was not verified in time. {instructions[change]}, then clear this task"
+                    raise AirflowFailException(with_problem(msg, "domain-not-verified"))
                 self.log.info("%s: it is not verified yet.", instructions[change])
             client.pause(poke_interval)
 

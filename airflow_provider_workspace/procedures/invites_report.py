@@ -127,6 +127,8 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
     :param retry_after: seconds until a limit permits more invites; ``None`` if not known
     """
 
+    problem = "invites-incomplete"
+
     def __init__(
         self,
         message: str,
@@ -134,7 +136,7 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
         cause: WorkspaceRequestError | None = None,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(message, problem="invites-incomplete")
+        super().__init__(message)
         self.report = report
         self.cause = cause
         self.retry_after = retry_after

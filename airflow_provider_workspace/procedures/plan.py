@@ -46,7 +46,7 @@ MARKS: dict[Action, str] = {
     "skip": "skipped",
 }
 # The fields of a change in a result or report, and the statuses that need attention.
-REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "reason", "digest", "not_shown")
+REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "reason", "digest", "not_shown", "mark")
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 # Statuses of changes with which nothing is left to do.
 FINISHED = ("done", "invited", "skipped")
@@ -315,6 +315,7 @@ class ChangeRow:
     reason: str
     digest: str | None = None
     not_shown: Sequence[str] = ()
+    mark: Mark = ""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> ChangeRow:
@@ -500,6 +501,7 @@ class Plan:
             reason=result.reason,
             digest=digest,
             not_shown=not_shown,
+            mark=change.mark,
         )
 
     def _result(self, change: Change, *, applied: bool) -> ChangeResult:
@@ -770,7 +772,9 @@ def summarize(rows: Collection[ChangeRow], *, applied: bool) -> str:
     counts = Counter(row.action for row in rows)
     _add_number(numbers, counts["differs"], "to change by hand")
     _add_number(numbers, counts["wait"], "left for a later run")
-    _add_number(numbers, counts["skip"], "skipped")
+    marks = Counter(row.mark or MARKS["skip"] for row in rows if row.action == "skip")
+    for mark in ("kept", "duplicate", MARKS["skip"]):
+        _add_number(numbers, marks[mark], mark)
     return ", ".join(numbers)
 
 

@@ -369,6 +369,7 @@ def _run_side_by_side(organizations: list[OrganizationEnds], *, dry_run: bool) -
             person.error = WorkspaceError(
                 f"The time of {MAX_SECONDS:g} s for one organization is over. Check that the service of connection "
                 f"'{person.last.workspace_conn_id}' responds, then run this again: it continues",
+                problem="access-not-ended",
                 permanent=False,
             )
 

@@ -333,7 +333,7 @@ def raise_if_unsupported() -> None:
     :raises WorkspaceError: which says so
     """
     if not lists_variables():
-        raise WorkspaceError(f"{NEEDS_AIRFLOW_3_3}. Nothing was sent.", permanent=True)
+        raise WorkspaceError(f"{NEEDS_AIRFLOW_3_3}. Nothing was sent.", problem="airflow-too-old")
 
 
 @dataclass(frozen=True)

@@ -374,7 +374,7 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
         note = self.read(decision.key)
         if note is None:
             msg = f"The Variable '{decision.key}' of the review was deleted meanwhile. Try again. Nothing was written."
-            raise WorkspaceError(msg)
+            raise WorkspaceError(msg, problem="variable-changed")
         self.change(note, people=note.people_with(decision, lift))
         return replace(decision, lifted=lift)
 

@@ -243,7 +243,7 @@ def test_the_plan_table_shows_each_change_and_reason_and_is_cut_with_a_note() ->
     remark, reading, *lines = plan([ADA, ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
     assert remark.startswith("Levels come from column 'level' (8)")
     assert reading == "The lists were read with the key of -, which may be shown only some of the members."
-    assert lines[0] == "1 to create, 1 to change, 1 to remove, 1 skipped"
+    assert lines[0] == "1 to create, 1 to change, 1 to remove, 1 duplicate"
     assert " ".join(lines[1].split()) == "~ member ada@example.com level: 1 -> 8"
     assert " ".join(lines[2].split()) == "- member old@example.com level: 8, not on the roster"
     assert lines[4].endswith("row 2: same address as row 1")

@@ -208,7 +208,7 @@ def test_a_question_that_nobody_may_answer_is_not_asked(
     ("arguments", "started_by", "shown"),
     [
         ({}, "ruth", "- **Asked by**: ruth\n\n"),
-        ({}, "ruth", "\n\n**1 to create, 1 to change, 3 to remove, 1 skipped**\n\n| Change | Who or what | "),
+        ({}, "ruth", "\n\n**1 to create, 1 to change, 3 to remove, 1 kept**\n\n| Change | Who or what | "),
         ({}, None, "- **Asked by**: not known ("),
         ({"requested_by": "ada@example.com"}, None, "- **Asked by**: ada@example.com\n"),
         ({"requested_by": "Ruth"}, "ruth", "- **Asked by**: Ruth\n"),

@@ -185,7 +185,7 @@ def test_one_task_for_all_parts_says_what_was_applied(
     monkeypatch.setattr(WorkspaceApplyOrganizationOperator, "plan", edited)
     with pytest.raises(AirflowFailException) as failed:
         run.apply(None)
-    assert str(failed.value).startswith(f"Not applied: {part}. Applied before it: {before}. ")
+    assert str(failed.value).startswith(f"[input-invalid] Not applied: {part}. Applied before it: {before}. ")
     assert "Nothing was sent" not in str(failed.value)
     assert ("create_project" in effects(sandbox)) == (before != "nothing")
 
@@ -368,7 +368,8 @@ def test_what_only_a_person_can_correct_is_named(run: Run, variables: Variables)
     plan = run.plan()
     assert names(plan, "differs") == ["dashboard Northwind / Sign-ups"]
     assert f"the Airflow Variable '{key}'" in plan["table"]
-    with pytest.raises(AirflowFailException, match=f"^WorkspaceInputError: The value of the Airflow Variable '{key}'"):
+    error = rf"^\[input-invalid\] WorkspaceInputError: The value of the Airflow Variable '{key}'"
+    with pytest.raises(AirflowFailException, match=error):
         run.apply("dashboards")
     with WorkspaceHook() as hook:
         hook.create_project(name="Northwind")
@@ -395,7 +396,7 @@ def test_people_who_keep_their_level_are_shown(run: Run, tmp_path: Path) -> None
     assert "row 6: same address as row 5" in plan["table"]
     remark, summary, *_ = plan["table"].split("\n")
     assert remark.startswith("Levels come from column 'level' (1, 8), which columns=… does not name: check that these")
-    assert re.match(r".* 2 cannot be known, 3 to change by hand, 1 left for a later .*, 1 skipped", summary)
+    assert re.match(r".* 2 cannot be known, 3 to change by hand, 1 left for a later .*, 1 duplicate", summary)
     assert names(run.apply("members")["members"], "change", "create") == []
 
 

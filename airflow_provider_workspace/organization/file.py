@@ -331,6 +331,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "domains": DomainEntry,
     "members": Members,
     "people": Person,
+    "protected": ProtectedPerson,
     "defaults": Defaults,
     "exports": ExportEntry,
 }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace import errors
-from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator
 from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
 from airflow_provider_workspace.operators.send import WorkspaceSendOperator
 from airflow_provider_workspace.version_compat import AirflowFailException

@@ -20,11 +20,10 @@ EXPECTED = {
     "api/errors": "WorkspaceNotFoundError",
     "api/index": "WorkspaceHook, list_members",
     "connection": "connection, create connection in ui, proxy, self-signed, timeout, project id, consistency_time",
-    "assistants": "write dag with chatgpt",
     "cli": "exit code, exit status",
     "errors": "401, 403, 404, error message, troubleshooting, task deferred forever",
     "endpoints": "scope, does it fit my service, what permissions does the api key need",
-    "examples": "example dags, gallery",
+    "examples": "example dags, gallery, write dag with chatgpt, coding assistant",
     "faq": (
         "airflow 2, already paused, dbt, get help, email changed, mwaa, rehire, rename project, revoke access, "
         "roll back, staging and production, support, undo"
@@ -33,7 +32,6 @@ EXPECTED = {
         "backoff, duplicate, idempotent, lost answer, retry, retry on timeout, is it safe to clear a task, "
         "worker dies while inviting, two runs at once"
     ),
-    "from-terraform": "terraform, infrastructure as code",
     "glossary": "glossary",
     "guides/temporary-access": (
         "temporary access, elevated access, grant, just-in-time access, break-glass, give someone access for a day"
@@ -68,7 +66,7 @@ EXPECTED = {
         "wait until user accepts invite"
     ),
     "guides/warehouse": "bigquery, hr system, okta, read members from postgres, scim, snowflake, sql, warehouse",
-    "migrating": "migrate, move from python scripts to this provider",
+    "migrating": "migrate, move from python scripts to this provider, terraform, infrastructure as code",
     "organization-file-format": "jinja in yaml file, delete projects not in the file",
     "operators/batch_exports": "max_length",
     "operators/dashboards": "share dashboard with team, variable_key",

@@ -25,8 +25,8 @@ EXPECTED = {
     "endpoints": "scope, does it fit my service, what permissions does the api key need",
     "examples": "example dags, gallery, write dag with chatgpt, coding assistant",
     "faq": (
-        "airflow 2, already paused, dbt, get help, email changed, mwaa, rehire, rename project, revoke access, "
-        "roll back, staging and production, support, undo"
+        "airflow 2, already paused, dbt, delete a project, get help, email changed, mwaa, rehire, rename project, "
+        "revoke access, roll back, second approver, staging and production, support, undo"
     ),
     "faults": (
         "backoff, duplicate, idempotent, lost answer, retry, retry on timeout, is it safe to clear a task, "
@@ -83,7 +83,7 @@ EXPECTED = {
     "sensors": "WorkspaceDomainVerifiedSensor",
     "still-paused": "stuck paused, my export is stuck paused",
     "testing": "pytest, pytest hangs",
-    "upgrading": "compatibility, deprecation, uninstall, upgrade",
+    "upgrading": "compatibility, deprecation, uninstall, upgrade, what is missing on airflow 3.1",
 }
 # What Sphinx's search asks of a browser, and the page that it shows first.
 BROWSER = """

@@ -344,12 +344,11 @@ def list_arguments(_app: Sphinx, what: str, name: str, obj: Any, _options: objec
     if what not in ("class", "function") or not REFERENCE.match(name):
         return
     text, *fields = FIELDS.split("\n".join(lines))
-    prose = text.split("\n")
-    # The page of an operator says what it returns and raises; the table has the arguments of others.
-    dropped = () if ".sensors." in name else ("The result ", "The arguments that are not")
-    in_table = (":param", ":type", ":raises") if ".operators." in name else (":param", ":type")
-    paragraphs = re.split(r"\n\n+", "\n".join(prose))
-    kept = [paragraph for paragraph in paragraphs if not paragraph.startswith(dropped)]
+    # The page of an operator says what it returns and raises, and its guide how it works.
+    kept_starts = ("Scope", "=") if ".operators." in name else ("Scope", "The result ")
+    in_table = (":param", ":type", ":raises")
+    first, *more = re.split(r"\n\n+", text)
+    kept = [first, *(paragraph for paragraph in more if paragraph.startswith(kept_starts))]
     prose = "\n\n".join(kept).split("\n")
     others = [field for field in fields if not field.startswith(in_table)]
     lines[:] = [*prose, "", f".. arguments:: {obj.__module__}:{obj.__qualname__}", "", *"\n".join(others).split("\n")]

@@ -129,7 +129,7 @@ def test_the_other_tests_exist(test: str) -> None:
 
 def test_languages_have_one_name_each() -> None:
     languages = {block.language for block in BLOCKS}
-    assert languages == {"python", "shell", "text", "json", "yaml", "ini", "dockerfile"}
+    assert languages == {"python", "shell", "text", "json", "yaml", "dockerfile"}
 
 
 # Python

@@ -134,11 +134,15 @@ def names_of(obj: type, fields: list[str]) -> str:
 
 
 def shorten(
-    _app: Sphinx, _what: str, _name: str, obj: Any, _options: object, text: str | None, returned: str | None
+    _app: Sphinx, what: str, name: str, obj: Any, _options: object, text: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """Leave the fields of records and errors out of a signature; they stand below it."""
+    """Leave the fields of records and errors, and default ids, out of a signature, and name the type of the result."""
     if isinstance(obj, type) and (hasattr(obj, "model_fields") or is_dataclass(obj) or issubclass(obj, Exception)):
         return "", returned
+    if text and what == "method" and ".hooks." in name:
+        # The page says that each method takes them.
+        text = re.sub(r"(?<=, )(organization_id|project_id)=None, ", "", text)
+        text = re.sub(r", (organization_id|project_id)=None\)", ")", text).replace("(*, **", "(**")
     result = getattr(obj, "__annotations__", {}).get("return")
     if text and isinstance(result, str) and result not in ("None", "Self"):
         returned = result.removeprefix("bodies.").removeprefix("models.")

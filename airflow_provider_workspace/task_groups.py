@@ -128,16 +128,11 @@ def maintenance_window(
     :param state_of: shows whether an export is paused, where the service can: an operation of your own that lists batch
         exports (or reads one by ``batch_export_id``) with ``id`` and ``paused``, or a function of the hook and the id
         that returns ``paused``, ``running`` or ``None``. Then ``pause`` fails unless it shows the export as paused,
-        ``close`` unless it shows it as running, and an export that was paused before the window stays paused. ``None``,
-        an error, or a call that takes longer than ``total_timeout`` or two minutes, proves nothing: the log says so,
-        and the requests alone count
+        ``close`` unless it shows it as running, and an export that was paused before the window stays paused
     :type state_of: operation, function, or the name of one
     :param catch_up: where the service shows the runs of exports: how long a task after ``close`` waits, without a
-        worker slot, until each interval from the run before the pause to the resume has a completed run. It asks for
-        what is missing, and fails with the intervals that are left. The window is closed meanwhile. With it, ``drain``
-        is the longest time, and ends when no run is under way; and if the service shows no runs, the task ``check``
-        fails before the window opens. See
-        :class:`~airflow_provider_workspace.operators.catch_up.WorkspaceCatchUpOperator`
+        worker slot, until each interval from the run before the pause to the resume has a completed run. It requests
+        what is missing, and fails with the intervals that are left. With it, ``drain`` ends when no run is under way
     :param project_id: the project of the exports, for ``catch_up``; by default that of the connection
     :param outlets: assets whose events say up to when everything is exported; they need ``catch_up``
     :param on_overdue: called when ``max_length`` is over, besides the ``on_failure_callback`` of ``default_args``

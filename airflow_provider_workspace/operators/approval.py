@@ -92,7 +92,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         plan: str,
         changes: list[str],
         rules: Any,
-        choices: Mapping[str, str] | None = None,
+        choices: Mapping[str, list[str]] | None = None,
     ) -> Any:
         """
         Continue with the answer.
@@ -101,7 +101,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         :param plan: digest of the plan in the question
         :param changes: digests of its changes
         :param rules: who may answer
-        :param choices: digests of the changes that may be left out, by what the question says
+        :param choices: digests of what may be left out, with what falls with it, by what the question says
         """
         from airflow_provider_workspace.access.approvals import Approval, read_left_out
         from airflow_provider_workspace.access.rules.answers import AnswerRules
@@ -255,7 +255,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         name = make_digest(digests)[-8:]
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
         introduction = introduce(rules, facts, self.approval_timeout)
-        choices: dict[str, str] = {}
+        choices: dict[str, list[str]] = {}
         if self.may_leave_out:
             choices = changes_to_leave_out(plan) if shows_forms() else {}
             introduction += [LEAVING_OUT if choices else NOT_LEAVING_OUT, ""]

@@ -264,9 +264,15 @@ class Change:
         digest = self.approval_digest(planned_for) or ""
         return replace(self, action="differs", why=f"{why}: {told}", operation=None, apply=None, left_out=digest)
 
+    def falls_with(self, other: Change) -> bool:
+        """Return whether leaving out the other leaves this one out: what needs it, and both halves of a renewal."""
+        halves = (self, other)
+        is_renewal = all(half.is_renewal or half.invites for half in halves) and self.person == other.person
+        return is_renewal or self.needs(other)
+
     def needs(self, other: Change) -> bool:
         """Return whether the other creates what this one has no id of yet: a project, a dashboard or a domain."""
-        if self.operation is not None or self.intended is None:
+        if other.action != "create" or self.operation is not None or self.intended is None:
             return False
         project = self.intended.get("project")
         dashboard = self.intended.get("dashboard")
@@ -587,43 +593,31 @@ class Plan:
         """
         Leave out changes, and those that need them; what is left out is *by hand*.
 
-        :param left_out: why, by digest
+        :param left_out: why, by digest; see :meth:`digests_that_fall_with`
         :raises WorkspaceInputError: if the others may not be sent without them
         """
         if not left_out:
             return
         self.left_out = {**self.left_out, **left_out}
-        creations: dict[Change, str] = {}
+        reasons: dict[Change, str] = {}
         changes: list[Change] = []
         # A change comes after those that it needs.
-        reasons = self._reasons(left_out)
         for change in self.changes:
-            needed = [other for other in creations if change.needs(other)]
-            if change.left_out or not (change in reasons or needed):
+            digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
+            told = [why for digest, why in left_out.items() if digest in digests]
+            told = [f"{why}, with {other.name}" for other, why in reasons.items() if change.needs(other)] or told
+            if change.left_out or not told:
                 changes.append(change)
                 continue
-            why = reasons[change] if change in reasons else f"{creations[needed[0]]}, with {needed[0].name}"
-            if change.action == "create":
-                creations[change] = why
-            changes.append(change.leave_out(self.planned_for, why))
+            reasons[change] = told[0]
+            changes.append(change.leave_out(self.planned_for, told[0]))
         self.changes = changes
         self.check_rest(changes)
 
-    def _reasons(self, left_out: Mapping[str, str]) -> dict[Change, str]:
-        """Return why changes are left out; both halves of an invite that is sent anew, if one of them is."""
-        reasons: dict[Change, str] = {}
-        for change in self.changes:
-            digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
-            for digest, why in left_out.items():
-                if digest in digests:
-                    reasons[change] = why
-        for old in [change for change in self.changes if change.is_renewal]:
-            halves = [change for change in self.changes if change.invites and change.person == old.person]
-            halves.append(old)
-            told = [reasons[half] for half in halves if half in reasons]
-            if told:
-                reasons |= dict.fromkeys(halves, told[0])
-        return reasons
+    def digests_that_fall_with(self, left: Change) -> list[str]:
+        """Return the digests of a change and of all that is left out with it, as the plan is now."""
+        falling = [change for change in self.changes if change is left or change.falls_with(left)]
+        return list(filter(None, (change.approval_digest(self.planned_for) for change in falling)))
 
     @property
     def unproven(self) -> list[str]:

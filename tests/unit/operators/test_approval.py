@@ -607,14 +607,36 @@ def test_a_person_is_asked_about_more_removals_than_usual(sandbox: SandboxServer
     assert task.question.text.index("takes a lot away") < task.question.text.index("to create")
 
 
+@pytest.mark.parametrize("is_gone", [False, True], ids=["open", "gone meanwhile"])
 @pytest.mark.parametrize("half", ["remove invite", "create invite"])
-def test_an_invite_that_is_sent_anew_is_left_out_as_a_whole(sandbox: SandboxServer, task: Task, half: str) -> None:
-    """One half alone would take the invite, or be refused as there is one."""
+def test_an_invite_that_is_sent_anew_is_left_out_as_a_whole(
+    sandbox: SandboxServer, task: Task, half: str, *, is_gone: bool
+) -> None:
+    """One half alone would take the invite, or be refused as there is one; or invite whom somebody left out."""
     rows = [*ROSTER, "noah.newton@example.com", "grace.analyst@example.com", {"email": LIV, "level": 8}]
     approve = task.ask(sync(rows, renew_invites=True))
-    (choice,) = [
-        text for text in task.question.now.params["leave_out"]["schema"]["examples"] if f"{half} {LIV}" in text
-    ]
-    plan = answer_with(sync(rows, renew_invites=True), task, approve, {"leave_out": [choice]})
-    assert "delete_invite" not in effects(sandbox)
-    assert [row["name"] for row in plan["changes"] if row["action"] == "differs"] == [f"invite {LIV}"] * 2
+    if is_gone:
+        with WorkspaceHook() as hook:
+            hook.delete_invite(invite_id=SEED.invite_id)
+    before = len(sandbox.effects())
+    plan = answer_with(sync(rows, renew_invites=True), task, approve, chosen(task, f"{half} {LIV}"))
+    assert effects(sandbox)[before:] == ["update_member", "create_invite"]
+    assert LIV not in [row["target"] for row in sandbox.effects()[before:]]
+    halves = [row["name"] for row in plan["changes"] if row["action"] == "differs"]
+    assert halves == [f"invite {LIV}"] * (1 if is_gone else 2)
+
+
+def test_a_retry_leaves_out_both_halves_of_an_invite(sandbox: SandboxServer, task: Task) -> None:
+    rows = [*ROSTER, "grace.analyst@example.com", {"email": LIV, "level": 8}]
+    approve = task.ask(sync(rows, renew_invites=True))
+    sandbox.inject("status_before", "delete_member", status=503, times=None)
+    with pytest.raises(WorkspaceRequestError, match="503"):
+        answer_with(sync(rows, renew_invites=True), task, approve, chosen(task, f"remove invite {LIV}"))
+    sandbox.clear_faults()
+    with WorkspaceHook() as hook:
+        hook.delete_invite(invite_id=SEED.invite_id)
+    task.ti.try_number = 2
+    if "task_state_store" in task.context:
+        sync(rows, renew_invites=True).execute(task.context)
+        assert LIV not in [row["target"] for row in sandbox.effects("create_invite")]
+        assert task.pushed["approved"]["left_out"] == [f"invite {LIV}"]

@@ -624,6 +624,21 @@ def test_what_needs_a_change_that_was_left_out_is_left_out_too(
     assert run.apply(None, approved=approved)[None].keys() == applied.keys()
 
 
+def test_what_needs_a_project_is_left_out_with_it_although_it_exists_meanwhile(
+    sandbox: SandboxServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boards = [{"name": "Board", "restriction_level": 37, "collaborators": ["mina.member@example.com"]}]
+    run.file = {"projects": [{"name": "A", "dashboards": boards}, {"name": "B"}]}
+    approval = Approval(monkeypatch, run.file)
+    with WorkspaceHook() as hook:
+        hook.create_project(name="A")
+    approved = approval.answer("create project A")
+    differs = [row["name"] for row in approved["changes"] if row["action"] == "differs"]
+    assert differs == ["dashboard A / Board", "collaborator mina.member@example.com of A / Board"]
+    run.apply(approved=approved)
+    assert effects(sandbox) == ["create_project", "create_project"]
+
+
 def test_a_person_is_asked_about_a_file_that_takes_much(
     sandbox: SandboxServer, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -198,14 +198,20 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def push_approval(self, changes: Sequence[Change] = ()) -> None:
         """Push what was approved, if anything was, in each try: Airflow deletes the XComs of earlier tries."""
-        approval = self._approval() if self.require_approval else None
+        approval = self._approval()
         if approval and self.do_xcom_push:
             self.push_xcom("approved", approval.described(changes))
 
     @property
+    def approved_by(self) -> str:
+        """Who approved it, for people; empty if nobody has."""
+        approval = self._approval()
+        return approval.approver if approval else ""
+
+    @property
     def sent_by(self) -> str:
         """Who sends, for people: this try, and who approved it."""
-        approval = self._approval() if self.require_approval else None
+        approval = self._approval()
         approved = f", approved by {approval.approver} at {approval.at}" if approval else ""
         return super().sent_by + approved
 
@@ -274,9 +280,11 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         )
 
     def _approval(self) -> Approval | None:
-        """Return the approval; ``None`` if there is none since the task was cleared last."""
+        """Return the approval; ``None`` if none is required, or there is none since the task was cleared last."""
         from airflow_provider_workspace.access.approvals import Approval
 
+        if not self.require_approval:
+            return None
         approval = Approval.read(self._approval_state.read())
         if approval is None or approval.max_tries != self._max_tries:
             return None

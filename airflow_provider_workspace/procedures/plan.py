@@ -337,11 +337,13 @@ class ApprovedPlan:
     :param planned_for: the service and the organization
     :param digests: the digests of its changes, without those that are never sent
     :param left_out: why changes were left out, by digest
+    :param approved_by: who approved it; empty if nobody was asked
     """
 
     planned_for: str
     digests: frozenset[str]
     left_out: Mapping[str, str]
+    approved_by: str
 
     @classmethod
     def read(cls, value: object, task: str) -> ApprovedPlan | None:
@@ -370,7 +372,8 @@ class ApprovedPlan:
             row["digest"]: str(row.get("why")).partition(": ")[0] for row in covered if row.get("action") == "differs"
         }
         digests = {row["digest"] for row in covered}
-        return cls(planned_for, frozenset(digests - left_out.keys()), left_out)
+        approved_by = str(value.get("approved_by") or "")
+        return cls(planned_for, frozenset(digests - left_out.keys()), left_out, approved_by)
 
 
 def _has_digest(row: object) -> bool:
@@ -550,7 +553,14 @@ class Plan:
         row = self._row(change, applied=True, digest=change.approval_digest(self.planned_for)).to_dict()
         return Sending(self.planned_for, change.key, {**row, "person": change.person})
 
-    def check_losses(self, maximum: Any, *, is_asked: bool = False) -> None:
+    def check_losses(
+        self,
+        maximum: Any,
+        *,
+        is_asked: bool = False,
+        is_approved: bool = False,
+        cure: str = "Set require_approval=True",
+    ) -> None:
         """
         Refuse a plan that takes too much away: the list of what is wanted may have been cut.
 
@@ -558,13 +568,17 @@ class Plan:
         people that may be (members and open invites), in percent of the members, and always allows one.
 
         :param maximum: the limit, see :func:`parse_limit`; :data:`ASK` to tell whoever approves the plan
-        :param is_asked: whether a person approves the plan
-        :raises WorkspaceInputError: if the plan exceeds it, or nobody would be asked
+        :param is_asked: whether a person approves the plan, or it is only shown
+        :param is_approved: whether a person has approved it, who was told how much it takes
+        :param cure: how a person is asked
+        :raises WorkspaceInputError: if the plan exceeds it, or sends something, and nobody is asked
         """
-        if maximum == ASK and not is_asked:
+        if maximum == ASK and is_approved:
+            return
+        if maximum == ASK and not is_asked and any(change.sends for change in self.changes):
             raise errors.WorkspaceInputError(
-                f"max_removals='{ASK}' lets whoever approves the plan decide, and nobody is asked. Set "
-                f"require_approval=True, or max_removals to a number. Planned for {self.planned_for}",
+                f"max_removals='{ASK}' lets whoever approves the plan decide, and nobody is asked. {cure}, or set "
+                f"max_removals to a number. Planned for {self.planned_for}",
                 problem="too-many-removals",
             )
         limit = DEFAULT_LIMIT if maximum == ASK else maximum

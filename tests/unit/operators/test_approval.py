@@ -596,14 +596,17 @@ def test_people_choose_from_so_many_changes(task: Task, changes: int, *, has_cho
 def test_a_person_is_asked_about_more_removals_than_usual(sandbox: SandboxServer, task: Task) -> None:
     with pytest.raises(AirflowFailException, match=r"max_removals='ask' lets .* nobody is asked. Set require_approval"):
         sync(max_removals="ask", require_approval=False).execute({})
+    dry_run = sync(max_removals="ask", require_approval=False, dry_run=True).execute({})
+    assert "Approve it only if" in dry_run["table"]
     approve = task.ask(sync(max_removals="ask"))
     usual = (
         "This plan takes a lot away (invites withdrawn: 1, members removed: 2; the organization has 5 members); "
         "usually, 1 would be allowed (10 or 30%). Approve it only if the list is complete."
     )
     assert usual in unescape(task.question.text)
-    task.answer(sync(max_removals="ask"), approve)
+    plan = task.answer(sync(max_removals="ask"), approve)
     assert effects(sandbox) == ALL
+    assert "Approve it only if" not in plan["table"]
     assert task.question.text.index("takes a lot away") < task.question.text.index("to create")
 
 

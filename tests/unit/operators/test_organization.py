@@ -647,14 +647,39 @@ def test_a_person_is_asked_about_a_file_that_takes_much(
         "complete": ["members"],
         "max_removals": "ask",
     }
-    for refused in (run.plan, run.apply):
-        with pytest.raises(AirflowFailException, match=r"nobody is asked. Set require_approval=True"):
-            refused()
+    with pytest.raises(AirflowFailException, match=r"nobody is asked. Set require_approval=True, or set max_removals"):
+        run.plan()
+    plan_first = r"is asked. Plan with WorkspacePlanOrganizationOperator.require_approval=True. and pass its output as "
+    shown = run.plan(dry_run=True, require_approval=True)
+    assert "This plan takes a lot away" in shown["table"]
+    for approved in (None, shown):
+        with pytest.raises(AirflowFailException, match=rf"too-many-removals.*{plan_first}"):
+            run.apply("members", approved=approved)
+    with pytest.raises(AirflowFailException, match="The organization differs from its file: 4 differences"):
+        run.plan(fail_on_difference=True)
+    for part in (None, "members"):
+        table = run.apply(part, dry_run=True)[part]["table"]
+        assert table.startswith("This plan takes a lot away")
     approval = Approval(monkeypatch, run.file)
     assert "This plan takes a lot away" in approval.question.body
     approved = approval.answer("remove member noah.newton")
-    run.apply("members", approved=approved)
+    assert approved["approved_by"] == "ruth"
+    applied = run.apply("members", approved=approved)["members"]
     assert effects(sandbox) == ["delete_invite", "delete_member", "delete_member"]
+    for plan in (approved, applied):
+        assert "takes a lot away" not in plan["table"]
+
+
+def test_an_empty_plan_needs_nobody_who_decides(sandbox: SandboxServer, run: Run) -> None:
+    people = [f"{name}@example.com" for name in ("olive.owner", "adam.admin")]
+    run.file = {"members": {"people": people}, "max_removals": "ask"}
+    empty = run.plan()
+    assert empty["approved_by"] == ""
+    run.apply("members")
+    run.file["members"]["people"].append("ada@example.com")
+    with pytest.raises(AirflowFailException, match=r"approval-stale.*Plan again"):
+        run.apply("members", approved=empty)
+    assert effects(sandbox) == []
 
 
 def test_a_collaborator_who_joins_meanwhile_is_added(sandbox: SandboxServer, run: Run) -> None:

@@ -118,8 +118,11 @@ def read_left_out(answer: object, choices: Mapping[str, list[str]]) -> list[str]
     :raises WorkspaceInputError: if it leaves out what is no line of the plan
     """
     fields: dict[str, Any] = dict(answer) if isinstance(answer, Mapping) else {"answer": answer}
-    lines = list(map(str, fields.pop(LEAVE_OUT, None) or ()))
+    chosen = fields.pop(LEAVE_OUT, None)
+    lines = list(map(str, chosen)) if isinstance(chosen, list) else []
     odd = [line for line in lines if line not in choices] + [*filter(None, fields.values())]
+    if not isinstance(chosen, list | None):
+        odd.append(chosen)
     if odd:
         named = errors.name_first([errors.shown(line) for line in odd], "the answer")
         raise errors.WorkspaceInputError(

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 REJECT = "Reject"
 LEAVING_OUT = "To leave out changes, choose them before you approve. With nothing chosen, all are sent."
 NOT_LEAVING_OUT = "Here you can only approve the whole plan: Airflow cannot show a list of its changes to leave out."
+TOO_MANY_TO_CHOOSE = "Here you can only approve the whole plan: it has more than {} changes, too many to choose from."
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
@@ -251,7 +252,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     def _ask(
         self, subject: str, plan: Plan, *, report: object, facts: Mapping[str, str], about: Sequence[str]
     ) -> NoReturn:
-        from airflow_provider_workspace.access.approvals import changes_to_leave_out, leave_out_form
+        from airflow_provider_workspace.access.approvals import MAX_CHOICES, changes_to_leave_out, leave_out_form
         from airflow_provider_workspace.procedures.plan import make_digest
 
         rules = self.answer_rules(plan, about)
@@ -264,7 +265,9 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         choices: dict[str, list[str]] = {}
         if self.may_leave_out:
             choices = changes_to_leave_out(plan) if shows_forms() else {}
-            introduction += [LEAVING_OUT if choices else NOT_LEAVING_OUT, ""]
+            is_too_long = sum(change.sends for change in plan.changes) > MAX_CHOICES
+            no_list = TOO_MANY_TO_CHOOSE.format(MAX_CHOICES) if is_too_long else NOT_LEAVING_OUT
+            introduction += [LEAVING_OUT if choices else no_list, ""]
         ask_and_wait(
             self,
             self._context,

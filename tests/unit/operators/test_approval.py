@@ -587,11 +587,19 @@ def test_people_choose_from_so_many_changes(task: Task, changes: int, *, has_cho
     roster += [f"somebody.with.a.long.name.{number}@example.com" for number in range(changes)]
     approve = task.ask(sync(roster, protected=["olive.owner@example.com"]))
     assert bool(task.question.now.params) == has_choices
-    says = "To leave out changes" if has_choices else "Here you can only approve the whole plan"
+    too_many = "Here you can only approve the whole plan: it has more than 200 changes, too many to choose from."
+    says = "To leave out changes" if has_choices else too_many
     assert says in task.question.text
     if not has_choices:
         with pytest.raises(AirflowFailException, match="answer-refused"):
             answer_with(sync(roster), task, approve, {"leave_out": ["1. create invite x"]})
+
+
+def test_a_list_that_airflow_cannot_show_is_not_offered(task: Task) -> None:
+    roster = [f"{'ö' * 60}{number}@example.com" for number in range(150)]
+    task.ask(sync([*roster, "adam.admin@example.com"]))
+    assert not task.question.now.params
+    assert "approve the whole plan: Airflow cannot show a list of its changes to leave out." in task.question.text
 
 
 def test_a_person_is_asked_about_more_removals_than_usual(sandbox: SandboxServer, task: Task) -> None:

@@ -131,7 +131,10 @@ class AccessNotes:
         try:
             yield
         except WorkspaceError as error:
-            self._note_outcomes(plan)
+            try:
+                self._note_outcomes(plan)
+            except WorkspaceError as second:
+                log.error("%s", second)  # noqa: TRY400 - the first error is raised
             if isinstance(error, WorkspaceNotAppliedError):
                 # What was given does not look like what the second plan wants.
                 self._raise_if_decided(plan)

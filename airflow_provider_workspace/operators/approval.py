@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 REJECT = "Reject"
 LEAVING_OUT = "To leave out changes, choose them before you approve. With nothing chosen, all are sent."
 NOT_LEAVING_OUT = "Here you can only approve the whole plan: Airflow cannot show a list of its changes to leave out."
+TOO_MANY_TO_CHOOSE = "Here you can only approve the whole plan: it has more than {} changes, too many to choose from."
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
@@ -92,7 +93,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         plan: str,
         changes: list[str],
         rules: Any,
-        choices: Mapping[str, str] | None = None,
+        choices: Mapping[str, list[str]] | None = None,
     ) -> Any:
         """
         Continue with the answer.
@@ -101,7 +102,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         :param plan: digest of the plan in the question
         :param changes: digests of its changes
         :param rules: who may answer
-        :param choices: digests of the changes that may be left out, by what the question says
+        :param choices: digests of what may be left out, with what falls with it, by what the question says
         """
         from airflow_provider_workspace.access.approvals import Approval, read_left_out
         from airflow_provider_workspace.access.rules.answers import AnswerRules
@@ -203,14 +204,20 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def push_approval(self, changes: Sequence[Change] = ()) -> None:
         """Push what was approved, if anything was, in each try: Airflow deletes the XComs of earlier tries."""
-        approval = self._approval() if self.require_approval else None
+        approval = self._approval()
         if approval and self.do_xcom_push:
             self.push_xcom("approved", approval.described(changes))
 
     @property
+    def approved_by(self) -> str:
+        """Who approved it, for people; empty if nobody has."""
+        approval = self._approval()
+        return approval.approver if approval else ""
+
+    @property
     def sent_by(self) -> str:
         """Who sends, for people: this try, and who approved it."""
-        approval = self._approval() if self.require_approval else None
+        approval = self._approval()
         approved = f", approved by {approval.approver} at {approval.at}" if approval else ""
         return super().sent_by + approved
 
@@ -250,7 +257,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     def _ask(
         self, subject: str, plan: Plan, *, report: object, facts: Mapping[str, str], about: Sequence[str]
     ) -> NoReturn:
-        from airflow_provider_workspace.access.approvals import changes_to_leave_out, leave_out_form
+        from airflow_provider_workspace.access.approvals import MAX_CHOICES, changes_to_leave_out, leave_out_form
         from airflow_provider_workspace.procedures.plan import make_digest
 
         rules = self.answer_rules(plan, about)
@@ -260,10 +267,12 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         name = make_digest(digests)[-8:]
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
         introduction = introduce(rules, facts, self.approval_timeout)
-        choices: dict[str, str] = {}
+        choices: dict[str, list[str]] = {}
         if self.may_leave_out:
             choices = changes_to_leave_out(plan) if shows_forms() else {}
-            introduction += [LEAVING_OUT if choices else NOT_LEAVING_OUT, ""]
+            is_too_long = sum(change.sends for change in plan.changes) > MAX_CHOICES
+            no_list = TOO_MANY_TO_CHOOSE.format(MAX_CHOICES) if is_too_long else NOT_LEAVING_OUT
+            introduction += [LEAVING_OUT if choices else no_list, ""]
         ask_and_wait(
             self,
             self._context,
@@ -279,9 +288,11 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         )
 
     def _approval(self) -> Approval | None:
-        """Return the approval; ``None`` if there is none since the task was cleared last."""
+        """Return the approval; ``None`` if none is required, or there is none since the task was cleared last."""
         from airflow_provider_workspace.access.approvals import Approval
 
+        if not self.require_approval:
+            return None
         approval = Approval.read(self._approval_state.read())
         if approval is None or approval.max_tries != self._max_tries:
             return None

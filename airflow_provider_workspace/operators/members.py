@@ -221,7 +221,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         plan.take_over(self.journal)
         if file:
             file.write(plan.to_dict())
-        plan.check_losses(self.max_removals, is_asked=self.require_approval)
+        is_asked = self.require_approval or self.is_dry_run
+        plan.check_losses(self.max_removals, is_asked=is_asked, is_approved=self.approved_by != "")
         plan.check_approved_plan(approved)
         organization = describe_organization(hook.client.settings, organization_id)
         self.await_approval(f"Make these changes to the members of {organization}?", plan, report=file)

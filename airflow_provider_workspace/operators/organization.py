@@ -57,15 +57,12 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
     render_file: bool | None = fixed(kinds.FLAG, default=None)
 
-    def plan(
-        self, hook: WorkspaceHook, parts: Collection[str] | None = None, *, is_asked: bool = False
-    ) -> PlannedOrganization:
+    def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> PlannedOrganization:
         """
         Read the file, plan, and log the plan.
 
         :param parts: which parts; ``None`` for all
-        :param is_asked: whether a person approves the plan
-        :raises WorkspaceInputError: if the file is invalid, or the plan removes too many
+        :raises WorkspaceInputError: if the file is invalid
         """
         from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.files.storage import file_at
@@ -89,7 +86,6 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
             wanted = wanted.with_rows(self.roster, self.columns, self.where)
         plan = plan_organization(wanted, reader, parts)
         self.log.info("Organization %s: %s", organization_id, plan.table())
-        plan.check_losses(wanted.max_removals, is_asked=is_asked)
         return PlannedOrganization(organization_id, wanted, plan)
 
     @property
@@ -177,7 +173,8 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
     person can change (*by hand*) and what the service hides (*cannot be known*).
 
     The result is ``pending`` (number of changes), ``differences`` (these, changes that a person must make, and what
-    cannot be known), ``counts``, ``changes``, the beginning of the ``table``, and ``planned_for``.
+    cannot be known), ``counts``, ``changes``, the beginning of the ``table``, ``planned_for``, and ``approved_by``,
+    which is empty if nobody was asked.
 
     :param fail_on_difference: whether the task fails if the organization differs from its file, or may differ: a drift
         check
@@ -194,8 +191,14 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
         file = self.open_report("changes", REPORT_FIELDS, (), self.report_path)
-        planned = self.plan(hook, is_asked=self.require_approval)
+        planned = self.plan(hook)
         plan = planned.plan
+        is_only_shown = self.is_dry_run or self.fail_on_difference
+        plan.check_losses(
+            planned.wanted.max_removals,
+            is_asked=self.require_approval or is_only_shown,
+            is_approved=self.approved_by != "",
+        )
         self.reported(file, plan.to_dict())
         if self.fail_on_difference and plan.differences:
             unknown = plan.counts["unknown"]
@@ -210,7 +213,7 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
         report = plan.to_dict()
         if file:
             self.reported(file, report)
-        return self.reported(None, report)
+        return {**self.reported(None, report), "approved_by": self.approved_by}
 
 
 class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
@@ -291,8 +294,14 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self, hook: WorkspaceHook, parts: Collection[str], approved: ApprovedPlan | None
     ) -> PlannedOrganization:
         """Plan, and refuse changes that were not approved."""
-        planned = self.plan(hook, parts, is_asked=approved is not None)
+        planned = self.plan(hook, parts)
         planned.plan.check_approved_plan(approved)
+        planned.plan.check_losses(
+            planned.wanted.max_removals,
+            is_asked=self.is_dry_run,
+            is_approved=approved is not None and approved.approved_by != "",
+            cure="Plan with WorkspacePlanOrganizationOperator(require_approval=True) and pass its output as approved=",
+        )
         return planned
 
     def apply(self, hook: WorkspaceHook, part: str, planned: PlannedOrganization) -> dict[str, Any]:

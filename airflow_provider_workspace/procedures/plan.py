@@ -269,9 +269,15 @@ class Change:
         digest = self.approval_digest(planned_for) or ""
         return replace(self, action="differs", why=f"{why}: {told}", operation=None, apply=None, left_out=digest)
 
+    def falls_with(self, other: Change) -> bool:
+        """Return whether leaving out the other leaves this one out: what needs it, and both halves of a renewal."""
+        halves = (self, other)
+        is_renewal = all(half.is_renewal or half.invites for half in halves) and self.person == other.person
+        return is_renewal or self.needs(other)
+
     def needs(self, other: Change) -> bool:
         """Return whether the other creates what this one has no id of yet: a project, a dashboard or a domain."""
-        if self.operation is not None or self.intended is None:
+        if other.action != "create" or self.operation is not None or self.intended is None:
             return False
         project = self.intended.get("project")
         dashboard = self.intended.get("dashboard")
@@ -337,11 +343,13 @@ class ApprovedPlan:
     :param planned_for: the service and the organization
     :param digests: the digests of its changes, without those that are never sent
     :param left_out: why changes were left out, by digest
+    :param approved_by: who approved it; empty if nobody was asked
     """
 
     planned_for: str
     digests: frozenset[str]
     left_out: Mapping[str, str]
+    approved_by: str
 
     @classmethod
     def read(cls, value: object, task: str) -> ApprovedPlan | None:
@@ -374,7 +382,8 @@ class ApprovedPlan:
         if not isinstance(others, list | tuple) or not all(isinstance(digest, str) for digest in others):
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
         digests.update(others)
-        return cls(planned_for, frozenset(digests - left_out.keys()), left_out)
+        approved_by = str(value.get("approved_by") or "")
+        return cls(planned_for, frozenset(digests - left_out.keys()), left_out, approved_by)
 
 
 def _has_digest(row: object) -> bool:
@@ -568,7 +577,14 @@ class Plan:
         row = self._row(change, applied=True, digest=change.approval_digest(self.planned_for)).to_dict()
         return Sending(self.planned_for, change.key, {**row, "person": change.person})
 
-    def check_losses(self, maximum: Any, *, is_asked: bool = False) -> None:
+    def check_losses(
+        self,
+        maximum: Any,
+        *,
+        is_asked: bool = False,
+        is_approved: bool = False,
+        cure: str = "Set require_approval=True",
+    ) -> None:
         """
         Refuse a plan that takes too much away: the list of what is wanted may have been cut.
 
@@ -576,13 +592,17 @@ class Plan:
         people that may be (members and open invites), in percent of the members, and always allows one.
 
         :param maximum: the limit, see :func:`parse_limit`; :data:`ASK` to tell whoever approves the plan
-        :param is_asked: whether a person approves the plan
-        :raises WorkspaceInputError: if the plan exceeds it, or nobody would be asked
+        :param is_asked: whether a person approves the plan, or it is only shown
+        :param is_approved: whether a person has approved it, who was told how much it takes
+        :param cure: how a person is asked
+        :raises WorkspaceInputError: if the plan exceeds it, or sends something, and nobody is asked
         """
-        if maximum == ASK and not is_asked:
+        if maximum == ASK and is_approved:
+            return
+        if maximum == ASK and not is_asked and any(change.sends for change in self.changes):
             raise errors.WorkspaceInputError(
-                f"max_removals='{ASK}' lets whoever approves the plan decide, and nobody is asked. Set "
-                f"require_approval=True, or max_removals to a number. Planned for {self.planned_for}",
+                f"max_removals='{ASK}' lets whoever approves the plan decide, and nobody is asked. {cure}, or set "
+                f"max_removals to a number. Planned for {self.planned_for}",
                 problem="too-many-removals",
             )
         limit = DEFAULT_LIMIT if maximum == ASK else maximum
@@ -611,43 +631,31 @@ class Plan:
         """
         Leave out changes, and those that need them; what is left out is *by hand*.
 
-        :param left_out: why, by digest
+        :param left_out: why, by digest; see :meth:`digests_that_fall_with`
         :raises WorkspaceInputError: if the others may not be sent without them
         """
         if not left_out:
             return
         self.left_out = {**self.left_out, **left_out}
-        creations: dict[Change, str] = {}
+        reasons: dict[Change, str] = {}
         changes: list[Change] = []
         # A change comes after those that it needs.
-        reasons = self._reasons(left_out)
         for change in self.changes:
-            needed = [other for other in creations if change.needs(other)]
-            if change.left_out or not (change in reasons or needed):
+            digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
+            told = [why for digest, why in left_out.items() if digest in digests]
+            told = [f"{why}, with {other.name}" for other, why in reasons.items() if change.needs(other)] or told
+            if change.left_out or not told:
                 changes.append(change)
                 continue
-            why = reasons[change] if change in reasons else f"{creations[needed[0]]}, with {needed[0].name}"
-            if change.action == "create":
-                creations[change] = why
-            changes.append(change.leave_out(self.planned_for, why))
+            reasons[change] = told[0]
+            changes.append(change.leave_out(self.planned_for, told[0]))
         self.changes = changes
         self.check_rest(changes)
 
-    def _reasons(self, left_out: Mapping[str, str]) -> dict[Change, str]:
-        """Return why changes are left out; both halves of an invite that is sent anew, if one of them is."""
-        reasons: dict[Change, str] = {}
-        for change in self.changes:
-            digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
-            for digest, why in left_out.items():
-                if digest in digests:
-                    reasons[change] = why
-        for old in [change for change in self.changes if change.is_renewal]:
-            halves = [change for change in self.changes if change.invites and change.person == old.person]
-            halves.append(old)
-            told = [reasons[half] for half in halves if half in reasons]
-            if told:
-                reasons |= dict.fromkeys(halves, told[0])
-        return reasons
+    def digests_that_fall_with(self, left: Change) -> list[str]:
+        """Return the digests of a change and of all that is left out with it, as the plan is now."""
+        falling = [change for change in self.changes if change is left or change.falls_with(left)]
+        return list(filter(None, (change.approval_digest(self.planned_for) for change in falling)))
 
     @property
     def unproven(self) -> list[str]:

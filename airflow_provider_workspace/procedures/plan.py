@@ -58,7 +58,7 @@ ASK = "ask"
 # What a retry says that cannot know what the tries before it have sent.
 UNKNOWN_TRIES = (
     "Earlier tries of this task may have sent changes that are not here: before Airflow 3.3, a retry does not know "
-    "them. See their logs."
+    "them, nor who accepted an invite that they withdrew. See their logs, and look at who has joined since."
 )
 # A number, a share, or both with "or" between them.
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")

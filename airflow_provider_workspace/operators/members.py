@@ -227,7 +227,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
             return self.reported(file, plan.to_dict())
 
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
-            return self.invite_people(rows, hook, organization_id)
+            return self.invite_people(rows, hook, organization_id, withdrawn=plan.withdrawn)
 
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         withdrawn = self.withdrawn_invites(hook.client, plan.planned_for)

@@ -322,7 +322,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             return plan_organization(planned.wanted, reader, (part,))
 
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
-            return self.invite_people(rows, hook, organization_id)
+            return self.invite_people(rows, hook, organization_id, withdrawn=plan.withdrawn)
 
         if part == "members":
             self.show_by_hand(plan, organization_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +146,29 @@ def test_a_kill_between_withdrawal_and_invite_leaves_the_invite_to_the_next_run(
         sync()
     assert levels() == []
     sync()
+    assert levels() == [8]
+    assert effects(sandbox) == ["delete_invite", "create_invite"]
+
+
+@pytest.mark.parametrize("road", [sync, partial(file, renew_invites=True)])
+def test_who_has_no_invite_any_more_after_a_refusal_is_named(sandbox: SandboxServer, road: Any) -> None:
+    sandbox.inject("status_before", "create_invites", status=403, times=1)
+    said = rf"1 person has no invite now: .* was sent\. Run this again .*: {LIV}\. .*403"
+    with pytest.raises(AirflowFailException, match=said):
+        road()
+    assert levels() == []
+    road()
+    assert levels() == [8]
+
+
+@pytest.mark.parametrize("road", [sync, partial(file, renew_invites=True)])
+def test_a_list_that_still_shows_the_withdrawn_invite_hinders_no_new_one(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, road: Any
+) -> None:
+    with WorkspaceHook() as hook:
+        before = [invite.to_dict() for invite in hook.list_invites()]
+    Interruptions(monkeypatch).after("DELETE", lambda: say(sandbox, "list_invites", *before, times=2))
+    road()
     assert levels() == [8]
     assert effects(sandbox) == ["delete_invite", "create_invite"]
 

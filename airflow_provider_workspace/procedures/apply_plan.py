@@ -235,7 +235,8 @@ def _not_shown(change: Change, operation: Operation[Any], record: object) -> lis
 
 def _invite(plan: Plan, invite: Callable[[list[dict[str, Any]]], InvitesReport]) -> None:
     """Invite the people of a plan together, if there are any."""
-    invites = {change: change.operation for change in plan.changes if isinstance(change.operation, CreateInvite)}
+    open_changes = [change for change in plan.changes if change not in plan.outcomes]
+    invites = {change: change.operation for change in open_changes if isinstance(change.operation, CreateInvite)}
     if not invites:
         return
     failed: WorkspaceInvitesIncompleteError | None = None

@@ -33,16 +33,17 @@ from airflow_provider_workspace.procedures.plan import Change, Plan, counted
 from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Claims
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.api.operations.invites import DeleteInvite
     from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.notes.task_state import TaskState
 
 ASKED = "asked for by this task"
-# How many people the state of a task names, in 24 bytes each: Airflow warns of more than 65,535 bytes.
+# How many people a value in the state of a task names, in 24 bytes each: Airflow warns of more than 65,535 bytes.
 MAX_KNOWN = 2000
 
 
@@ -74,23 +75,63 @@ class KnownPeople:
             digests = sorted(self.digests)
         return {"digests": digests, "hidden": self.hidden}
 
-    def joined(self, members: Iterable[Member]) -> list[str]:
+    def joined(self, now: AccessList) -> list[str]:
         """Return who joined since, and had no invite of their own."""
         if self.digests is None:
             return [f"one of all members, as an earlier try could not note who the more than {MAX_KNOWN:,} people were"]
         before = AccessList(hidden=self.hidden)
-        now = AccessList()
         invited: set[str] = set()
-        for member in one_row_each(members):
-            identity = member_identity(member)
-            entry = entry_of(member, is_judged=False)
-            now.add(identity, entry)
+        for identity, entry in now.shown.items():
             if digest(*identity) in self.digests:
                 before.add(identity, entry)
             if digest(entry.person) in self.digests:
                 invited.add(entry.person)
         before.invited = frozenset(invited)
         return list(now.joined_since(before).values())
+
+
+class WithdrawnInvites:
+    """
+    Who was there before a task withdrew the invites of a plan: whoever joins until its next try may have accepted one.
+
+    :param page_of: returns the state of the task that holds a page of the note, by its number
+    """
+
+    def __init__(self, client: WorkspaceClient, page_of: Callable[[int], TaskState]) -> None:
+        self._client = client
+        self._page_of = page_of
+        self._pages = 0
+        self._known: KnownPeople | None = None
+        digests: set[str] = set()
+        while page := page_of(self._pages).read():
+            digests.update(page["digests"])
+            self._known = KnownPeople(frozenset(digests), page["hidden"])
+            self._pages += 1
+
+    def begin(self, plan: Plan) -> None:
+        """Note who is there before a plan withdraws invites, unless an earlier try has."""
+        if self._known or not plan.withdraws_invites:
+            return
+        people = plan.access_list
+        texts = [identity[0] for identity in people.shown] + sorted(people.invited)
+        digests = [digest(text) for text in texts]
+        pages = [digests[start : start + MAX_KNOWN] for start in range(0, len(digests), MAX_KNOWN)]
+        # The first page last: the note counts when it is whole.
+        for number, page in reversed(list(enumerate(pages))):
+            self._page_of(number).write({"digests": page, "hidden": people.hidden})
+        self._pages = len(pages)
+
+    def joined(self, plan_again: Callable[[], Plan]) -> list[str]:
+        """Wait until the lists must show whoever accepted an invite that an earlier try withdrew; return who may be."""
+        if self._known is None:
+            return []
+        wait_for_who_accepted(self._client)
+        return self._known.joined(plan_again().access_list)
+
+    def forget(self) -> None:
+        """Forget who was there: the task ends, and has told who joined."""
+        for number in reversed(range(self._pages)):
+            self._page_of(number).forget()
 
 
 @dataclass(frozen=True)
@@ -253,7 +294,10 @@ class Door:
         wait_for_who_accepted(self.client)
         members = members_of(self.client, self.organization_id)
         check_not_empty(members)
-        return known.joined(members)
+        now = AccessList()
+        for member in one_row_each(members):
+            now.add(member_identity(member), entry_of(member, is_judged=False))
+        return known.joined(now)
 
     def why_not_invited(self, email: str, level: int | str | None) -> str:
         """Return why somebody is not invited: an access review decided less; an empty string if they may be."""

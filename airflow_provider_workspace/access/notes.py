@@ -115,7 +115,7 @@ class AccessNotes:
         """
         raised = [change.operation for change in plan.changes if change.raises]
         check_try = client.before_write
-        uncounted = [change for change in plan.changes if change.invites]
+        uncounted = [change for change in plan.changes if change.invites and change not in plan.outcomes]
 
         def before_write(operation: Operation[Any], why: str) -> None:
             check_try(operation, why)

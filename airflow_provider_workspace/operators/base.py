@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath
     from airflow.sdk.definitions.xcom_arg import PlainXComArg
 
+    from airflow_provider_workspace.access.door import WithdrawnInvites
     from airflow_provider_workspace.api.bodies import LevelName
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.api.operation import Operation
@@ -524,6 +525,20 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             check = self.check_latest_try or (lambda: None)
             self._journal = Journal(page_of, self.sent_by, knows_all=knows_all, check=check)
         return self._journal
+
+    def withdrawn_invites(self, client: WorkspaceClient, place: str) -> WithdrawnInvites:
+        """Return who was there before a try of the task withdrew invites at a place."""
+        from airflow_provider_workspace.access.door import WithdrawnInvites
+        from airflow_provider_workspace.notes.note import digest
+        from airflow_provider_workspace.notes.task_state import KEY, TaskState
+
+        carried = self._carried.setdefault("withdrawn", {})
+
+        def page_of(number: int) -> TaskState:
+            key = f"{KEY}.withdrawn.{digest(place)}.{number}"
+            return TaskState(self._context, carried, dry_run=self.is_dry_run, key=key)
+
+        return WithdrawnInvites(client, page_of)
 
     @property
     def sent_by(self) -> str:

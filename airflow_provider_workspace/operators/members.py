@@ -230,16 +230,20 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
             return self.reported(file, plan.to_dict())
 
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
-            return self.invite_people(rows, hook, organization_id)
+            return self.invite_people(rows, hook, organization_id, withdrawn=plan.withdrawn)
 
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
+        withdrawn = self.withdrawn_invites(hook.client, plan.planned_for)
         self.show_by_hand(plan, organization_id)
         try:
+            withdrawn.begin(plan)
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)
             with access.watched(hook.client, plan):
                 apply(hook.client, plan, invite, make_plan, journal=self.journal)
+            plan.joined += withdrawn.joined(make_plan)
             access.settle(plan)
+            withdrawn.forget()
             raise_if_access_is_left(plan.unproven, plan.left_by_hand)
         except WorkspaceError:
             if file:

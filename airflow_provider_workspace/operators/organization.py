@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from airflow.sdk import ObjectStoragePath
 
+    from airflow_provider_workspace.access.door import WithdrawnInvites
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.notes.task_state import TaskState
@@ -269,17 +270,19 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         planned = self.approved_plan(hook, parts, approved)
         if self.is_dry_run:
             return self.reported(None, planned.plan.to_dict())
+        withdrawn = self.withdrawn_invites(hook.client, planned.plan.planned_for)
         unproven: list[str] = self._carried.setdefault("unproven", [])
         left: list[str] = self._carried.setdefault("left", [])
         if self.part is not None:
-            result = self.apply(hook, self.part, planned)
+            result = self.apply(hook, self.part, planned, withdrawn)
+            withdrawn.forget()
             raise_if_access_is_left(planned.plan.unproven, planned.plan.left_by_hand)
             return result
         results: dict[str, Any] = self._carried.setdefault("parts", {})
         try:
             for part in PARTS[len(results) :]:
                 planned = self.approved_plan(hook, (part,), approved)
-                results[part] = self.apply(hook, part, planned)
+                results[part] = self.apply(hook, part, planned, withdrawn)
                 unproven += planned.plan.unproven
                 left += planned.plan.left_by_hand
         except WorkspaceInputError as error:  # it says that nothing was sent, which is true of this part alone
@@ -287,6 +290,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             before = ", ".join(results) or "nothing"
             msg = f"Not applied: {failed}. Applied before it: {before}. {error.why}"
             raise AirflowFailException(with_problem(msg, otherwise=error.general_problem)) from None
+        withdrawn.forget()
         raise_if_access_is_left(unproven, left)
         return results
 
@@ -304,7 +308,9 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         )
         return planned
 
-    def apply(self, hook: WorkspaceHook, part: str, planned: PlannedOrganization) -> dict[str, Any]:
+    def apply(
+        self, hook: WorkspaceHook, part: str, planned: PlannedOrganization, withdrawn: WithdrawnInvites
+    ) -> dict[str, Any]:
         """Send the changes of a part, and return the applied plan."""
         from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.notes.lease_store import LeaseVariables
@@ -329,14 +335,17 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             return plan_organization(planned.wanted, reader, (part,))
 
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
-            return self.invite_people(rows, hook, organization_id)
+            return self.invite_people(rows, hook, organization_id, withdrawn=plan.withdrawn)
 
         if part == "members":
             self.show_by_hand(plan, organization_id)
+        withdrawn.begin(plan)
         if plan.withdraws_invites:
             self.task_state.begin(WITHDRAWING)
         with access.watched(hook.client, plan):
             apply(hook.client, plan, invite, plan_again, memory_of=self.memory_of, journal=self.journal)
+        if part == "members":
+            plan.joined += withdrawn.joined(plan_again)
         access.settle(plan)
         if part == "domains" and "ti" in self._context:
             self.push_xcom("unverified", self.unverified(hook, planned.wanted, organization_id))

@@ -140,6 +140,7 @@ def plan_organization(wanted: Organization, reader: OrganizationReader, parts: C
         planned,
         members=people.members,
         remark=remark,
+        outcomes=people.outcomes,
         access_list=people.access_list,
         check_rest=people.check_rest,
     )

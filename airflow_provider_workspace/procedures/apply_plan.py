@@ -70,8 +70,21 @@ def apply(
         send_changes(client, plan, invite, memory_of, journal)
         check_applied(client, plan, plan_again)
         _watch_withdrawn_invites(client, plan, plan_again)
+    except errors.WorkspaceError as error:
+        _tell_who_lost_an_invite(plan, error)
+        raise
     finally:
         _note_outcomes(plan, journal)
+
+
+def _tell_who_lost_an_invite(plan: Plan, error: errors.WorkspaceError) -> None:
+    """Say in an error whose open invite was withdrawn to be renewed, without a new one."""
+    lost = plan.lost_invites
+    if lost:
+        people = counted(len(lost), "person has", "people have")
+        named = errors.name_first(lost, "the plan", separator=", ")
+        why = f"{people} no invite now: the old one was withdrawn, and no new one was sent"
+        error.args = (f"{why}. Run this again when the cause is gone, or invite them by hand: {named}. {error}",)
 
 
 def _note_outcomes(plan: Plan, journal: Journal | None) -> None:
@@ -224,7 +237,8 @@ def _not_shown(change: Change, operation: Operation[Any], record: object) -> lis
 
 def _invite(plan: Plan, invite: Callable[[list[dict[str, Any]]], InvitesReport]) -> None:
     """Invite the people of a plan together, if there are any."""
-    invites = {change: change.operation for change in plan.changes if isinstance(change.operation, CreateInvite)}
+    open_changes = [change for change in plan.changes if change not in plan.outcomes]
+    invites = {change: change.operation for change in open_changes if isinstance(change.operation, CreateInvite)}
     if not invites:
         return
     failed: WorkspaceInvitesIncompleteError | None = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal
@@ -110,6 +110,7 @@ def invite_all(
     dry_run: bool = False,
     why_not: Callable[[str, int | str | None], str] = lambda _email, _level: "",
     journal: Journal | None = None,
+    withdrawn: Collection[str] = (),
 ) -> InvitesReport:
     """
     Invite everybody who is not a member and has no open invite.
@@ -126,6 +127,7 @@ def invite_all(
     :param dry_run: send nothing; the status of the people to invite is ``planned``
     :param why_not: returns why an address must not be invited at a level; empty if it may be
     :param journal: where each row is noted before it is sent
+    :param withdrawn: ids of invites that were withdrawn just now, which lists may still show
     :return: the result for each row
     :raises WorkspaceInputError: for an invalid row, before anything is sent
     :raises WorkspaceInvitesIncompleteError: if some people were not invited
@@ -153,6 +155,7 @@ def invite_all(
     place = client.settings.organization_at_service(organization_id)
     rows = OpenRows(roster.rows, report, quota, client.settings, journal.earlier_at(place) if journal else {})
     bulk_invite = _BulkInvite(client, organization_id, rows, quota, Clock(clock, monotonic), memory, why_not, journal)
+    bulk_invite.withdrawn = withdrawn
     if dry_run:
         bulk_invite.read()
         for row in list(rows.open.values()):
@@ -235,7 +238,11 @@ class Reading:
 
 
 class _BulkInvite:
-    """Read the lists, send what they and the limits permit, and wait, until no row is open."""
+    """
+    Read the lists, send what they and the limits permit, and wait, until no row is open.
+
+    :ivar withdrawn: ids of invites that were withdrawn just now, which lists may still show
+    """
 
     def __init__(
         self,
@@ -248,6 +255,7 @@ class _BulkInvite:
         why_not: Callable[[str, int | str | None], str],
         journal: Journal | None,
     ) -> None:
+        self.withdrawn: Collection[str] = ()
         self._why_not = why_not
         self._journal = journal
         self._plan = Plan(client.settings.organization_at_service(organization_id))
@@ -298,7 +306,14 @@ class _BulkInvite:
         self._reading.begin()
         wanted = set(rows.open)  # members matter only if somebody is not among the invites
         try:
-            return take_snapshot(self._client, "people", self._organization_id, wanted=wanted, complete=True)
+            return take_snapshot(
+                self._client,
+                "people",
+                self._organization_id,
+                wanted=wanted,
+                complete=True,
+                withdrawn=self.withdrawn,
+            )
         except WorkspaceRequestError as error:
             if rows.has_sent:  # the error carries the report
                 raise rows.incomplete(error) from error

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.api.comparison import email_key
 from airflow_provider_workspace.api.operations.invites import ListInvites
+from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.procedures.find import check_all_shown, members_of, read_rows
 
@@ -51,13 +53,13 @@ class People:
     :param invites: the open ones; an expired one gives no access any more, and blocks no new one
     :param members: each user once, see :func:`one_row_each`
     :param disputed: the users of addresses, by their keys, beside which other rows of these users show another one
-    :param expired: the keys of addresses with an expired invite
+    :param expired: when the newest expired invite of an address was sent, by its key; infinite if that is not shown
     """
 
     invites: list[Invite]
     members: list[Member]
     disputed: Mapping[str, str] = field(default_factory=dict[str, str])
-    expired: frozenset[str] = frozenset()
+    expired: Mapping[str, float] = field(default_factory=dict[str, float])
 
 
 def one_row_each(members: Iterable[Member]) -> list[Member]:
@@ -128,5 +130,10 @@ def read_people(
         members = read_members()
         check_all_shown(client, organization_id, len(members))
     opened = [invite for invite in invites if not invite.is_expired]
-    expired = frozenset(email_key(invite) for invite in invites if invite.is_expired)
+    expired: dict[str, float] = {}
+    for invite in invites:
+        if invite.is_expired:
+            key = email_key(invite)
+            sent_at = parse_timestamp(invite.created_at)
+            expired[key] = max(expired.get(key, 0.0), math.inf if sent_at is None else sent_at)
     return People(opened, one_row_each(members), _disputed(members), expired)

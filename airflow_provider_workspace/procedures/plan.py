@@ -50,6 +50,8 @@ REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 # Statuses of changes with which nothing is left to do.
 FINISHED = ("done", "invited", "skipped")
+# Statuses of invites that were certainly not sent.
+NOT_INVITED = ("failed", "not_sent")
 # Digests of another version approve nothing: count up when other things, or the same in another form, are digested.
 DIGEST_VERSION = "1"
 DEFAULT_LIMIT = "10 or 30%"
@@ -58,7 +60,7 @@ ASK = "ask"
 # What a task says that cannot know what it sent before.
 UNKNOWN_TRIES = (
     "This task may have sent changes that are not here: before Airflow 3.3, it does not know what it sent before a "
-    "retry or a deferral. See its log."
+    "retry or a deferral, nor who accepted an invite that it withdrew then. See its log, and look at who has joined."
 )
 # A number, a share, or both with "or" between them.
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
@@ -667,6 +669,23 @@ class Plan:
     def withdraws_invites(self) -> bool:
         """Whether it withdraws open invites, which may be accepted at the same time."""
         return any(isinstance(change.operation, DeleteInvite) for change in self.changes)
+
+    @property
+    def withdrawn(self) -> frozenset[str]:
+        """The ids of the invites that were withdrawn."""
+        done = [change.operation for change in self.outcomes if self.outcomes[change].status == "done"]
+        return frozenset(str(operation.invite_id) for operation in done if isinstance(operation, DeleteInvite))
+
+    @property
+    def lost_invites(self) -> list[str]:
+        """Whose invite was withdrawn to be renewed, without a new one, for people."""
+        results = {change.person: self.outcomes.get(change) for change in self.changes if change.invites}
+        lost: list[str] = []
+        for change, result in self.outcomes.items():
+            new = results.get(change.person)
+            if change.is_renewal and result.status == "done" and (new is None or new.status in NOT_INVITED):
+                lost.append(change.person)
+        return lost
 
     @property
     def left_by_hand(self) -> list[str]:

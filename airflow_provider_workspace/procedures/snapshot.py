@@ -75,6 +75,7 @@ def take_snapshot(
     wanted: Collection[str] | None = None,
     complete: bool = False,
     now: float = 0.0,
+    withdrawn: Collection[str] = (),
 ) -> Snapshot:
     """
     Read the lists of one subject.
@@ -84,6 +85,7 @@ def take_snapshot(
     :param wanted: the only addresses of interest; avoids reading members while all of them have open invites
     :param now: seconds of a clock that is that of ``previous``
     :param complete: whether to fail if a list has fewer rows than it counts, instead of noting it in the snapshot
+    :param withdrawn: ids of invites that were withdrawn just now; a list that still shows them is late
     :raises WorkspaceRequestError: if a page cannot be read
     :raises WorkspaceIncompleteListError: if ``complete`` is set and a list has fewer rows than it counts
     """
@@ -94,7 +96,7 @@ def take_snapshot(
     elif subject == "projects":
         reading.read_projects()
     else:
-        reading.read_invites(previous)
+        reading.read_invites(previous, withdrawn)
         all_are_invited = wanted is not None and reading.seen.open_invites().issuperset(wanted)
         if not all_are_invited:
             reading.read_members(previous)
@@ -128,12 +130,12 @@ class _Reading:
         for row in self._rows(ops.projects.ListProjects(**self._where)):
             self.seen.projects[str(row.id)] = row
 
-    def read_invites(self, previous: Snapshot | None) -> None:
+    def read_invites(self, previous: Snapshot | None, withdrawn: Collection[str]) -> None:
         for invite in self._rows(ops.invites.ListInvites(**self._where)):
             if invite.created_at:
                 self.seen.invited_at.append(invite.created_at)
             key = address_key(invite.target_email or "")
-            if key:
+            if key and invite.id not in withdrawn:
                 has_only_expired = self.seen.invites.get(key, True)
                 self.seen.invites[key] = bool(invite.is_expired) and has_only_expired
                 if not invite.is_expired:

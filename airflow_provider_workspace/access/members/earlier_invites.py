@@ -7,7 +7,7 @@ and a new invite replaces an older one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 INVITED_PREFIX = "workspace_invited."
 TIMES_AGAIN = 2
 PAUSE_BEFORE_AGAIN = timedelta(days=7)
+# How long an invite is remembered.
+REMEMBERED = timedelta(days=365)
+# By how much the clocks of workers and of the service may differ; an invite lives longer.
+CLOCKS_DIFFER = timedelta(days=1)
 
 
 class EarlierInvite(BaseModel):
@@ -68,8 +72,13 @@ class InvitedNote(Note):
         return INVITED_PREFIX + digest(self.service, self.organization_id)
 
     def with_invites(self, changes: Iterable[Change], now: datetime) -> dict[str, EarlierInvite]:
-        """Return the people with those whom a plan invites; an invite that was not sent is not counted twice."""
-        people = dict(self.people)
+        """
+        Return the people with those whom a plan invites; an invite that was not sent is not counted twice.
+
+        Without those who were invited so long ago that nobody counts it any more.
+        """
+        oldest = (now - REMEMBERED).timestamp()
+        people = {key: earlier for key, earlier in self.people.items() if earlier.at >= oldest}
         for change in changes:
             earlier = people.get(change.person)
             times = earlier.times + earlier.was_sent if earlier else 1
@@ -134,24 +143,32 @@ class InviteAgain:
     people: Mapping[str, EarlierInvite] = field(default_factory=dict[str, EarlierInvite])
     remark: str = ""
 
-    def why_not_now(self, row: Row, now: datetime, expired: Collection[str]) -> Change | None:
+    def why_not_now(self, row: Row, now: datetime, expired: Mapping[str, float]) -> Change | None:
         """
         Return the line of somebody who was invited before and is not invited now; ``None`` if they are.
 
-        :param expired: the keys of addresses with an expired invite, which was sent
+        Only after an expired invite there is a pause: somebody may have withdrawn another one to have the mail sent
+        again, or may have removed the person. No clock that was wrong once lets it last longer.
+
+        :param expired: see :attr:`~airflow_provider_workspace.procedures.people.People.expired`
         """
         earlier = self.people.get(row.key)
-        if earlier is None or not (earlier.was_sent or row.key in expired):
+        if earlier is None:
+            return None
+        has_expired = expired.get(row.key, 0.0) > earlier.at - CLOCKS_DIFFER.total_seconds()
+        if not (earlier.was_sent or has_expired):
             return None
         email = row.invite.target_email
-        last = datetime.fromtimestamp(earlier.at, timezone.utc)
-        invited = f"invited {counted(earlier.times, 'time', 'times')}, last on {last.date()}, and has not joined"
+        last = min(datetime.fromtimestamp(earlier.at, timezone.utc), now)
+        invited = f"invited {counted(earlier.times, 'time', 'times')}, last on {last.date()}, and is not a member"
         if earlier.times > self.times:
             change = remark_on("differs", email, invited, after=row.level)
             return replace(change, cure="ask them, and then invite them by hand, or raise invite_again")
         again_at = last + self.pause
-        if now < again_at and earlier.is_as(row):  # else somebody may have withdrawn it, because the row has changed
-            return remark_on("wait", email, f"{invited}: again from {again_at.date()}")
+        is_in_future = earlier.at > now.timestamp()
+        if has_expired and not is_in_future and now < again_at and earlier.is_as(row):
+            change = remark_on("wait", email, f"{invited}: again from {again_at.date()}")
+            return replace(change, cure="invite them by hand, or set invite_again_after=0 in a member sync")
         return None
 
     def why_not_renewed(self, row: Row) -> str:

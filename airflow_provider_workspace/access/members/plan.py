@@ -54,6 +54,7 @@ from airflow_provider_workspace.access.rules.guards import (
 from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember
+from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.procedures.access_list import (
     AccessList,
@@ -65,13 +66,17 @@ from airflow_provider_workspace.procedures.access_list import (
 from airflow_provider_workspace.procedures.find import describe_reading
 from airflow_provider_workspace.procedures.invites_report import name_entries
 from airflow_provider_workspace.procedures.people import People, check_not_empty, read_people
-from airflow_provider_workspace.procedures.plan import Change, Plan, counted
+from airflow_provider_workspace.procedures.plan import Change, ChangeResult, Plan, counted
+from airflow_provider_workspace.procedures.quota import Quota
 from airflow_provider_workspace.procedures.roster import Roster, Row, check_roster
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.client.client import WorkspaceClient
+    from airflow_provider_workspace.client.settings import Settings
 
+# How many invites a run renews if the connection names no limit of invites.
+MAX_RENEWALS = 50
 LEAVING, NOT_ON_ROSTER = "is leaving", "not on the roster"
 # What begins a plan that could not read notes.
 NOT_KNOWN = "Temporary access and decisions of reviews are not known here."
@@ -129,7 +134,7 @@ def plan_members(
     changes = with_same_people(planner.changes(), people.members)
     changes.sort(key=order_of)
     raise_if_no_owner_left(people.members, changes)
-    return Plan(
+    plan = Plan(
         client.settings.organization_at_service(organization_id),
         changes,
         members=len(people.members),
@@ -137,6 +142,30 @@ def plan_members(
         access_list=planner.access_list,
         check_rest=partial(raise_if_no_owner_left, people.members),
     )
+    _put_off_renewals(plan, client.settings, people, now)
+    return plan
+
+
+def _put_off_renewals(plan: Plan, settings: Settings, people: People, now: datetime) -> None:
+    """Leave to later runs the renewals whose new invites would wait for a limit, with the old ones withdrawn."""
+    invites = [change for change in plan.changes if change.invites]
+    renewals = [change for change in plan.changes if change.is_renewal]
+    if not renewals:
+        return
+    most = MAX_RENEWALS
+    quota = Quota(settings.invites_per_hour, settings.invites_per_day)
+    if any(quota.configured.values()):
+        times = [parse_timestamp(invite.created_at) or 0.0 for invite in people.invites]
+        granted, _ = quota.grants([*times, *people.expired.values()], len(invites), now.timestamp())
+        most = max(0, granted + len(renewals) - len(invites))
+    later = {change.person for change in renewals[most:]}
+    for change in [*renewals, *invites]:
+        if change.person in later:
+            plan.outcomes[change] = ChangeResult("not_sent", "a later run renews it")
+    if later:
+        numbers = f"{len(renewals) - len(later)} of {counted(len(renewals), 'invite', 'invites')}"
+        why = "so that no old one is withdrawn long before the limits let the new one go"
+        plan.remark = f"{plan.remark}\nThis run renews {numbers}, {why}. Later runs renew the others.".strip()
 
 
 def _remarks(roster: Roster, noted: NotedAccess, reading: str, again: InviteAgain) -> list[str]:

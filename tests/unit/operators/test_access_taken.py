@@ -53,10 +53,11 @@ def sync(context: Any = None, **arguments: Any) -> Any:
     return WorkspaceSyncMembersOperator(**given).execute(context or {})
 
 
-def apply_file(file: dict[str, Any], part: Any = "members") -> Any:
+def apply_file(file: dict[str, Any], part: Any = "members", store: TaskStore | None = None) -> Any:
     task = WorkspaceApplyOrganizationOperator(task_id="apply", part=part, file={"max_removals": None, **file})
     ti: Any = SimpleNamespace(try_number=1, xcom_push=lambda **_: None, task_id="apply")
-    return task.execute({"ti": ti, "task_state_store": TaskStore()})  # type: ignore[typeddict-unknown-key,typeddict-item]
+    context: Any = {"ti": ti, "task_state_store": TaskStore() if store is None else store}
+    return task.execute(context)
 
 
 def go(road: str, who: str, others: list[Any]) -> Any:
@@ -500,6 +501,72 @@ def test_a_retry_after_a_kill_waits_for_who_accepted_an_invite(
     rows = [(row["name"], row["status"]) for row in result["changes"]]
     assert rows == [(f"invite {LIV}", "unknown"), (f"member {LIV}", "done")]
     assert effects(sandbox)[-1] == "delete_member"
+
+
+# Who joins after an earlier try has withdrawn their invite
+
+
+def try_of(road: str, store: TaskStore | None, leaver: str = LIV) -> Any:
+    """Run one try of a task whose state is kept: Liv goes, and with leavers Noah too."""
+    if road == "leavers":
+        ti: Any = SimpleNamespace(try_number=2, xcom_push=lambda **_: None, task_id="sync")
+        context: Any = {"ti": ti} if store is None else {"task_state_store": store}
+        return sync(context, leavers=[leaver, NOAH])
+    file = {"members": {"people": [{"email": leaver, **OVER}], "protected": KEPT}}
+    return apply_file(file, None if road == "a whole file" else "members", store)
+
+
+def stop_after_the_withdrawal(sandbox: SandboxServer, patch: pytest.MonkeyPatch, how: str) -> None:
+    if how == "killed":
+        Interruptions(patch).after("DELETE")
+    else:
+        sandbox.inject("status_before", "delete_member", status=503, times=5)
+
+
+@pytest.mark.parametrize("page", [2000, 2])
+@pytest.mark.parametrize(
+    ("road", "how"),
+    [("leavers", "killed"), ("leavers", "failed"), ("part of a file", "killed"), ("a whole file", "killed")],
+)
+def test_who_joins_between_two_tries_is_never_green_and_is_named_once(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, road: str, how: str, page: int
+) -> None:
+    monkeypatch.setattr("airflow_provider_workspace.access.door.MAX_KNOWN", page)
+    store = TaskStore()
+    with monkeypatch.context() as patch:
+        stop_after_the_withdrawal(sandbox, patch, how)
+        with pytest.raises((Killed, WorkspaceError)):
+            try_of(road, store)
+    staying = [member for member in members() if road != "leavers" or member["user"]["email"] != NOAH]
+    joined = {"id": "new", "user": {"uuid": SEED.research_uuid, "email": EVE}, "level": 1}
+    say(sandbox, "list_members", *staying, joined, after=0 if road != "leavers" else 1)
+    said = rf"^\[people-hidden\] .*: member {EVE} \(user {SEED.research_uuid}\): joined"
+    with pytest.raises(AirflowFailException, match=said):
+        try_of(road, store)
+    try_of(road, store)
+    assert [key for key in store if ".withdrawn." in key] == []
+
+
+@pytest.mark.parametrize("road", ["leavers", "part of a file"])
+def test_a_retry_after_a_withdrawal_ends_well_if_only_somebody_with_an_invite_of_their_own_joined(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, road: str
+) -> None:
+    with WorkspaceHook() as hook:
+        invite = hook.create_invite(target_email=EVE)
+    store = TaskStore()
+    with monkeypatch.context() as patch:
+        stop_after_the_withdrawal(sandbox, patch, "killed")
+        with pytest.raises(Killed):
+            try_of(road, store)
+    sandbox.accept_invite(str(invite.id))
+    try_of(road, store)
+    assert [key for key in store if ".withdrawn." in key] == []
+
+
+@pytest.mark.usefixtures("sandbox")
+def test_a_retry_that_cannot_know_who_was_there_says_so() -> None:
+    table = try_of("leavers", None)["table"]
+    assert "nor who accepted an invite that it withdrew then. See its log, and look at who has joined" in table
 
 
 # One invite, withdrawn by its operator

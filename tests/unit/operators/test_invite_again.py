@@ -14,7 +14,7 @@ from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOpe
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
-from tests.audit import effects
+from tests.audit import effects, say
 from tests.interruptions import Interruptions
 from tests.leases import digest
 from tests.task_instance import Killed
@@ -80,7 +80,7 @@ def test_who_never_accepts_gets_three_invites_and_is_then_by_hand(
     line = line_of(plan)
     assert "by hand: " in line
     assert "invited 3 times, last on " in line
-    assert line.endswith("and has not joined; ask them, and then invite them by hand, or raise invite_again")
+    assert line.endswith("and is not a member; ask them, and then invite them by hand, or raise invite_again")
 
 
 def test_in_between_the_plan_says_when(sandbox: SandboxServer, clock: Clock) -> None:
@@ -90,6 +90,7 @@ def test_in_between_the_plan_says_when(sandbox: SandboxServer, clock: Clock) -> 
     plan = sync(**arguments)
     assert "later: invited 1 time, last on " in line_of(plan)
     assert ": again from " in line_of(plan)
+    assert line_of(plan).endswith("; invite them by hand, or set invite_again_after=0 in a member sync")
     assert plan["differences"] == 0
     clock.advance(DAY)
     sync(**arguments)
@@ -221,6 +222,83 @@ def test_who_withdraws_an_invite_by_hand_because_the_row_has_changed_does_not_wa
     with WorkspaceHook() as hook:
         hook.delete_invite(invite_id=invite_id())
     sync(rows)
+    assert mails(sandbox) == 2
+
+
+def withdraw_by_hand() -> None:
+    with WorkspaceHook() as hook:
+        hook.delete_invite(invite_id=invite_id())
+
+
+def remove_by_hand(sandbox: SandboxServer) -> None:
+    sandbox.accept_invite(invite_id())
+    with WorkspaceHook() as hook:
+        (user,) = [one.user_uuid for one in hook.list_members() if one.email_address == ADA]
+        hook.delete_member(user_uuid=str(user))
+
+
+@pytest.mark.parametrize("road", [sync, file])
+@pytest.mark.parametrize("how", ["withdrawn", "removed"])
+def test_only_who_let_an_invite_expire_waits(sandbox: SandboxServer, clock: Clock, road: Any, how: str) -> None:
+    for times in range(1, 4):
+        road()
+        assert mails(sandbox) == times
+        if how == "withdrawn":
+            withdraw_by_hand()
+        else:
+            remove_by_hand(sandbox)
+    assert "by hand: invited 3 times, last on " in line_of(road())
+    assert clock.waited
+
+
+def test_an_older_expired_invite_does_not_let_anybody_wait(sandbox: SandboxServer, clock: Clock) -> None:
+    sync()
+    clock.advance(8 * DAY)
+    sync()
+    withdraw_by_hand()
+    sync()
+    assert mails(sandbox) == 3
+
+
+def test_a_clock_that_was_ahead_once_lets_nobody_wait_for_years(
+    sandbox: SandboxServer, clock: Clock, variables: Variables
+) -> None:
+    clock.ahead += 400 * DAY
+    sync()
+    clock.ahead -= 400 * DAY
+    clock.advance(10 * DAY)
+    sync()
+    assert mails(sandbox) == 2
+    assert note(variables)[ADA]["times"] == 2
+
+
+def test_an_expired_invite_whose_time_is_hidden_lets_its_person_wait(sandbox: SandboxServer, clock: Clock) -> None:
+    sync()
+    clock.advance(4 * DAY)
+    with WorkspaceHook() as hook:
+        shown = [{**invite.to_dict(), "created_at": None} for invite in hook.list_invites()]
+    say(sandbox, "list_invites", *shown)
+    assert "later: invited 1 time" in line_of(sync())
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_killed_renewal_lets_nobody_wait_if_the_row_is_as_before(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [*STAYING, {"email": ADA, "level": 1}]
+    sync(rows)
+    Interruptions(monkeypatch).after("DELETE")
+    with pytest.raises(Killed):
+        sync([*STAYING, {"email": ADA, "level": 8}], renew_invites=True)
+    sync(rows)
+    assert mails(sandbox) == 2
+
+
+def test_who_was_invited_a_year_ago_is_forgotten(sandbox: SandboxServer, clock: Clock, variables: Variables) -> None:
+    file()
+    clock.advance(366 * DAY)
+    file(people=["ben@example.com"])
+    assert list(note(variables)) == ["ben@example.com"]
     assert mails(sandbox) == 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from tests.variables import Variables, install
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
+    from tests.conftest import Connect
 
 pytestmark = pytest.mark.usefixtures("no_waits", "variables")
 
@@ -147,6 +149,63 @@ def test_a_kill_between_withdrawal_and_invite_leaves_the_invite_to_the_next_run(
     sync()
     assert levels() == [8]
     assert effects(sandbox) == ["delete_invite", "create_invite"]
+
+
+@pytest.mark.parametrize("road", [sync, partial(file, renew_invites=True)])
+def test_who_has_no_invite_any_more_after_a_refusal_is_named(sandbox: SandboxServer, road: Any) -> None:
+    sandbox.inject("status_before", "create_invites", status=403, times=1)
+    said = rf"1 person has no invite now: .* was sent\. Run this again .*: {LIV}\. .*403"
+    with pytest.raises(AirflowFailException, match=said):
+        road()
+    assert levels() == []
+    road()
+    assert levels() == [8]
+
+
+@pytest.mark.parametrize("road", [sync, partial(file, renew_invites=True)])
+def test_a_list_that_still_shows_the_withdrawn_invite_hinders_no_new_one(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, road: Any
+) -> None:
+    with WorkspaceHook() as hook:
+        before = [invite.to_dict() for invite in hook.list_invites()]
+    Interruptions(monkeypatch).after("DELETE", lambda: say(sandbox, "list_invites", *before, times=2))
+    road()
+    assert levels() == [8]
+    assert effects(sandbox) == ["delete_invite", "create_invite"]
+
+
+@pytest.mark.parametrize("road", ["sync", "file"])
+@pytest.mark.parametrize(
+    ("limits", "newcomers", "renewed"),
+    [({}, 1, 2), ({"invites_per_hour": 6}, 0, 2), ({"invites_per_day": 6}, 1, 1), ({"invites_per_hour": 3}, 0, 0)],
+)
+def test_a_run_renews_no_more_than_the_limits_let_go(
+    sandbox: SandboxServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    road: str,
+    limits: Any,
+    newcomers: int,
+    renewed: int,
+) -> None:
+    """The open invites of Liv and of three others count against the limits."""
+    monkeypatch.setattr("airflow_provider_workspace.access.members.plan.MAX_RENEWALS", 2)
+    people = [f"person{number}@example.com" for number in range(3)]
+    with WorkspaceHook() as hook:
+        hook.delete_invite(invite_id=SEED.invite_id)
+        for email in [LIV, *people]:
+            hook.create_invite(target_email=email, level=1)
+    connect(consistency_time=0, **limits)
+    rows = [*({"email": email, "level": 8} for email in people), *["ada@example.com"] * newcomers]
+    plan = file(people=rows, renew_invites=True) if road == "file" else sync([*roster(1), *rows])
+    assert f"This run renews {renewed} of 3 invites" in plan["table"]
+    assert [levels(email) for email in people] == [[8] if number < renewed else [1] for number in range(3)]
+    left = [row["reason"] for row in plan["changes"] if row["status"] == "not_sent"]
+    assert left == ["a later run renews it"] * 2 * (3 - renewed)
+    assert effects(sandbox).count("delete_invite") == renewed + 1
+    connect(consistency_time=0)
+    sync([*roster(1), *rows])
+    assert [levels(email) for email in people[:2]] == [[8], [8]]
 
 
 def test_who_accepts_meanwhile_gets_the_level_by_the_next_plan_and_no_second_mail(

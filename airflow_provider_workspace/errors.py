@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
 
+    from typing_extensions import Self
+
 
 # How many people, rows or changes one message names.
 MAX_NAMED = 20
@@ -48,6 +50,7 @@ PROBLEMS = frozenset(
         "access-left",
         "access-not-ended",
         "access-not-proven",
+        "airflow-too-old",
         "another-dashboard",
         "answer-refused",
         "answerer-refused",
@@ -56,10 +59,14 @@ PROBLEMS = frozenset(
         "approval-stale",
         "changes-refused",
         "connection-broken",
+        "connection-invalid",
+        "contract-broken",
         "dashboard-interrupted",
         "decided-by-review",
         "decided-meanwhile",
         "decisions-unreadable",
+        "differences-found",
+        "domain-not-verified",
         "duplicate-projects",
         "effect-not-shown",
         "evidence-changed",
@@ -71,8 +78,10 @@ PROBLEMS = frozenset(
         "grant-changed",
         "grant-unreadable",
         "granted-meanwhile",
+        "input-invalid",
         "invites-incomplete",
         "joined-meanwhile",
+        "joined-unknown",
         "key-kind-refused",
         "key-owner-removed",
         "lease-unreadable",
@@ -88,6 +97,7 @@ PROBLEMS = frozenset(
         "not-applied",
         "not-found",
         "not-found-by-proxy",
+        "not-in-time",
         "not-reached",
         "not-the-service",
         "note-not-kept",
@@ -95,12 +105,14 @@ PROBLEMS = frozenset(
         "outcome-unknown",
         "paused-elsewhere",
         "people-hidden",
+        "plan-rejected",
         "question-of-earlier-try",
         "rate-limited",
         "request-refused",
         "resume-fields-refused",
         "review-ended",
         "review-incomplete",
+        "roster-empty",
         "rows-invalid",
         "runs-not-shown",
         "scope-missing",
@@ -109,27 +121,34 @@ PROBLEMS = frozenset(
         "template-without-value",
         "tls-failed",
         "too-many-removals",
+        "too-many-rows",
         "two-dashboards",
+        "unexpected-error",
+        "variable-changed",
         "variable-unreadable",
+        "where-unclear",
+        "window-abandoned",
         "window-not-open",
         "window-overdue",
+        "work-failed",
     ]
 )
 # Not after a quotation mark: that is a name that somebody else gave.
 PROBLEM_NAME = re.compile(rf"(?<!['\"`])\[{re.escape(PROBLEM_AT)}({'|'.join(sorted(PROBLEMS))})\] ")
 
 
-def with_problem(text: str, problem: str | None = None) -> str:
+def with_problem(text: str, problem: str | None = None, *, otherwise: str = "") -> str:
     """
     Return a message that begins with the name of one problem, and holds no other: not those of errors that it quotes.
 
     :param problem: the problem; ``None`` for that of the first error that the text quotes, if it quotes any; an empty
         text to leave the message as it is, such as one whose lines have a problem each
+    :param otherwise: the problem if the text quotes none
     """
     if problem == "":
         return text
     quoted = PROBLEM_NAME.search(text)
-    name = problem or (quoted[1] if quoted else "")
+    name = problem or (quoted[1] if quoted else otherwise)
     if not name:
         return text
     return f"[{PROBLEM_AT}{name}] {PROBLEM_NAME.sub('', text)}"
@@ -137,7 +156,7 @@ def with_problem(text: str, problem: str | None = None) -> str:
 
 def with_class(error: WorkspaceError) -> str:
     """Return an error and its class, for an exception of Airflow, in whose log the class would be missing."""
-    text = str(error)
+    text = str(error.named())
     problem = PROBLEM_NAME.match(text)
     start = problem.end() if problem else 0
     return f"{text[:start]}{type(error).__name__}: {text[start:]}"
@@ -152,10 +171,12 @@ class WorkspaceError(Exception):
         class; an empty text if the message says all of it
     :param permanent: whether a retry fails in the same way until somebody changes something
     :ivar retry_after: ``Retry-After`` of the response in seconds; ``None`` if it has none
+    :ivar general_problem: that of a task that ends with an error of this class whose message names none
     """
 
     retry_after: float | None = None
     problem: str | None = None
+    general_problem: str = "unexpected-error"
 
     def __init__(self, message: str = "", *, problem: str | None = None, permanent: bool = True) -> None:
         lines = [printable(line) for line in message.split("\n")]
@@ -171,6 +192,12 @@ class WorkspaceError(Exception):
         """Let it be pickled and copied with all of its fields, whatever the arguments of its class."""
         return _error_of_class, (type(self), self.args), self.__dict__
 
+    def named(self) -> Self:
+        """Return it with a problem, for the end of a task: that of its class if its message names none."""
+        if self.problem is None and not PROBLEM_NAME.match(str(self)):
+            self.problem = self.general_problem
+        return self
+
     @property
     def permanent(self) -> bool:
         """Whether a retry fails in the same way until somebody changes something."""
@@ -185,6 +212,8 @@ def _error_of_class(cls: type[WorkspaceError], args: tuple[object, ...]) -> Work
 class WorkspaceConfigError(WorkspaceError, ValueError):
     """The connection, or an argument that overrides it, is invalid; nothing was sent."""
 
+    general_problem = "connection-invalid"
+
 
 class WorkspaceInputError(WorkspaceError, ValueError):
     """
@@ -193,6 +222,8 @@ class WorkspaceInputError(WorkspaceError, ValueError):
     :param message: the argument, row or field, and what is expected
     :param problem: that of :class:`WorkspaceError`
     """
+
+    general_problem = "input-invalid"
 
     def __init__(self, message: str, *, problem: str | None = None) -> None:
         if not message.endswith("Nothing was sent."):
@@ -215,6 +246,8 @@ class WorkspaceStorageError(WorkspaceError):
     :param permanent: whether a retry fails in the same way, such as without the permission to write
     :param problem: that of :class:`WorkspaceError`
     """
+
+    general_problem = "object-store-failed"
 
     def __init__(self, message: str, *, permanent: bool = False, problem: str | None = None) -> None:
         super().__init__(message, problem=problem, permanent=permanent)
@@ -279,6 +312,8 @@ class WorkspaceTimeoutError(WorkspaceTransportError):
 class WorkspaceResponseError(WorkspaceRequestError):
     """The response cannot be read."""
 
+    general_problem = "not-the-service"
+
 
 class WorkspaceNotAppliedError(WorkspaceRequestError):
     """The service reported success, but its response shows another value than was sent."""
@@ -289,13 +324,19 @@ class WorkspaceNotAppliedError(WorkspaceRequestError):
 class WorkspaceDuplicateError(WorkspaceRequestError):
     """Two records are the same for a task, such as projects of one name; it may have created one of them."""
 
+    general_problem = "duplicate-projects"
+
 
 class WorkspacePaginationError(WorkspaceRequestError):
     """The pages of a list repeat, or contain far more rows than the list counts."""
 
+    general_problem = "list-too-short"
+
 
 class WorkspaceIncompleteListError(WorkspaceRequestError):
     """A list has fewer rows than it counts, or a row without an id: a record that is missing from it may exist."""
+
+    general_problem = "list-too-short"
 
 
 class WorkspaceOutcomeUnknownError(WorkspaceRequestError):
@@ -326,6 +367,8 @@ class WorkspaceStatusError(WorkspaceRequestError):
     :ivar from_service: whether the body is an error of the service, a JSON object with ``detail``, and not one of a
         proxy
     """
+
+    general_problem = "request-refused"
 
     from_service: bool = False
 
@@ -404,6 +447,14 @@ ERRORS_BY_STATUS: dict[int, type[WorkspaceStatusError]] = {
 
 # Also letters that look like blanks.
 BLANKS = re.compile("[ \u115f\u1160\u2800\u3164\uffa0]{2,}")
+# Characters that nobody sees: of no width, of changes of direction, and letters that look like nothing.
+INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]"
+)
+# Letters that look like Latin ones: Greek, Cyrillic, Armenian, Cherokee, full-width and mathematical ones.
+LOOK_ALIKE = re.compile("[\u0131\u0251\u0261\u0370-\u058f\u13a0-\u13ff\uff10-\uff5a\U0001d400-\U0001d7ff](?!<U\\+)")
+LATIN_WORD = re.compile(r"\S*[A-Za-z]\S*")
 
 
 def printable(text: str) -> str:
@@ -414,8 +465,24 @@ def printable(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text of others for a table: on one line, and with a count for blanks in a row, which push it aside."""
-    return BLANKS.sub(_counted, printable(text))
+    """
+    Return a text of others on one line, in which two different texts never look the same.
+
+    With a count for blanks in a row, which push a table aside, and the codes of characters that are not shown, and of
+    letters that look like Latin ones in a word or an address with Latin letters.
+    """
+    if text.isascii():
+        return BLANKS.sub(_counted, printable(text))
+    shown = INVISIBLE.sub(_coded, BLANKS.sub(_counted, text))
+    return LATIN_WORD.sub(_with_codes, printable(shown))
+
+
+def _coded(char: re.Match[str]) -> str:
+    return f"<U+{ord(char[0]):04X}>"
+
+
+def _with_codes(word: re.Match[str]) -> str:
+    return LOOK_ALIKE.sub(lambda letter: letter[0] + _coded(letter), word[0])
 
 
 def _counted(blanks: re.Match[str]) -> str:

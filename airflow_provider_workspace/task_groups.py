@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -129,16 +128,11 @@ def maintenance_window(
     :param state_of: shows whether an export is paused, where the service can: an operation of your own that lists batch
         exports (or reads one by ``batch_export_id``) with ``id`` and ``paused``, or a function of the hook and the id
         that returns ``paused``, ``running`` or ``None``. Then ``pause`` fails unless it shows the export as paused,
-        ``close`` unless it shows it as running, and an export that was paused before the window stays paused. ``None``,
-        an error, or a call that takes longer than ``total_timeout`` or two minutes, proves nothing: the log says so,
-        and the requests alone count
+        ``close`` unless it shows it as running, and an export that was paused before the window stays paused
     :type state_of: operation, function, or the name of one
     :param catch_up: where the service shows the runs of exports: how long a task after ``close`` waits, without a
-        worker slot, until each interval from the run before the pause to the resume has a completed run. It asks for
-        what is missing, and fails with the intervals that are left. The window is closed meanwhile. With it, ``drain``
-        is the longest time, and ends when no run is under way; and if the service shows no runs, the task ``check``
-        fails before the window opens. See
-        :class:`~airflow_provider_workspace.operators.catch_up.WorkspaceCatchUpOperator`
+        worker slot, until each interval from the run before the pause to the resume has a completed run. It requests
+        what is missing, and fails with the intervals that are left. With it, ``drain`` ends when no run is under way
     :param project_id: the project of the exports, for ``catch_up``; by default that of the connection
     :param outlets: assets whose events say up to when everything is exported; they need ``catch_up``
     :param on_overdue: called when ``max_length`` is over, besides the ``on_failure_callback`` of ``default_args``
@@ -411,6 +405,20 @@ def _callbacks(callbacks: object) -> list[Any]:
     return list(callbacks) if isinstance(callbacks, Sequence) else [callbacks]
 
 
+def _lines_of_report(parts: list[Mapping[str, Any]]) -> list[str]:
+    """Return the numbers of all parts, if their results have all changes, and the table of each."""
+    from airflow_provider_workspace.procedures.plan import ChangeRow, summarize
+
+    rows: list[ChangeRow] = []
+    tables: list[str] = []
+    for name, part in zip(STEPS, parts, strict=True):
+        if part["changes"]:
+            rows += map(ChangeRow.from_dict, part["changes"])
+            tables.append(f"{name}: {part['table']}")
+    is_whole = not any("changes_not_shown" in part for part in parts)
+    return [summarize(rows, applied=True), *tables] if is_whole else tables
+
+
 def workspace_organization(
     group_id: str = "organization",
     *,
@@ -470,17 +478,8 @@ def workspace_organization(
     @task(task_id="report", task_display_name="Report", doc_md="Logs what was changed.", **all_task_args)
     def report(parts: list[Mapping[str, Any]]) -> dict[str, int]:
         """Log what the run changed."""
-        from airflow_provider_workspace.procedures.plan import ChangeRow, summarize
-
-        rows: list[ChangeRow] = []
-        tables: list[str] = []
-        for name, part in zip(STEPS, parts, strict=True):
-            if part["changes"]:
-                rows += map(ChangeRow.from_dict, part["changes"])
-                tables.append(f"{name}: {part['table']}")
-        print(summarize(rows, applied=True), *tables, sep="\n")  # noqa: T201 - the log of the task
-        counts = Counter(row.action for row in rows)
-        return {action: counts[action] for action in parts[0]["counts"]}
+        print(*_lines_of_report(parts), sep="\n")  # noqa: T201 - the log of the task
+        return {action: sum(part["counts"][action] for part in parts) for action in parts[0]["counts"]}
 
     @task_group(group_id=group_id, tooltip="Make an organization match its file")
     def organization_group(file: object, organization: object, workspace_conn_id: object) -> None:
@@ -550,6 +549,8 @@ def access_review(
     notifiers: Any = (),
     allow_self_approval: bool = False,
     decisions_folder: str | None = None,
+    project_access: Any = None,
+    roster: Sequence[Any] | str | XComArg | None = None,
     dry_run: bool = False,
     organization_id: str | XComArg | None = None,
     workspace_conn_id: str | None = None,
@@ -569,6 +570,9 @@ def access_review(
     :class:`~airflow_provider_workspace.operators.access_review.WorkspaceDecideAccessOperator`.
 
     :param group_id: id of the task group
+    :param project_access: see
+        :class:`~airflow_provider_workspace.operators.access_review.WorkspaceReadPopulationOperator`
+    :param roster: see there, too
     :param dry_run: whether to plan only what was decided; the review then stays incomplete
     :param organization_id: the organization; by default that of ``default_args``, or of the connection
     :param workspace_conn_id: the connection to the service; by default that of ``default_args``, or
@@ -610,7 +614,13 @@ def access_review(
 
     with group:
         chain(
-            step(review.WorkspaceReadPopulationOperator, "read_population", "Read who has access"),
+            step(
+                review.WorkspaceReadPopulationOperator,
+                "read_population",
+                "Read who has access",
+                project_access=project_access,
+                roster=roster,
+            ),
             step(review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", notifiers=notifiers),
             step(review.WorkspaceApplyDecisionsOperator, "apply_decisions", "Do what was decided", dry_run=dry_run),
             step(review.WorkspaceCloseReviewOperator, "close_review", "Prove it", **closing),

@@ -1,5 +1,5 @@
 """
-The figures of the documentation, drawn from the last run: a chart, and the table of ``docs/scale.md``.
+The figures of the documentation, drawn from the last run: a chart, and the table of ``benchmarks/README.md``.
 
 ``python benchmarks/chart.py`` draws both from ``results.json``; with ``--check`` it says whether they are current.
 """
@@ -18,7 +18,7 @@ from measure import HERE, OURS, Result, short
 
 RESULTS = HERE / "results.json"
 CHART = HERE.parent / "docs" / "images" / "bench.svg"
-PAGE = HERE.parent / "docs" / "scale.md"
+PAGE = HERE / "README.md"
 MARKED = re.compile(r"(?<=<!-- Start of what benchmarks/chart.py writes -->\n\n).*(?=\n\n<!-- End)", re.DOTALL)
 # What the chart shows, in its two columns: the title there, and what was measured. The table has the rest, too.
 SHOWN = (

@@ -20,20 +20,18 @@ EXPECTED = {
     "api/errors": "WorkspaceNotFoundError",
     "api/index": "WorkspaceHook, list_members",
     "connection": "connection, create connection in ui, proxy, self-signed, timeout, project id, consistency_time",
-    "assistants": "write dag with chatgpt",
-    "cli": "exit code, exit status",
+    "cli": "exit code, exit status, run without scheduler",
     "errors": "401, 403, 404, error message, troubleshooting, task deferred forever",
-    "endpoints": "scope, does it fit my service, what permissions does the api key need",
-    "examples": "example dags, gallery",
+    "endpoints": "scope, list of scopes for a key, does it fit my service, what permissions does the api key need",
+    "examples": "example dags, gallery, write dag with chatgpt, coding assistant",
     "faq": (
-        "airflow 2, already paused, dbt, get help, email changed, mwaa, rehire, rename project, revoke access, "
-        "roll back, staging and production, support, undo"
+        "airflow 2, already paused, dbt, delete a project, get help, email changed, mwaa, rehire, rename project, "
+        "restore member, revoke access, roll back, second approver, staging and production, support, undo"
     ),
     "faults": (
         "backoff, duplicate, idempotent, lost answer, retry, retry on timeout, is it safe to clear a task, "
         "worker dies while inviting, two runs at once"
     ),
-    "from-terraform": "terraform, infrastructure as code",
     "glossary": "glossary",
     "guides/temporary-access": (
         "temporary access, elevated access, grant, just-in-time access, break-glass, give someone access for a day"
@@ -42,16 +40,19 @@ EXPECTED = {
     "guides/approve": "approve, require_approval, human in the loop, four eyes, segregation of duties",
     "guides/audits": "audit, what changed since last week, two factor authentication",
     "guides/bulk-invites": (
-        "resend invite, bulk invites, rate limit invites, sso, how to add many users to an organization"
+        "resend invite, invite stuck pending, bulk invites, rate limit invites, sso, "
+        "how to add many users to an organization"
     ),
     "guides/maintenance-windows": (
-        "alert, backfill, maintenance window, on_failure_callback, resume export, sweep, teardown"
+        "alert, backfill, maintenance window, where are leases stored, on_failure_callback, resume export, sweep, "
+        "teardown"
     ),
     "guides/events": "trigger dag when a new member joins, start dag on new user signup",
     "guides/endpoints": "own endpoint, call an api endpoint that is not supported, list batch exports",
     "guides/mapping": "mapped, run for each organization, create several projects at once",
     "guides/members": (
-        "offboarding, slack, deactivate user account, preview changes before applying, protect the owner account"
+        "offboarding, slack notification on failure, slack, deactivate user account, "
+        "preview changes before applying, protect the owner account"
     ),
     "guides/organization-file": "drift, multiple organizations, onboarding, organization file, txt record",
     "guides/pull-request": "github actions, gitlab, pull request, read-only api key for ci",
@@ -68,13 +69,13 @@ EXPECTED = {
         "wait until user accepts invite"
     ),
     "guides/warehouse": "bigquery, hr system, okta, read members from postgres, scim, snowflake, sql, warehouse",
-    "migrating": "migrate, move from python scripts to this provider",
+    "migrating": "migrate, move from python scripts to this provider, terraform, infrastructure as code",
     "organization-file-format": "jinja in yaml file, delete projects not in the file",
     "operators/batch_exports": "max_length",
     "operators/dashboards": "share dashboard with team, variable_key",
     "operators/index": "dry run, if_exists, which operator do i need",
     "operators/send": "add another endpoint",
-    "operators/members": "WorkspaceSyncMembersOperator",
+    "operators/members": "WorkspaceSyncMembersOperator, change level of a member",
     "production": (
         "docker compose, cron, postgres, 429, api key, kubernetes, openlineage, pool, rate limit, rotation, "
         "key rotation, secrets backend, service account, triggerer, where is the key stored"
@@ -85,7 +86,7 @@ EXPECTED = {
     "sensors": "WorkspaceDomainVerifiedSensor",
     "still-paused": "stuck paused, my export is stuck paused",
     "testing": "pytest, pytest hangs",
-    "upgrading": "compatibility, deprecation, uninstall, upgrade",
+    "upgrading": "compatibility, deprecation, uninstall, upgrade, what is missing on airflow 3.1",
 }
 # What Sphinx's search asks of a browser, and the page that it shows first.
 BROWSER = """

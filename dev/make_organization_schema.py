@@ -25,7 +25,7 @@ def json_schema() -> dict[str, Any]:
     for entry in definitions.values():
         for key in [key for key in entry.get("properties", ()) if is_secret(key)]:
             del entry["properties"][key]
-    for name in ("Person", "Collaborator"):
+    for name in ("Person", "ProtectedPerson", "Collaborator"):
         definitions[name] = {"anyOf": [{"type": "string", "format": "email"}, definitions[name]]}
     definitions["Organization"] = schema
     one: dict[str, Any] = {"$ref": "#/$defs/Organization"}

@@ -33,6 +33,8 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton", "sphinx_
 extensions += ["arguments", "index_comments", "messages", "llms"]
 # For those who read the code, in the repository.
 exclude_patterns = ["faults-table.md", "adr", "architecture.md", "releasing.md"]
+# Written into llms.txt.
+exclude_patterns += ["assistants.md"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
@@ -48,7 +50,7 @@ toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"exclude-members": "declared"}
 autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented_params"
+autodoc_typehints_description_target = "documented"
 autodoc_typehints_format = "short"
 python_maximum_signature_line_length = 80
 
@@ -95,6 +97,19 @@ def skip_internal(_app: Sphinx, _what: str, name: str, _obj: object, _skip: bool
     return True if name in INTERNAL else None
 
 
+# The reference in Python has one line for each class and method. Editors and ``help()`` show the rest.
+IN_ONE_LINE = re.compile(
+    r"airflow_provider_workspace\.(api|client|errors|hooks|procedures|retry_policies|sandbox)\b",
+)
+
+
+def keep_first_paragraph(_app: Sphinx, _what: str, name: str, _obj: object, _options: object, lines: list[str]) -> None:
+    """Keep the first paragraph of a docstring, without the section of the interface that it follows."""
+    if IN_ONE_LINE.match(name) and "" in lines:
+        text = " ".join(lines[: lines.index("")])
+        lines[:] = [re.sub(r' Section "[^"]+"\.', "", text), ""]
+
+
 def list_fields(_app: Sphinx, what: str, _name: str, obj: Any, _options: object, lines: list[str]) -> None:
     """Name the fields of a record in one line, and where those are that a method takes as ``**fields``."""
     if what == "module":  # of the package's authors
@@ -119,11 +134,18 @@ def names_of(obj: type, fields: list[str]) -> str:
 
 
 def shorten(
-    _app: Sphinx, _what: str, _name: str, obj: Any, _options: object, text: str | None, returned: str | None
+    _app: Sphinx, what: str, name: str, obj: Any, _options: object, text: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """Leave the fields of records and errors out of a signature; they stand below it."""
+    """Leave the fields of records and errors, and default ids, out of a signature, and name the type of the result."""
     if isinstance(obj, type) and (hasattr(obj, "model_fields") or is_dataclass(obj) or issubclass(obj, Exception)):
         return "", returned
+    if text and what == "method" and ".hooks." in name:
+        # The page says that each method takes them.
+        text = re.sub(r"(?<=, )(organization_id|project_id)=None, ", "", text)
+        text = re.sub(r", (organization_id|project_id)=None\)", ")", text).replace("(*, **", "(**")
+    result = getattr(obj, "__annotations__", {}).get("return")
+    if text and isinstance(result, str) and result not in ("None", "Self"):
+        returned = result.removeprefix("bodies.").removeprefix("models.")
     return re.sub(r"<function [^>]*<lambda>>", "…", text) if text else text, returned
 
 
@@ -139,6 +161,7 @@ def index_rows(app: Sphinx, doctree: nodes.document) -> None:
 
 def setup(app: Sphinx) -> None:
     """Extend Sphinx by the above."""
+    app.connect("autodoc-process-docstring", keep_first_paragraph)
     app.connect("autodoc-process-docstring", list_fields)
     app.connect("autodoc-skip-member", skip_internal)
     app.connect("autodoc-process-signature", shorten)

@@ -7,6 +7,7 @@ nothing.**
 
 from __future__ import annotations
 
+# [START howto_mapping]
 from airflow.sdk import Param, dag, task, task_group
 
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
@@ -53,7 +54,6 @@ def onboard_organizations() -> None:
         """Read them from your own source: a file, a Variable, a table."""
         return params["organizations"]
 
-    # [START howto_mapping]
     @task_group(group_id="onboard")
     def onboard(organization_id: str, connection: str, project: str, people: list[str]) -> None:
         """One organization."""
@@ -79,7 +79,7 @@ def onboard_organizations() -> None:
         created >> invited
 
     onboard.expand_kwargs(organizations())
-    # [END howto_mapping]
 
 
 onboard_organizations()
+# [END howto_mapping]

@@ -10,6 +10,7 @@ It needs the connection `warehouse` to a database whose table `people` has the c
 
 from __future__ import annotations
 
+# [START howto_people_from_warehouse]
 from airflow.providers.common.sql.operators.sql import SQLExecuteQueryOperator
 from airflow.sdk import dag
 
@@ -25,7 +26,6 @@ from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOpe
 )
 def people_from_warehouse() -> None:
     """Query, sync."""
-    # [START howto_people_from_warehouse]
     people = SQLExecuteQueryOperator(
         task_id="people",
         task_display_name="Select the people",
@@ -42,7 +42,7 @@ def people_from_warehouse() -> None:
         protected=["olive.owner@example.com"],  # owns the API key of the connection
         max_removals=5,
     )
-    # [END howto_people_from_warehouse]
 
 
 people_from_warehouse()
+# [END howto_people_from_warehouse]

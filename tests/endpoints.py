@@ -126,3 +126,35 @@ def scripted(hook: WorkspaceHook, batch_export_id: str) -> Any:
     if isinstance(shown, BaseException):
         raise shown
     return shown() if callable(shown) else shown
+
+
+class ProjectAccess(Resource):
+    """What a member has in the projects."""
+
+    user_uuid: str
+    projects: dict[str, int]
+
+
+@endpoint(
+    "GET",
+    "/organizations/{organization_id}/members/project_access/",
+    scope="organization_member:read",
+    repeatable=True,
+)
+class ListProjectAccess(Operation[Page[ProjectAccess]]):
+    """List what the members have in the projects."""
+
+    organization_id: str
+    limit: Limit = None
+    offset: Offset = None
+
+
+def project_access(hook: WorkspaceHook) -> dict[str, dict[str, int]]:
+    """Return the levels by project, for an access review."""
+    rows = hook.client.rows(ListProjectAccess(organization_id=hook.organization_or_default(None)))
+    return {row.user_uuid: row.projects for row in rows}
+
+
+def odd_project_access(hook: WorkspaceHook) -> list[str]:
+    """Return something else."""
+    return [hook.client.settings.base_url]

@@ -83,24 +83,24 @@ class Approval:
         return asdict(self)
 
 
-def changes_to_leave_out(plan: Plan) -> dict[str, str]:
+def changes_to_leave_out(plan: Plan) -> dict[str, list[str]]:
     """
-    Return the digest of each change that may be left out, by its text.
+    Return what may be left out: by the text of a change, its digest and those of all that is left out with it.
 
-    It is empty if there are more than people can choose from, or than a trigger of Airflow can carry on MySQL.
+    Each is of the plan in the question: when it is answered, the other half of a renewal may be gone. It is empty if
+    there are more than people can choose from, or than a trigger of Airflow can carry on MySQL.
     """
-    choices: dict[str, str] = {}
-    for change in plan.changes:
-        digest = change.approval_digest(plan.planned_for)
-        if change.sends and digest is not None:
-            text = f"{len(choices) + 1}. {change.action} {change.name}: {change.notes}"
-            choices[label(errors.visible(text))] = digest
-    if len(choices) > MAX_CHOICES or trigger_size(list(choices)) > MAX_CHOICES_BYTES:
+    sent = [change for change in plan.changes if change.sends and change.approval_digest(plan.planned_for) is not None]
+    if len(sent) > MAX_CHOICES:
         return {}
-    return choices
+    choices: dict[str, list[str]] = {}
+    for number, change in enumerate(sent, start=1):
+        text = f"{number}. {change.action} {change.name}: {change.notes}"
+        choices[label(errors.visible(text))] = plan.digests_that_fall_with(change)
+    return {} if trigger_size(list(choices)) > MAX_CHOICES_BYTES else choices
 
 
-def leave_out_form(choices: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def leave_out_form(choices: Mapping[str, list[str]]) -> dict[str, dict[str, Any]]:
     """Return the field of the question, as Airflow serializes a ``Param``; none without choices."""
     if not choices:
         return {}
@@ -109,17 +109,20 @@ def leave_out_form(choices: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     return {LEAVE_OUT: {"value": None, "description": told, "schema": schema, "source": "task"}}
 
 
-def read_left_out(answer: object, choices: Mapping[str, str]) -> list[str]:
+def read_left_out(answer: object, choices: Mapping[str, list[str]]) -> list[str]:
     """
-    Return the digests of what an answer leaves out.
+    Return the digests of what an answer leaves out, and of what is left out with it.
 
     :param answer: the values of the form
     :param choices: what :func:`changes_to_leave_out` returned
     :raises WorkspaceInputError: if it leaves out what is no line of the plan
     """
     fields: dict[str, Any] = dict(answer) if isinstance(answer, Mapping) else {"answer": answer}
-    lines = list(map(str, fields.pop(LEAVE_OUT, None) or ()))
+    chosen = fields.pop(LEAVE_OUT, None)
+    lines = list(map(str, chosen)) if isinstance(chosen, list) else []
     odd = [line for line in lines if line not in choices] + [*filter(None, fields.values())]
+    if not isinstance(chosen, list | None):
+        odd.append(chosen)
     if odd:
         named = errors.name_first([errors.shown(line) for line in odd], "the answer")
         raise errors.WorkspaceInputError(
@@ -127,4 +130,4 @@ def read_left_out(answer: object, choices: Mapping[str, str]) -> list[str]:
             f"list: {named}",
             problem="answer-refused",
         )
-    return sorted({choices[line] for line in lines})
+    return sorted({digest for line in lines for digest in choices[line]})

@@ -77,8 +77,8 @@ class AccessNotes:
 
         :raises WorkspaceError: if one of them is unreadable: nobody can tell whom it is about
         """
-        if not lists_variables():  # there are no such notes before Airflow 3.3
-            return NotedAccess()
+        if not lists_variables():  # there are no such notes before Airflow 3.3, and the plan says so
+            return NotedAccess(are_known=False)
         now = utc_now()
         noted = self.grants.find(GRANT_PREFIX)
         for key, why in self.grants.unreadable.items():
@@ -131,7 +131,10 @@ class AccessNotes:
         try:
             yield
         except WorkspaceError as error:
-            self._note_outcomes(plan)
+            try:
+                self._note_outcomes(plan)
+            except WorkspaceError as second:
+                log.error("%s", second)  # noqa: TRY400 - the first error is raised
             if isinstance(error, WorkspaceNotAppliedError):
                 # What was given does not look like what the second plan wants.
                 self._raise_if_decided(plan)

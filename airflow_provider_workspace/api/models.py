@@ -89,6 +89,11 @@ class User(Resource):
     is_email_verified: bool | None = None
     hedgehog_config: dict[str, Any] | None = None
 
+    @property
+    def full_name(self) -> str:
+        """The name; empty if it is not shown."""
+        return " ".join(filter(None, (self.first_name, self.last_name)))
+
 
 class Dashboard(Resource):
     """A dashboard. Section "Dashboard"."""

@@ -171,6 +171,11 @@ class Operation(Described, Generic[T]):
         copy._moved = moved  # noqa: SLF001 - its own
         return copy
 
+    @property
+    def is_moved(self) -> bool:
+        """Whether it is sent to another path."""
+        return self._moved is not None
+
     def payload(self) -> Any:
         """Return the fields for the body, or for the query of a GET."""
         return self._sent(in_path=False)

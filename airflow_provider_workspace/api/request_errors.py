@@ -209,9 +209,10 @@ FOREIGN_NOT_FOUND = Hint(
     404,
     "",
     "this does not look like an answer of the workspace service",
-    "Check the host of {source}, then the ids.",
+    "Check the host of {source} and 'paths' in its extra, then the ids.",
     problem="not-the-service",
 )
+CHECK_PATHS = "Check 'paths' in the extra of {source}, too: they move this operation."
 PASSING_HINT = Hint(400, "", "", "This may be temporary: try again.")
 
 
@@ -291,7 +292,7 @@ def status_error(
     is_passing = status in op.endpoint.passing_statuses and attr is None
     if is_passing:
         hint = PASSING_HINT
-    elif status == 404 and response.body.strip() and not body.from_service:
+    elif status == 404 and not body.from_service:
         hint = FOREIGN_NOT_FOUND.filled(context.source)
     else:
         hint = _hint(op, response, context, words, retry_after)
@@ -407,7 +408,8 @@ def _hint(
         return Hint(status, "", "", op.endpoint.instead)
     for hint in HINTS:
         if hint.status == status and hint.path in op.endpoint.path and re.search(hint.words, said, re.IGNORECASE):
-            return hint.filled(context.source, _missing_scope(op, said))
+            more = f" {CHECK_PATHS}" if status == 404 and op.is_moved else ""
+            return hint._replace(cure=hint.cure + more).filled(context.source, _missing_scope(op, said))
     if status == 429:
         when = "later" if retry_after is None else f"in {retry_after:.0f} s"
         cure = f"Retry {when}, or limit concurrent tasks by an Airflow pool."

@@ -25,6 +25,10 @@ OPTIONS_OF_ROSTERS = {
     "--max-removals": "an organization file has 'max_removals' at its top",
     "--columns": "an organization file has 'columns' under 'members'",
     "--where": "an organization file has 'where' under 'members'",
+    "--rows": "an organization file has 'rows' under 'members'",
+    "--skip-rows": "an organization file has 'skip_rows' under 'members'",
+    "--levels": "an organization file has 'levels' under 'members'",
+    "--no-value": "an organization file has 'no_value' under 'members'",
     "--leavers": "an organization file removes whomever it does not name, with 'complete: [members]' at its top",
 }
 
@@ -79,6 +83,9 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         members |= {} if columns is None else {"columns": columns}
         selected = _read_json_option("--where", args.where, '{"Status": "active"}')
         members |= {} if selected is None else {"where": selected}
+        levels = _read_json_option("--levels", args.levels, '{"Editor": "member", "*": null}')
+        members |= {} if levels is None else {"levels": levels}
+        members |= {"rows": args.rows, "skip_rows": args.skip_rows, "no_value": args.no_value}
         content = {"members": members, "complete": ["members"]}
         content |= {"max_removals": args.max_removals} if args.max_removals else {}
     else:
@@ -92,7 +99,10 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         access = _access_notes(hook, organization_id) if store else None
         if is_roster and args.leavers and wanted.members:
             columns, where = wanted.members.columns, wanted.members.where
-            rows = read_roster(None, file_at(file), columns=columns, where=where, now=now)
+            row_format = wanted.members.row_format
+            rows = read_roster(
+                None, file_at(file), columns=columns, where=where, row_format=row_format, now=now, is_leaving=True
+            )
             noted = access.read() if access else NotedAccess(are_known=False)
             guards = wanted.members.guards
             planned = plan_members(hook.client, organization_id, rows, guards, now=now, leaving=True, noted=noted)

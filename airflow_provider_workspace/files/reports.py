@@ -11,10 +11,12 @@ from typing import Any
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.files.storage import SHARED, LocalFile, UrlFile, is_stored
 
-# Maximum rows of a report in XCom if a file contains all of them.
+# Maximum rows of a report in XCom.
 MAX_ROWS_IN_XCOM = 1000
-# First characters of a formula in a spreadsheet.
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+# Statuses of rows with which nothing is left to do for a person.
+NEED_NOBODY = ("planned", "done", "invited", "member", "already_invited", "duplicate", "skipped")
+# First characters of a formula in a spreadsheet, also full-width ones.
+FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212")
 
 
 class ReportFile:
@@ -74,6 +76,26 @@ class ReportFile:
         excerpt["report_path"] = str(self.file.path)
         excerpt["needs_attention"] = needs_attention[:MAX_ROWS_IN_XCOM]
         return excerpt
+
+
+def fit_for_xcom(report: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return a report whose rows are not too many for XCom, those first with which something is left to do.
+
+    Of the other rows it has the number, and the digests of planned changes, which an approval needs.
+    """
+    name = "changes" if "changes" in report else "addresses"
+    rows = report[name]
+    if len(rows) <= MAX_ROWS_IN_XCOM:
+        return report
+    by_need = sorted(range(len(rows)), key=lambda place: rows[place]["status"] in NEED_NOBODY)
+    kept = set(by_need[:MAX_ROWS_IN_XCOM])
+    shown = [row for place, row in enumerate(rows) if place in kept]
+    fitting = {**report, name: shown, f"{name}_not_shown": len(rows) - len(shown)}
+    if name == "changes":
+        others = [row for place, row in enumerate(rows) if place not in kept and row["status"] == "planned"]
+        fitting["digests"] = [row["digest"] for row in others if row["digest"]]
+    return fitting
 
 
 def _check_outside_of_bundle(file: LocalFile, ti: object) -> None:

@@ -225,7 +225,8 @@ class UrlFile(TaskFile):
         except (FileNotFoundError, NotADirectoryError):
             if done == "read":
                 raise WorkspaceInputError(f"There is no file {self}", problem="file-missing") from None
-            raise WorkspaceStorageError(f"There is no bucket or folder for the file {self}", permanent=True) from None
+            msg = f"There is no bucket or folder for the file {self}"
+            raise WorkspaceStorageError(msg, permanent=True, problem="file-missing") from None
         except PermissionError as error:
             key = f"connection '{self.conn_id}'" if self.conn_id else "the credentials of this worker"
             msg = f"Permission denied: {self} cannot be {done} with {key} ({error})"
@@ -352,7 +353,8 @@ def _create_whole(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        raise WorkspaceStorageError(f"{str(path.parent)!r} is not a folder", permanent=True) from None
+        msg = f"{str(path.parent)!r} is not a folder"
+        raise WorkspaceStorageError(msg, permanent=True, problem="file-missing") from None
     part = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
         with part.open("xb") as file:

@@ -62,7 +62,8 @@ def _end_kind(due: Due, *, dry_run: bool) -> Ended:
         failure = error
     except Exception as error:
         log.exception("%s could not be swept", due.kind)
-        failure = WorkspaceError(f"{type(error).__name__}: {error}", permanent=False)
+        msg = f"{type(error).__name__}: {error}"
+        failure = WorkspaceError(msg, problem="unexpected-error", permanent=False)
     return Ended(due.kind, report=None, error=failure, is_left=True)
 
 

@@ -41,6 +41,8 @@ CLOCK_DIFFERENCE = 60.0
 class WindowClosedError(WorkspaceError):
     """The window was closed meanwhile, such as by the guard or the sweep."""
 
+    general_problem = "window-not-open"
+
 
 @dataclass(frozen=True, slots=True)
 class Window:

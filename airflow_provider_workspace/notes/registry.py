@@ -109,7 +109,7 @@ class NoteRegistry(Generic[N, S]):
         text = self.store.read(note.key)
         if text is None or not self._is_same(note, text):
             msg = f"The Variable '{note.key}' was changed or deleted meanwhile. Try again. Nothing was written."
-            raise WorkspaceError(msg)
+            raise WorkspaceError(msg, problem="variable-changed")
         changed = note.model_copy(update=changes)
         self.store.write(note.key, json.dumps(changed.to_dict()))
         return changed

@@ -137,7 +137,8 @@ class VariableStore:
                 self._write_index([*keys, key])
             # Jitter, so that tasks that begin together do not retry together.
             waits.sleep(LISTING_PAUSE * (0.5 + random.random()))  # noqa: S311
-        raise WorkspaceError(f"Other tasks keep overwriting the Variable '{self.index}'. Try again. Nothing was sent.")
+        msg = f"Other tasks keep overwriting the Variable '{self.index}'. Try again. Nothing was sent."
+        raise WorkspaceError(msg, problem="variable-changed")
 
 
 def keep_variable(key: str, value: str, description: str | None = None) -> None:

@@ -13,6 +13,7 @@ from airflow_provider_workspace.operators import arguments as kinds
 from airflow_provider_workspace.operators.approval import WorkspaceApprovalMixin, describe_organization
 from airflow_provider_workspace.operators.arguments import Arg, arg, fixed
 from airflow_provider_workspace.operators.base import OfOrganization, WorkspaceWriteOperator
+from airflow_provider_workspace.version_compat import lists_variables
 
 if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
@@ -69,13 +70,18 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     reason: Arg[str] = arg(kinds.NAME)
     allow_self_approval: bool = fixed(kinds.FLAG, default=False)
 
+    def __post_init__(self) -> None:
+        """Refuse the Dag file before Airflow 3.3, where nothing would end a grant."""
+        if not lists_variables():
+            from airflow import __version__
+
+            from airflow_provider_workspace.access.grants.notes import NEEDS_AIRFLOW_3_3
+            from airflow_provider_workspace.errors import WorkspaceInputError
+
+            raise WorkspaceInputError(f"{NEEDS_AIRFLOW_3_3}. Upgrade Airflow, which is {__version__} here")
+
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.access.grants.notes import (
-            GRANT_VARIABLES,
-            GrantRegistry,
-            person_of,
-            raise_if_unsupported,
-        )
+        from airflow_provider_workspace.access.grants.notes import GRANT_VARIABLES, GrantRegistry, person_of
         from airflow_provider_workspace.access.grants.plan import GrantWish, OrganizationPeople, plan_grant
         from airflow_provider_workspace.access.reviews import notes as decisions
         from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
@@ -83,7 +89,6 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.api.levels import describe_level
         from airflow_provider_workspace.notes.note import utc_now
 
-        raise_if_unsupported()
         now = utc_now()
         draft = self.draft(hook)
         registry = GrantRegistry(GRANT_VARIABLES)
@@ -288,7 +293,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             hook.client.before_write = check_try
         if not given.is_made or given.people is None:
             msg = f"{grant.user_email} joined or left while access was given. Try again"
-            raise WorkspaceRequestError(msg, operation="UpdateMember")
+            raise WorkspaceRequestError(msg, operation="UpdateMember", problem="joined-meanwhile")
         try:
             confirmed = self._confirm(registry, grant, given.people)
         except WorkspaceError:

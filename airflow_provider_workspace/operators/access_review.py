@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,7 +18,7 @@ from airflow_provider_workspace.operators.base import (
     WorkspaceOperator,
     WorkspaceWriteOperator,
 )
-from airflow_provider_workspace.version_compat import AirflowSkipException, conf, shows_forms
+from airflow_provider_workspace.version_compat import AirflowSkipException, conf, lists_variables, shows_forms
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.access.reviews.evidence import Answer, Evidence, OpenReview
     from airflow_provider_workspace.access.reviews.notes import ReviewNote
     from airflow_provider_workspace.access.reviews.outcome import PlannedReview
+    from airflow_provider_workspace.access.reviews.population import ProjectLevels
     from airflow_provider_workspace.access.rules.answers import AnswerRules
     from airflow_provider_workspace.access.rules.entitlements import NotedAccess, ReviewDecision
     from airflow_provider_workspace.access.rules.guards import Guards
@@ -132,13 +133,20 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
         return {"organization_id": organization_id, "service": hook.client.settings.base_url}
 
     def read_now(
-        self, hook: WorkspaceHook, last: LastReview | None = None, noted: NotedAccess | None = None
+        self,
+        hook: WorkspaceHook,
+        last: LastReview | None = None,
+        noted: NotedAccess | None = None,
+        project_levels: ProjectLevels | None = None,
+        roster: Collection[str] | None = None,
     ) -> Population:
         """
         Read who has access now.
 
         :param last: what the last review left
         :param noted: temporary access, if somebody has read it
+        :param project_levels: the level in each project of each user, if somebody has read it
+        :param roster: keys of the addresses on the roster, if there is one
         """
         from airflow_provider_workspace.access.reviews.population import ReviewedDashboard, read_population
 
@@ -151,7 +159,15 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
             noted = self.access_notes(hook).read()
         now = datetime.now(timezone.utc)
         return read_population(
-            hook.client, organization_id, self.guards(), now=now, boards=boards, last=last, noted=noted
+            hook.client,
+            organization_id,
+            self.guards(),
+            now=now,
+            boards=boards,
+            last=last,
+            noted=noted,
+            project_levels=project_levels,
+            roster=roster,
         )
 
     def access_notes(self, hook: WorkspaceHook) -> AccessNotes:
@@ -203,7 +219,16 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
     Read who has access, for an access review. Scopes ``organization_member:read`` and ``organization:read``.
 
     Writes ``population.json`` and ``population.csv``. A retry finds the population of the earlier try.
+
+    :param project_access: function of a module, or its name, that returns what each user has in each project:
+        ``{user_uuid: {project: level}}``. It is called with the hook, and sends an endpoint of yours, because the API
+        has none. By default, only levels of the organization are reviewed
+    :param roster: rows or addresses of the people who should have access, as for a member sync: whom no row names, the
+        reviewer looks at first
     """
+
+    project_access: Any = fixed(kinds.TARGET, default=None)
+    roster: Arg[Sequence[Mapping[str, Any] | Sequence[Any] | str] | None] = arg(kinds.ROWS, default=None)
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.access.reviews.folder import POPULATION, TABLE
@@ -216,7 +241,8 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
         if population:
             self.log.info("The population was read at %s, by an earlier try.", population.read_at)
         else:
-            population = self.read_now(hook, evidence.last_review(**self.where(hook)))
+            last = evidence.last_review(**self.where(hook))
+            population = self.read_now(hook, last, project_levels=self._project_levels(hook), roster=self._addresses())
         evidence.write_population(population)
         people = len(population.people)
         first = sum(bool(person.look) for person in population.people)
@@ -229,6 +255,34 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
             POPULATION_SHA256: folder.digest(POPULATION),
             FILES: {TABLE: folder.digest(TABLE)},
         }
+
+    def _addresses(self) -> set[str] | None:
+        """Return the keys of the addresses on the roster, also of rows that are invalid; ``None`` without a roster."""
+        from airflow_provider_workspace.api.comparison import address_key
+        from airflow_provider_workspace.notes.note import utc_now
+        from airflow_provider_workspace.procedures.roster import check_roster
+        from airflow_provider_workspace.procedures.roster_files import read_roster
+
+        if self.roster is None:
+            return None
+        now = utc_now()
+        rows = read_roster(self.roster, None, None, argument="roster", columns=None, where=None, now=now)
+        roster = check_roster(rows, now, only_addresses=True)
+        invalid = {address_key(entry.email or "") for entry in roster.invalid}
+        return {row.key for row in roster.rows} | invalid
+
+    def _project_levels(self, hook: WorkspaceHook) -> ProjectLevels | None:
+        """Return the level in each project of each user; ``None`` if the author of the Dag does not read them."""
+        from airflow_provider_workspace.api.loading import load_operation
+        from airflow_provider_workspace.errors import WorkspaceInputError, type_name
+
+        if self.project_access is None:
+            return None
+        levels = load_operation("project_access", self.project_access, functions=True)(hook)
+        if isinstance(levels, Mapping) and all(isinstance(one, Mapping) for one in levels.values()):
+            return levels
+        expected = "project_access must return the levels by project of each user: {user_uuid: {project: level}}"
+        raise WorkspaceInputError(f"{expected}, not {type_name(levels)}")
 
 
 class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
@@ -498,6 +552,7 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
             "package": f"airflow-provider-workspace {__version__}",
             "airflow": conf.get("api", "base_url", fallback="") or "not set ([api] base_url)",
             "rules": self.rules(),
+            "are_noted": lists_variables(),
             **self.where(hook),
         }
 

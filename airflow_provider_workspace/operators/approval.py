@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 REJECT = "Reject"
 LEAVING_OUT = "To leave out changes, choose them before you approve. With nothing chosen, all are sent."
 NOT_LEAVING_OUT = "Here you can only approve the whole plan: Airflow cannot show a list of its changes to leave out."
+TOO_MANY_TO_CHOOSE = "Here you can only approve the whole plan: it has more than {} changes, too many to choose from."
 
 
 class WorkspaceApprovalMixin(WorkspaceWriteOperator):
@@ -92,7 +93,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         plan: str,
         changes: list[str],
         rules: Any,
-        choices: Mapping[str, str] | None = None,
+        choices: Mapping[str, list[str]] | None = None,
     ) -> Any:
         """
         Continue with the answer.
@@ -101,21 +102,23 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         :param plan: digest of the plan in the question
         :param changes: digests of its changes
         :param rules: who may answer
-        :param choices: digests of the changes that may be left out, by what the question says
+        :param choices: digests of what may be left out, with what falls with it, by what the question says
         """
         from airflow_provider_workspace.access.approvals import Approval, read_left_out
         from airflow_provider_workspace.access.rules.answers import AnswerRules
-        from airflow_provider_workspace.errors import WorkspaceInputError, with_class
+        from airflow_provider_workspace.errors import WorkspaceInputError, with_class, with_problem
 
         self._context = context
         if "error" in event:
             is_late = event.get("error_type") == "timeout"
             why = "Nobody answered in time" if is_late else f"Airflow returned no answer ({event['error']})"
-            raise AirflowFailException(f"{why}; nothing was sent. Clear the task to ask again about plan {plan}")
+            msg = f"{why}; nothing was sent. Clear the task to ask again about plan {plan}"
+            raise AirflowFailException(with_problem(msg, "not-answered"))
         answer_rules = AnswerRules.read(rules)
         if answer_rules is None:
             why = "Another release of this package asked, and did not say who may answer"
-            raise AirflowFailException(f"{why}; nothing was sent. Clear the task to ask again about plan {plan}")
+            msg = f"{why}; nothing was sent. Clear the task to ask again about plan {plan}"
+            raise AirflowFailException(with_problem(msg, "approval-stale"))
         answers = event.get("chosen_options")
         try:
             answerer = answer_rules.judge(event.get("responded_by_user"), approves=answers != [REJECT])
@@ -126,10 +129,11 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             self._reject(f"{answerer} rejected plan {plan}. Nothing was sent")
         approve = _approve_option(plan)
         if answers != [approve]:
-            raise AirflowFailException(
+            msg = (
                 f"{answerer} answered {answers}, expected ['{approve}'] or ['{REJECT}']; nothing was sent. Start a new "
                 f"run to be asked about plan {plan}"
             )
+            raise AirflowFailException(with_problem(msg, "answer-refused"))
         is_requester = answer_rules.is_requester(answerer)
         self.log.info("%s%s approved plan %s.", answerer, ", who also asked for it," if is_requester else "", plan)
         approval = Approval(
@@ -147,10 +151,12 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         return self.execute(context)
 
     def _reject(self, why: str) -> NoReturn:
+        from airflow_provider_workspace.errors import with_problem
+
         read_arguments(self)  # execute has not run since the answer
         self.log.warning("%s", why)  # Airflow does not log why a task is skipped
         if self.fail_on_reject:
-            raise AirflowFailException(why)
+            raise AirflowFailException(with_problem(why, "plan-rejected"))
         raise AirflowSkipException(why)
 
     def await_approval(
@@ -198,14 +204,20 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
     def push_approval(self, changes: Sequence[Change] = ()) -> None:
         """Push what was approved, if anything was, in each try: Airflow deletes the XComs of earlier tries."""
-        approval = self._approval() if self.require_approval else None
+        approval = self._approval()
         if approval and self.do_xcom_push:
             self.push_xcom("approved", approval.described(changes))
 
     @property
+    def approved_by(self) -> str:
+        """Who approved it, for people; empty if nobody has."""
+        approval = self._approval()
+        return approval.approver if approval else ""
+
+    @property
     def sent_by(self) -> str:
         """Who sends, for people: this try, and who approved it."""
-        approval = self._approval() if self.require_approval else None
+        approval = self._approval()
         approved = f", approved by {approval.approver} at {approval.at}" if approval else ""
         return super().sent_by + approved
 
@@ -245,7 +257,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
     def _ask(
         self, subject: str, plan: Plan, *, report: object, facts: Mapping[str, str], about: Sequence[str]
     ) -> NoReturn:
-        from airflow_provider_workspace.access.approvals import changes_to_leave_out, leave_out_form
+        from airflow_provider_workspace.access.approvals import MAX_CHOICES, changes_to_leave_out, leave_out_form
         from airflow_provider_workspace.procedures.plan import make_digest
 
         rules = self.answer_rules(plan, about)
@@ -255,10 +267,12 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         name = make_digest(digests)[-8:]
         self.log.info("Waiting until plan %s is approved, under Required Actions.", name)
         introduction = introduce(rules, facts, self.approval_timeout)
-        choices: dict[str, str] = {}
+        choices: dict[str, list[str]] = {}
         if self.may_leave_out:
             choices = changes_to_leave_out(plan) if shows_forms() else {}
-            introduction += [LEAVING_OUT if choices else NOT_LEAVING_OUT, ""]
+            is_too_long = sum(change.sends for change in plan.changes) > MAX_CHOICES
+            no_list = TOO_MANY_TO_CHOOSE.format(MAX_CHOICES) if is_too_long else NOT_LEAVING_OUT
+            introduction += [LEAVING_OUT if choices else no_list, ""]
         ask_and_wait(
             self,
             self._context,
@@ -274,9 +288,11 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         )
 
     def _approval(self) -> Approval | None:
-        """Return the approval; ``None`` if there is none since the task was cleared last."""
+        """Return the approval; ``None`` if none is required, or there is none since the task was cleared last."""
         from airflow_provider_workspace.access.approvals import Approval
 
+        if not self.require_approval:
+            return None
         approval = Approval.read(self._approval_state.read())
         if approval is None or approval.max_tries != self._max_tries:
             return None

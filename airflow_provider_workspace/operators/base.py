@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
     from airflow_provider_workspace.procedures.journal import Journal
     from airflow_provider_workspace.procedures.plan import Plan
+    from airflow_provider_workspace.procedures.roster_columns import RowFormat
 
 # The longest pause in seconds that a worker waits for; longer ones are deferred to the triggerer.
 MAX_PAUSE_ON_WORKER = 60.0
@@ -84,23 +85,41 @@ class ReadsRows(DeclaredArguments):
         does not name
     :param where: which rows to read: the wanted value by column, such as ``{"Status": "active"}``, a list of
         alternatives, or an age such as ``{"Last login": {"before": "90d"}}``. Other rows are left out and counted
-    :param path: file to read the rows from: ``.csv`` with a header, ``.json`` with an array, or ``.jsonl``; relative to
-        the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
+    :param rows: where the list of rows is in JSON, such as ``Resources`` or ``data.users``
+    :param skip_rows: how many lines above the header of a CSV file, or rows of another source, to skip
+    :param levels: levels by their texts in the rows, such as ``{"Editor": "member", "*": None}``. ``None`` stands for
+        no level, and ``"*"`` for all other texts
+    :param no_value: texts that are no value, such as ``["-", "0000-00-00"]``
+    :param path: file to read the rows from: ``.csv`` or ``.tsv`` with a header, ``.json`` with an array, or ``.jsonl``
+        (``.ndjson``) with a row per line; relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``,
+        such as ``s3://conn_id@bucket/team.csv``
     :param defaults: fields for the rows that lack them, such as ``{"level": 1, "send_email": False}``. In a member
         sync, this ``level`` is the wanted level of everybody whose row has none
     """
 
     columns: Arg[Sequence[str | None] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
     where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
+    rows: Arg[str | None] = arg(kinds.NAME, default=None)
+    skip_rows: Arg[int] = arg(kinds.INTEGER, default=0)
+    levels: Arg[Mapping[str, int | LevelName | None] | None] = arg(kinds.FILTER, default=None)
+    no_value: Arg[Sequence[str]] = arg(kinds.NAMES, default=())
     path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
     defaults: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
+
+    @property
+    def row_format(self) -> RowFormat:
+        """How the rows are written."""
+        from airflow_provider_workspace.procedures.roster_columns import RowFormat
+
+        return RowFormat(self.rows, self.skip_rows, self.levels, self.no_value)
 
 
 class ProtectsMembers(DeclaredArguments):
     """
     What removes members, but never these.
 
-    :param protected: rows or addresses of members who are never removed or changed. Include the owner of the
+    :param protected: rows or addresses of members who are never removed or changed; ``*@partner.example`` stands for
+        everybody of a domain. Include the owner of the
         connection's API key: the API does not show whose key it is, and without its owner the key stops working
     :param owner_level: members at or above this level are neither removed nor changed; ``None`` treats owners like
         others
@@ -260,6 +279,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
         except WorkspaceError as error:
             if error.permanent and not has_own_retry_policy(self):
                 raise AirflowFailException(with_class(error)) from None  # only one traceback in the log
+            error.named()
             raise
         if isinstance(result, dict) and "id" in result and self.do_xcom_push:
             self.push_xcom("id", result["id"])
@@ -392,6 +412,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         self.by_hand: list[dict[str, Any]] = []
         # Fails the task if another try of it has begun.
         self.check_latest_try: Callable[..., None] | None = None
+        # Whether this goes on after a deferral.
+        self._was_deferred = False
         # What the tries of the task send, once it was asked for.
         self._journal: Journal | None = None
 
@@ -416,6 +438,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             return self.plan_write(hook)
         client = hook.client
         self._journal = None
+        self._was_deferred = bool(self._carried)
         self.check_latest_try = self.task_state.take_over()
         if self.check_latest_try is not None:
             client.before_write = self.check_latest_try
@@ -497,7 +520,10 @@ class WorkspaceWriteOperator(WorkspaceOperator):
                 key = f"{KEY}.sent.{number}"
                 return TaskState(self._context, dry_run=self.is_dry_run, key=key)  # too long to be carried
 
-            self._journal = Journal(page_of, self.sent_by, knows_all=self.knows_all_tries)
+            is_first = self.try_identity()[1] == 1 and not self._was_deferred
+            knows_all = self.is_dry_run or self.has_task_state or is_first
+            check = self.check_latest_try or (lambda: None)
+            self._journal = Journal(page_of, self.sent_by, knows_all=knows_all, check=check)
         return self._journal
 
     def withdrawn_invites(self, client: WorkspaceClient, place: str) -> WithdrawnInvites:
@@ -520,9 +546,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         return f"try {self.try_identity()[1]}"
 
     @property
-    def knows_all_tries(self) -> bool:
-        """Whether this try knows what the ones before it have sent: since Airflow 3.3, and in the first try."""
-        return self.is_dry_run or self.try_identity()[1] == 1 or self.task_state.survives_tries
+    def has_task_state(self) -> bool:
+        """Whether a retry reads what this try notes: since Airflow 3.3."""
+        return self._context.get("task_state_store") is not None
 
     def open_report(
         self, rows: str, columns: Sequence[str], needs_attention: Collection[str], path: object
@@ -536,7 +562,9 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
         if path is None:
             return None
-        part = "" if self.knows_all_tries else f"try-{self.try_identity()[1]}"
+        number = self.try_identity()[1]
+        keeps_other = number > 1 and not (self.is_dry_run or self.has_task_state)
+        part = f"try-{number}" if keeps_other else ""
         return ReportFile(path, rows, columns, needs_attention, self._context.get("ti"), part)
 
     def reported(self, file: ReportFile | None, report: dict[str, Any]) -> dict[str, Any]:
@@ -546,9 +574,15 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         :raises WorkspaceError: if the file cannot be written; then the XCom ``report`` has the whole report
         """
         from airflow_provider_workspace.errors import WorkspaceError
+        from airflow_provider_workspace.files.reports import fit_for_xcom
 
         if file is None:
-            return report
+            result = fit_for_xcom(report)
+            if result is not report:
+                self.log.info(
+                    "The result has a part of the rows. The log has all changes; report_path writes all rows."
+                )
+            return result
         try:
             file.write(report)
         except WorkspaceError:

@@ -37,6 +37,8 @@ class WorkspaceCheckContractOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Compare, and log a line for each operation."""
+        from airflow_provider_workspace.errors import with_problem
+
         report = check_contract(hook, self.schema, self.operations)
         result = report.to_dict()
         if not report.breaks:
@@ -44,7 +46,7 @@ class WorkspaceCheckContractOperator(WorkspaceOperator):
             return result
         self.push_xcom("return_value", result)
         lines = [finding.line() for finding in report.findings if finding.state != "there"]
-        raise AirflowFailException("\n".join([report.summary(), *lines]))
+        raise AirflowFailException(with_problem("\n".join([report.summary(), *lines]), "contract-broken"))
 
 
 def check_contract(

@@ -124,9 +124,9 @@ class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOp
     in the report.
 
     The result is ``{"counts": {...}, "addresses": [...]}``, with ``row``, ``email``, ``status`` and ``reason`` of each
-    row, and ``remarks`` if there is something to know about how the rows were read. The header of a CSV file is row 1;
-    blank rows are skipped and counted. If some people were not invited, the task fails and pushes this report as the
-    XCom ``report``.
+    row, at most 1,000 (``addresses_not_shown`` is the number of the others), and ``remarks`` if there is something to
+    know about how the rows were read. The header of a CSV file is row 1; blank rows are skipped and counted. If some
+    people were not invited, the task fails and pushes this report as the XCom ``report``.
 
     :param invites: the people: rows (mappings with the fields of an invite; ``email`` is accepted for ``target_email``)
         or addresses. An invite carries no end: a row whose ``until`` is over is invalid, and a member sync with the
@@ -171,7 +171,13 @@ class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOp
         door = notes.door(hook.client, NO_GUARDS)
         return self.invite_people(
             read_roster(
-                self.invites, file_at(self.path), self.defaults, columns=self.columns, where=self.where, now=utc_now()
+                self.invites,
+                file_at(self.path),
+                self.defaults,
+                columns=self.columns,
+                where=self.where,
+                row_format=self.row_format,
+                now=utc_now(),
             ),
             hook,
             organization_id,

@@ -159,7 +159,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
 
     The result is the plan, as for an organization file: ``pending`` (number of changes), ``differences``, ``counts``,
     ``changes`` (``action``, ``part``, ``name``, ``before``, ``after``, ``why``, ``status``, ``reason``, ``digest``,
-    ``not_shown``), the ``table``, and ``planned_for``: service and organization.
+    ``not_shown``), the ``table``, and ``planned_for``: service and organization. Of over 1,000 changes,
+    those with which something is left to do come first, ``changes_not_shown`` is the number of the others, and
+    ``digests`` has what an approval of these needs; the log has all.
 
     :param roster: the people: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses.
         When ``until`` of a row is over (a date, which counts to its end in UTC, or a time with its zone), its person is
@@ -219,7 +221,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         plan.take_over(self.journal)
         if file:
             file.write(plan.to_dict())
-        plan.check_losses(self.max_removals, is_asked=self.require_approval)
+        is_asked = self.require_approval or self.is_dry_run
+        plan.check_losses(self.max_removals, is_asked=is_asked, is_approved=self.approved_by != "")
         plan.check_approved_plan(approved)
         organization = describe_organization(hook.client.settings, organization_id)
         self.await_approval(f"Make these changes to the members of {organization}?", plan, report=file)
@@ -271,7 +274,17 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         rows = self.leavers if leaving else self.roster
         now = utc_now()
         file = file_at(self.leavers_path if leaving else self.path)
-        roster = read_roster(rows, file, self.defaults, argument=name, columns=self.columns, where=self.where, now=now)
+        roster = read_roster(
+            rows,
+            file,
+            self.defaults,
+            argument=name,
+            columns=self.columns,
+            where=self.where,
+            now=now,
+            row_format=self.row_format,
+            is_leaving=leaving,
+        )
         guards = Guards.read(self.protected, self.owner_level, self.on_invalid)
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         again = access.invite_again(self.invite_again, timedelta(seconds=self.invite_again_after))

@@ -58,15 +58,12 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
     where: Arg[Mapping[str, Any] | None] = arg(kinds.FILTER, default=None)
     render_file: bool | None = fixed(kinds.FLAG, default=None)
 
-    def plan(
-        self, hook: WorkspaceHook, parts: Collection[str] | None = None, *, is_asked: bool = False
-    ) -> PlannedOrganization:
+    def plan(self, hook: WorkspaceHook, parts: Collection[str] | None = None) -> PlannedOrganization:
         """
         Read the file, plan, and log the plan.
 
         :param parts: which parts; ``None`` for all
-        :param is_asked: whether a person approves the plan
-        :raises WorkspaceInputError: if the file is invalid, or the plan removes too many
+        :raises WorkspaceInputError: if the file is invalid
         """
         from airflow_provider_workspace.access.notes import AccessNotes
         from airflow_provider_workspace.files.storage import file_at
@@ -90,7 +87,6 @@ class WorkspaceOrganizationOperator(WorkspaceWriteOperator):
             wanted = wanted.with_rows(self.roster, self.columns, self.where)
         plan = plan_organization(wanted, reader, parts)
         self.log.info("Organization %s: %s", organization_id, plan.table())
-        plan.check_losses(wanted.max_removals, is_asked=is_asked)
         return PlannedOrganization(organization_id, wanted, plan)
 
     @property
@@ -178,7 +174,8 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
     person can change (*by hand*) and what the service hides (*cannot be known*).
 
     The result is ``pending`` (number of changes), ``differences`` (these, changes that a person must make, and what
-    cannot be known), ``counts``, ``changes``, the beginning of the ``table``, and ``planned_for``.
+    cannot be known), ``counts``, ``changes``, the beginning of the ``table``, ``planned_for``, and ``approved_by``,
+    which is empty if nobody was asked.
 
     :param fail_on_difference: whether the task fails if the organization differs from its file, or may differ: a drift
         check
@@ -191,24 +188,33 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
     report_path: Arg[ObjectStoragePath | None] = arg(kinds.PATH, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.errors import with_problem
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
         file = self.open_report("changes", REPORT_FIELDS, (), self.report_path)
-        planned = self.plan(hook, is_asked=self.require_approval)
+        planned = self.plan(hook)
         plan = planned.plan
+        is_only_shown = self.is_dry_run or self.fail_on_difference
+        plan.check_losses(
+            planned.wanted.max_removals,
+            is_asked=self.require_approval or is_only_shown,
+            is_approved=self.approved_by != "",
+        )
         self.reported(file, plan.to_dict())
         if self.fail_on_difference and plan.differences:
             unknown = plan.counts["unknown"]
             of_which = f", of which {unknown} cannot be known" if unknown else ""
             summary = f"The organization differs from its file: {plan.differences} differences{of_which}."
-            raise AirflowFailException(f"{summary}\n{plan.table(limit=MAX_LINES)}")
+            msg = f"{summary}\n{plan.table(limit=MAX_LINES)}"
+            raise AirflowFailException(with_problem(msg, "differences-found"))
         has_name = self.organization or not isinstance(self.file, Mapping)
         name = self.title if has_name else ""
         organization = describe_organization(hook.client.settings, planned.organization_id, name)
         self.await_approval(f"Make these changes to {organization}?", plan, report=file)
-        result = plan.to_dict()
-        self.reported(file, result)
-        return result
+        report = plan.to_dict()
+        if file:
+            self.reported(file, report)
+        return {**self.reported(None, report), "approved_by": self.approved_by}
 
 
 class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
@@ -263,7 +269,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
         planned = self.approved_plan(hook, parts, approved)
         if self.is_dry_run:
-            return planned.plan.to_dict()
+            return self.reported(None, planned.plan.to_dict())
         withdrawn = self.withdrawn_invites(hook.client, planned.plan.planned_for)
         unproven: list[str] = self._carried.setdefault("unproven", [])
         left: list[str] = self._carried.setdefault("left", [])
@@ -283,7 +289,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             failed = PARTS[len(results)]
             before = ", ".join(results) or "nothing"
             msg = f"Not applied: {failed}. Applied before it: {before}. {error.why}"
-            raise AirflowFailException(with_problem(msg)) from None
+            raise AirflowFailException(with_problem(msg, otherwise=error.general_problem)) from None
         withdrawn.forget()
         raise_if_access_is_left(unproven, left)
         return results
@@ -292,8 +298,14 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self, hook: WorkspaceHook, parts: Collection[str], approved: ApprovedPlan | None
     ) -> PlannedOrganization:
         """Plan, and refuse changes that were not approved."""
-        planned = self.plan(hook, parts, is_asked=approved is not None)
+        planned = self.plan(hook, parts)
         planned.plan.check_approved_plan(approved)
+        planned.plan.check_losses(
+            planned.wanted.max_removals,
+            is_asked=self.is_dry_run,
+            is_approved=approved is not None and approved.approved_by != "",
+            cure="Plan with WorkspacePlanOrganizationOperator(require_approval=True) and pass its output as approved=",
+        )
         return planned
 
     def apply(
@@ -313,6 +325,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         organization_id = planned.organization_id
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         verifications = [change for change in plan.changes if "is_verified" in change.after and change.operation]
+        self.journal.begin([plan.sending_of(change) for change in verifications])
         self.wait_for_verification(hook.client, verifications)
         for change in verifications:
             plan.outcomes[change] = ChangeResult("done")
@@ -336,7 +349,7 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         access.settle(plan)
         if part == "domains" and "ti" in self._context:
             self.push_xcom("unverified", self.unverified(hook, planned.wanted, organization_id))
-        return plan.to_dict(applied=True)
+        return self.reported(None, plan.to_dict(applied=True))
 
     def memory_of(self, change: Change) -> TaskState:
         """Return the task state of one change."""
@@ -352,6 +365,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
 
         :raises AirflowFailException: if one is not verified in time
         """
+        from airflow_provider_workspace.errors import with_problem
+
         poke_interval = cast("float", self.poke_interval)
         timeout = cast("float", self.timeout)
         end_at: float = self._carried.setdefault("end_at", time.time() + timeout)
@@ -363,9 +378,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
                 return
             for change in left:
                 if time.time() > end_at:
-                    raise AirflowFailException(
-                        f"The domain was not verified in time. {instructions[change]}, then clear this task"
-                    )
+                    msg = f"The domain was not verified in time. {instructions[change]}, then clear this task"
+                    raise AirflowFailException(with_problem(msg, "domain-not-verified"))
                 self.log.info("%s: it is not verified yet.", instructions[change])
             client.pause(poke_interval)
 

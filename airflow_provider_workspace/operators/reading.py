@@ -169,6 +169,9 @@ def read_rows_argument(name: str, value: object) -> Any:
     """Read the templates in the cells of rows; an address that has no value is an invalid row."""
     from airflow_provider_workspace.procedures.roster_files import rows_of_value
 
+    parsed = _read_json(value)
+    if isinstance(parsed, Mapping):  # of which rows=… may name the list
+        return parsed
     rows = rows_of_value(value, name)
     read = [_read_row(name, row) for row in rows]
     is_unchanged = rows is value and read == value

@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter
 from airflow_provider_workspace.api.levels import parse_level, parse_number
 from airflow_provider_workspace.api.models import Id
 from airflow_provider_workspace.api.secrets import is_secret
-from airflow_provider_workspace.errors import WorkspaceInputError, shown
+from airflow_provider_workspace.errors import WorkspaceInputError, shown, with_problem
 from airflow_provider_workspace.procedures.matching import matches, read_where
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -120,10 +120,11 @@ def filter_rows(
         if count_only:
             continue
         if count > max_rows:
-            raise AirflowFailException(
+            msg = (
                 "Narrow the list with where=…, set count_only=True, or raise max_rows: it has more than "
                 f"max_rows={max_rows} rows."
             )
+            raise AirflowFailException(with_problem(msg, "too-many-rows"))
         kept.append({path: _value_at(row, path) for path in fields} if fields else row)
     return count if count_only else kept
 

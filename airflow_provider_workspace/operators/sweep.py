@@ -73,7 +73,9 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
             self.log_end(ended)
         reports = reports_of(ends, dry_run=self.is_dry_run)
         failure = failure_of(ends)
-        alarms = [with_problem(f"{ended.kind}: {ended.alarm}") for ended in ends if ended.alarm]
+        alarms = [
+            with_problem(f"{ended.kind}: {ended.alarm}", otherwise="window-abandoned") for ended in ends if ended.alarm
+        ]
         if self.fail_if_any and alarms:
             self.push_xcom("return_value", reports)
             # Not for a retry, which would find the windows closed, and succeed.

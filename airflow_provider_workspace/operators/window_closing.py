@@ -62,7 +62,7 @@ def resume_exports(task: WorkspaceWindowOperator, ti: Any, open_task_id: str | N
             done = closer.close_all(leases)
     for export_id, key in lost.items():
         cure = registry.describe_unreadable(key, registry.unreadable[key])
-        done.failed[export_id] = WorkspaceError(cure)
+        done.failed[export_id] = WorkspaceError(cure, problem="lease-unreadable")
     return done
 
 
@@ -263,6 +263,8 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         window, which never skips itself. A task of the work that was waiting for a retry looks like one that skipped
         itself. A short circuit and a ``fail_fast`` Dag skip too.
         """
+        from airflow_provider_workspace.errors import with_problem
+
         if not self.outcome_task_id:
             return
         run = _states_of_window(ti, {self.outcome_task_id, *self.setup_task_ids, *self.work_task_ids})
@@ -275,7 +277,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         msg = f"{self._why_skipped()}. Its exports are resumed: {_listed(total.resumed)}."
         if failed:
             msg += f" Failed: {', '.join(failed)}."
-        raise AirflowFailException(msg)
+        raise AirflowFailException(with_problem(msg, "work-failed"))
 
     def _failed_tasks(self, run: Run) -> list[str]:
         """Return the tasks of the window that failed, and after which no other task of the work succeeded."""

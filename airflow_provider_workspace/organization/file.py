@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from airflow_provider_workspace.access.members.earlier_invites import TIMES_AGAIN
-from airflow_provider_workspace.access.rules.guards import Guards
+from airflow_provider_workspace.access.rules.guards import Guards, is_pattern, pattern_problem, protected_key
 from airflow_provider_workspace.api.comparison import address_key, domain_key
 from airflow_provider_workspace.api.database_limits import compared_key
 from airflow_provider_workspace.api.fields import TextId, Uuid
@@ -27,6 +27,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
 from airflow_provider_workspace.procedures.find import project_key
 from airflow_provider_workspace.procedures.plan import checked_limit_or_ask
 from airflow_provider_workspace.procedures.roster import address_problem
+from airflow_provider_workspace.procedures.roster_columns import RowFormat
 from airflow_provider_workspace.procedures.until import End, parse_until
 
 if TYPE_CHECKING:
@@ -56,6 +57,15 @@ def _checked_address(value: str) -> str:
 Address = Annotated[str, AfterValidator(_checked_address)]
 
 
+def _checked_protected(text: str) -> str:
+    if not is_pattern(text):
+        return _checked_address(text)
+    problem = pattern_problem(text)
+    if problem:
+        raise ValueError(problem)
+    return text.strip()
+
+
 def _person(value: object) -> Any:
     return {"email": value} if isinstance(value, str) else value
 
@@ -68,6 +78,12 @@ class Person(InviteDetails, End, _Entry):
     """A person who is to be a member; may be written as an address alone."""
 
     email: Address
+
+
+class ProtectedPerson(Person):
+    """A person who is never removed or changed, or everybody of a domain, as ``*@partner.example``."""
+
+    email: Annotated[str, AfterValidator(_checked_protected)]
 
 
 class Defaults(InviteDetails, End, _Entry):
@@ -84,6 +100,12 @@ class Members(_Entry):
     where: dict[str, Any] | None = Field(
         default=None, description="Rows of the roster to read only: wanted values by the name of a column"
     )
+    rows: str | None = Field(default=None, description="Where the list of rows is in JSON, such as Resources")
+    skip_rows: int = Field(default=0, ge=0, description="Lines above the header of the roster to skip")
+    levels: dict[str, OptionalLevel] | None = Field(
+        default=None, description="Levels by their texts in the roster; null stands for none, and * for all others"
+    )
+    no_value: list[str] = Field(default=[], description="Texts of the roster that are no value")
     people: list[Annotated[Person, BeforeValidator(_person)]] | None = None
     defaults: Defaults | None = Field(default=None, description="Fields for all people who do not have them")
     on_invalid: Literal["fail", "skip"] = Field(
@@ -91,8 +113,10 @@ class Members(_Entry):
         description="Whether an invalid row of the roster is an error, or is left out; not with complete: [members], "
         "because its person would be removed",
     )
-    protected: list[Annotated[Person, BeforeValidator(_person)]] = Field(
-        default=[], description="People who are never removed or changed, such as the owner of the API key"
+    protected: list[Annotated[ProtectedPerson, BeforeValidator(_person)]] = Field(
+        default=[],
+        description="People who are never removed or changed, such as the owner of the API key; "
+        "*@partner.example for everybody of a domain",
     )
     owner_level: OptionalLevel = Field(default=15, description="Nobody of this level or above is removed or changed")
     renew_invites: bool = Field(
@@ -106,15 +130,23 @@ class Members(_Entry):
     _rows: Any = None
 
     @property
-    def rows(self) -> Any:
+    def given_rows(self) -> Any:
         """The rows of the list, or those that a task passes; ``None`` if there is neither."""
         return self._rows if self.people is None else [one.model_dump(exclude_unset=True) for one in self.people]
+
+    @property
+    def row_format(self) -> RowFormat:
+        """How the rows are written."""
+        levels: dict[str, int | str | None] | None = None
+        if self.levels is not None:
+            levels = {text: None if level is None else int(level) for text, level in self.levels.items()}
+        return RowFormat(self.rows, self.skip_rows, levels, self.no_value)
 
     @property
     def guards(self) -> Guards:
         """Whom a plan leaves alone."""
         level = None if self.owner_level is None else int(self.owner_level)
-        return Guards(frozenset(address_key(one.email) for one in self.protected), level, self.on_invalid)
+        return Guards(frozenset(protected_key(one.email) for one in self.protected), level, self.on_invalid)
 
     @model_validator(mode="after")
     def roster_or_people(self) -> Self:
@@ -299,6 +331,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "domains": DomainEntry,
     "members": Members,
     "people": Person,
+    "protected": ProtectedPerson,
     "defaults": Defaults,
     "exports": ExportEntry,
 }

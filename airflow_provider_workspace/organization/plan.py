@@ -264,15 +264,16 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
     members = wanted.members
     if members is None or members.people == []:
         return Plan()
-    if members.roster is None and members.rows is None:
+    if members.roster is None and members.given_rows is None:
         return Plan(changes=[Change("skip", "members", "people", why="a task passes them as roster=…")])
     rows = read_roster(
-        members.rows,
+        members.given_rows,
         reader.file_at(members.roster) if members.roster else None,
         members.defaults.model_dump(exclude_unset=True) if members.defaults else None,
         argument="roster",
         columns=members.columns,
         where=members.where,
+        row_format=members.row_format,
         now=reader.now,
         levels_are_named=members.people is not None,
     )

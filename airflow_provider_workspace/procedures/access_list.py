@@ -28,12 +28,14 @@ class AccessEntry:
     :param level: the level; ``None`` if it is not shown
     :param person: key of the address; empty if it is not shown
     :param is_judged: whether a plan decides what they may have
+    :param full_name: first and last name; empty if they are not shown
     """
 
     name: str
     level: int | None
     person: str = ""
     is_judged: bool = True
+    full_name: str = ""
 
 
 @dataclass(slots=True)
@@ -44,11 +46,13 @@ class AccessList:
     :param shown: the entries by what their people are known by
     :param hidden: how many do not show their user
     :param invited: keys of the addresses with an open invite
+    :param full_names: the names of members by the keys of their addresses, as far as both are shown
     """
 
     shown: dict[Identity, AccessEntry] = field(default_factory=dict[Identity, AccessEntry])
     hidden: int = 0
     invited: frozenset[str] = frozenset()
+    full_names: dict[str, str] = field(default_factory=dict[str, str])
 
     def add(self, identity: Identity, entry: AccessEntry) -> None:
         """Add an entry; the last part of the identity is the user, empty if it is not shown."""
@@ -56,6 +60,8 @@ class AccessList:
             self.shown[identity] = entry
         else:
             self.hidden += 1
+        if entry.person:
+            self.full_names[entry.person] = entry.full_name
 
     def of(self, operation: object) -> AccessEntry | None:
         """Return the entry of whom an operation is about; ``None`` if there is none."""
@@ -66,6 +72,15 @@ class AccessList:
     def homes(self) -> dict[str, str]:
         """The key of the address of each member who shows it, by their user."""
         return {key[0]: entry.person for key, entry in self.shown.items() if len(key) == 1 and entry.person}
+
+    @property
+    def hides_people(self) -> bool:
+        """Whether a member does not show their user or address."""
+        return self.hidden > 0 or not all(entry.person for entry in self.shown.values())
+
+    def levels_of(self, person: str) -> list[int | None]:
+        """Return the levels of the members with an address; ``None`` for one that is not shown."""
+        return [entry.level for entry in self.shown.values() if entry.person == person]
 
     def joined_since(self, before: AccessList) -> dict[Identity, str]:
         """
@@ -106,7 +121,8 @@ def entry_of(member: Member, *, is_judged: bool) -> AccessEntry:
     """
     name = f"member {member.email_address or '-'} (user {member.user_uuid or '-'})"
     person = email_key(member)
-    return AccessEntry(name, member.level, person, is_judged and bool(person))
+    full_name = member.user.full_name if member.user else ""
+    return AccessEntry(name, member.level, person, is_judged and bool(person), full_name)
 
 
 def collaborator_identity(dashboard_id: object, user_uuid: object) -> Identity:

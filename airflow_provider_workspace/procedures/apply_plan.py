@@ -43,8 +43,10 @@ class WorkspaceSyncIncompleteError(errors.WorkspaceError):
     :param causes: the errors
     """
 
+    problem = "changes-refused"
+
     def __init__(self, message: str, causes: Collection[errors.WorkspaceError]) -> None:
-        super().__init__(message, permanent=all(cause.permanent for cause in causes), problem="changes-refused")
+        super().__init__(message, permanent=all(cause.permanent for cause in causes))
         self.causes = tuple(causes)
 
 

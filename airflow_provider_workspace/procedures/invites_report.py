@@ -16,6 +16,8 @@ STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "fai
 INVITES_THAT_NEED_ATTENTION = ("invalid", "failed", "unknown", "not_sent")
 # Maximum number of rows in the log.
 MAX_LOGGED_ROWS = 50
+# Maximum number of rows that an error names for one reason.
+MAX_ROWS_OF_REASON = 5
 
 
 class InvitesReport:
@@ -125,6 +127,8 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
     :param retry_after: seconds until a limit permits more invites; ``None`` if not known
     """
 
+    problem = "invites-incomplete"
+
     def __init__(
         self,
         message: str,
@@ -132,7 +136,7 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
         cause: WorkspaceRequestError | None = None,
         retry_after: float | None = None,
     ) -> None:
-        super().__init__(message, problem="invites-incomplete")
+        super().__init__(message)
         self.report = report
         self.cause = cause
         self.retry_after = retry_after
@@ -144,15 +148,22 @@ class WorkspaceInvitesIncompleteError(WorkspaceError):
 
 
 def name_entries(entries: list[Entry]) -> str:
-    """Return the first rows with their reasons."""
-    rows: list[str] = []
-    for entry in entries[:MAX_NAMED]:
-        email = entry.email or "no address"
-        reason = entry.reason.rstrip(".")
-        rows.append(f"row {entry.row} ({email}): {reason}")
-    if len(entries) > MAX_NAMED:
-        rows.append(f"and {len(entries) - MAX_NAMED} more")
-    return "; ".join(rows) + "."
+    """Return the first rows by their reasons: each reason once, with the number of its rows."""
+    rows_by_reason: dict[str, list[str]] = {}
+    for entry in entries:
+        rows = rows_by_reason.setdefault(entry.reason.rstrip("."), [])
+        rows.append(f"row {entry.row} ({entry.email or 'no address'})")
+    lines: list[str] = []
+    for reason, rows in rows_by_reason.items():
+        first, *others = rows
+        line = f"{first}: {reason}"
+        if others:
+            more = ", …" if len(others) > MAX_ROWS_OF_REASON else ""
+            line += f" (and {len(others)} more: {', '.join(others[:MAX_ROWS_OF_REASON])}{more})"
+        lines.append(line)
+    if len(lines) > MAX_NAMED:
+        lines[MAX_NAMED:] = [f"and {len(lines) - MAX_NAMED} more problems"]
+    return "; ".join(lines) + "."
 
 
 def _line(entry: Entry) -> str:

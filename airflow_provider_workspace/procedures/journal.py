@@ -58,12 +58,21 @@ class Journal:
 
     :param page_of: returns the page with a number, from 0
     :param by: this try, and who approved what it sends, for people
-    :param knows_all: whether it has what earlier tries sent; before Airflow 3.3, a retry does not know it
+    :param knows_all: whether it has all that was sent before; before Airflow 3.3, a retry does not know it
+    :param check: fails if another try has taken over, which writes the journal now
     :ivar earlier: what earlier tries, and this one before a deferral, were about to send, anywhere
     """
 
-    def __init__(self, page_of: Callable[[int], JournalPage], by: str, *, knows_all: bool = True) -> None:
+    def __init__(
+        self,
+        page_of: Callable[[int], JournalPage],
+        by: str,
+        *,
+        knows_all: bool = True,
+        check: Callable[[], object] = lambda: None,
+    ) -> None:
         self.by = by
+        self._check = check
         self.knows_all = knows_all
         self._page_of = page_of
         self.earlier: list[Sending] = []
@@ -116,6 +125,8 @@ class Journal:
         self._length += len(json.dumps(asdict(sending)))
 
     def _write(self) -> None:
+        if self._changed:
+            self._check()
         for number in sorted(self._changed):
             entries = [asdict(sending) for sending in self._pages[number].values()]
             self._page_of(number).write(storable(entries))

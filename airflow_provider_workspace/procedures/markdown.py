@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from airflow_provider_workspace.api.database_limits import MAX_TEXT_BYTES
-from airflow_provider_workspace.errors import printable
+from airflow_provider_workspace.errors import visible
 
 # Bytes of the body of a question, with room for the lines that follow.
 MAX_BODY = MAX_TEXT_BYTES - 5_535
@@ -39,7 +39,7 @@ def inert(text: str, limit: int | None = MAX_CODE) -> str:
     """
     if limit is not None and len(text) > limit:
         text = f"{text[:limit]}…"
-    readable = printable(text)
+    readable = visible(text)
     if "://" not in readable and "www." not in readable.lower():
         return _escape(readable)
     parts: list[str] = []

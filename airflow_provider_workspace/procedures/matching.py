@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.comparison import address_key, normal_text
 from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceInputError, type_name
@@ -22,6 +23,8 @@ _NUMBER = re.compile(r"[+-]?(?:0|[1-9]\d{0,30})(?:\.\d{1,30})?", re.ASCII)
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}(?:[Tt ].+)?", re.ASCII)
 # A zone without minutes, which PostgreSQL writes.
 _SHORT_ZONE = re.compile(r":\d{2}(?:\.\d+)?[+-]\d{2}\Z", re.ASCII)
+# Of most columns, many cells have the same text.
+_normal_text = lru_cache(maxsize=4096)(normal_text)
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -59,7 +62,9 @@ def _read_age(path: str, value: Any, now: float) -> Before | None:
 
 def matches(path: str, value: Any, wanted: Any) -> bool:
     """
-    Return whether a value is wanted; case of e-mail addresses does not count, and no time is before any other.
+    Return whether a value is wanted: case of e-mail addresses does not count, and no time is before any other.
+
+    Nor do blanks around a text, and its Unicode form.
 
     :param path: what is compared; addresses are at one that ends with ``email``
     :param wanted: a value, an age, or a list of which one is enough
@@ -72,8 +77,9 @@ def matches(path: str, value: Any, wanted: Any) -> bool:
         if when is None and value is not None:
             raise WorkspaceInputError(f"Compare only times with 'before': {path} is none in a row of the list")
         return when is None or when < wanted
-    if path.endswith("email") and isinstance(value, str) and isinstance(wanted, str):
-        return address_key(value) == address_key(wanted)
+    if isinstance(value, str) and isinstance(wanted, str):
+        key = address_key if path.endswith("email") else _normal_text
+        return key(value) == key(wanted)
     return bool(value == wanted)
 
 
@@ -87,9 +93,9 @@ def plain_scalar(cell: Any) -> Any:
 
 
 def comparable(cell: Any) -> Any:
-    """Return a cell of a row for :func:`is_equal`: a trimmed text, a number, a boolean, a time; ``None`` if empty."""
+    """Return a cell of a row for :func:`is_equal`: a text in NFC, a number, a boolean, a time; ``None`` if empty."""
     if isinstance(cell, str):
-        return None if is_empty(cell) else cell.strip()
+        return None if is_empty(cell) else _normal_text(cell)
     value = plain_scalar(cell)
     if isinstance(value, UUID):
         return str(value)

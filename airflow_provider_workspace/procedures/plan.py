@@ -46,7 +46,7 @@ MARKS: dict[Action, str] = {
     "skip": "skipped",
 }
 # The fields of a change in a result or report, and the statuses that need attention.
-REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "reason", "digest", "not_shown")
+REPORT_FIELDS = ("action", "part", "name", "before", "after", "why", "status", "reason", "digest", "not_shown", "mark")
 NEEDS_ATTENTION = ("refused", *INVITES_THAT_NEED_ATTENTION)
 # Statuses of changes with which nothing is left to do.
 FINISHED = ("done", "invited", "skipped")
@@ -57,10 +57,10 @@ DIGEST_VERSION = "1"
 DEFAULT_LIMIT = "10 or 30%"
 # In place of a limit: whoever approves a plan decides whether it takes too much.
 ASK = "ask"
-# What a retry says that cannot know what the tries before it have sent.
+# What a task says that cannot know what it sent before.
 UNKNOWN_TRIES = (
-    "Earlier tries of this task may have sent changes that are not here: before Airflow 3.3, a retry does not know "
-    "them, nor who accepted an invite that they withdrew. See their logs, and look at who has joined since."
+    "This task may have sent changes that are not here: before Airflow 3.3, it does not know what it sent before a "
+    "retry or a deferral, nor who accepted an invite that it withdrew then. See its log, and look at who has joined."
 )
 # A number, a share, or both with "or" between them.
 LIMIT = re.compile(r"(?=\S)(?:(\d{1,18})(?: or (?=\S)|$))?(?:(100|[1-9]\d?) ?%)?")
@@ -133,7 +133,8 @@ class Change:
         """What it is known by in its organization."""
         is_invite = self.part == "members" and self.action == "create"
         name = self.person if is_invite else self.name
-        return f"{self.part}: {self.action} {name}"
+        invite_id = self.operation.invite_id if isinstance(self.operation, DeleteInvite) else ""
+        return f"{self.part}: {self.action} {name} {invite_id}".rstrip()
 
     @property
     def removes(self) -> bool:
@@ -210,9 +211,13 @@ class Change:
         log.info("Done:%s", self.line())
         return record
 
-    def line(self) -> str:
-        """Return the change as a line of a table."""
-        name = errors.visible(self.name)
+    def line(self, full_name: str = "") -> str:
+        """
+        Return the change as a line of a table.
+
+        :param full_name: the name of the person whom it is about; empty if it is not known
+        """
+        name = errors.visible(f"{self.name} ({full_name})" if full_name else self.name)
         if self.action in PENDING:
             return f"  {MARKS[self.action]} {name:<44} {self.notes}"
         notes = self.mark or MARKS[self.action]
@@ -266,9 +271,15 @@ class Change:
         digest = self.approval_digest(planned_for) or ""
         return replace(self, action="differs", why=f"{why}: {told}", operation=None, apply=None, left_out=digest)
 
+    def falls_with(self, other: Change) -> bool:
+        """Return whether leaving out the other leaves this one out: what needs it, and both halves of a renewal."""
+        halves = (self, other)
+        is_renewal = all(half.is_renewal or half.invites for half in halves) and self.person == other.person
+        return is_renewal or self.needs(other)
+
     def needs(self, other: Change) -> bool:
         """Return whether the other creates what this one has no id of yet: a project, a dashboard or a domain."""
-        if self.operation is not None or self.intended is None:
+        if other.action != "create" or self.operation is not None or self.intended is None:
             return False
         project = self.intended.get("project")
         dashboard = self.intended.get("dashboard")
@@ -312,6 +323,7 @@ class ChangeRow:
     reason: str
     digest: str | None = None
     not_shown: Sequence[str] = ()
+    mark: Mark = ""
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> ChangeRow:
@@ -333,11 +345,13 @@ class ApprovedPlan:
     :param planned_for: the service and the organization
     :param digests: the digests of its changes, without those that are never sent
     :param left_out: why changes were left out, by digest
+    :param approved_by: who approved it; empty if nobody was asked
     """
 
     planned_for: str
     digests: frozenset[str]
     left_out: Mapping[str, str]
+    approved_by: str
 
     @classmethod
     def read(cls, value: object, task: str) -> ApprovedPlan | None:
@@ -366,7 +380,12 @@ class ApprovedPlan:
             row["digest"]: str(row.get("why")).partition(": ")[0] for row in covered if row.get("action") == "differs"
         }
         digests = {row["digest"] for row in covered}
-        return cls(planned_for, frozenset(digests - left_out.keys()), left_out)
+        others = value.get("digests", ())
+        if not isinstance(others, list | tuple) or not all(isinstance(digest, str) for digest in others):
+            raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
+        digests.update(others)
+        approved_by = str(value.get("approved_by") or "")
+        return cls(planned_for, frozenset(digests - left_out.keys()), left_out, approved_by)
 
 
 def _has_digest(row: object) -> bool:
@@ -442,6 +461,10 @@ class Plan:
         counts = self.counts
         return self.pending + counts["differs"] + counts["unknown"]
 
+    def full_name_of(self, change: Change) -> str:
+        """Return the name of the person whom a change is about; empty if the service does not show it."""
+        return self.access_list.full_names.get(change.person, "")
+
     def to_dict(self, *, applied: bool = False) -> dict[str, Any]:
         """
         Return plain JSON: numbers, ``changes``, the beginning of the ``table``, and ``planned_for``.
@@ -489,6 +512,7 @@ class Plan:
             reason=result.reason,
             digest=digest,
             not_shown=not_shown,
+            mark=change.mark,
         )
 
     def _result(self, change: Change, *, applied: bool) -> ChangeResult:
@@ -509,7 +533,7 @@ class Plan:
             lines.insert(0, self.remark)
         lines += [f"    {row.name:<44} {row.reason}" for row in self.earlier[:limit]]
         for part, changes in groupby(self.changes, lambda change: change.part):
-            part_lines = [change.line() for change in changes]
+            part_lines = [change.line(self.full_name_of(change)) for change in changes]
             lines += part_lines[:limit]
             if limit is not None and len(part_lines) > limit:
                 lines.append(f"    … and {len(part_lines) - limit} more {part}")
@@ -522,31 +546,47 @@ class Plan:
         :param part: the part that is planned; empty for all
         """
         again = {change.key for change in self.changes if change.sends}
-        present = [change for change in self.changes if change.action != "skip" or change.mark]
-        people = {change.person or change.name for change in present}
         for key, sending in journal.earlier_at(self.planned_for).items():
             row = ChangeRow.from_dict(sending.row)
-            is_told_now = key in again and sending.status not in FINISHED
-            if is_told_now or part not in ("", row.part):
+            is_final = sending.status in FINISHED and row.action in PENDING
+            if (key in again and not is_final) or part not in ("", row.part):
                 continue
-            status, reason = sending.status or "done", sending.told
-            is_left = (sending.row["person"] or row.name) in people
-            if is_left and row.action == "remove" and not sending.status:
-                status, reason = "unknown", f"{sending.by} was about to send it"
+            is_done = bool(sending.status) or self._shows(row, sending.row["person"])
+            status = (sending.status or "done") if is_done else "unknown"
+            reason = sending.told if is_done else f"{sending.by} was about to send it"
             self.earlier.append(replace(row, status=status, reason=reason))
         remarks = [self.remark]
         if self.earlier:
-            remarks.append(f"Earlier tries of this task have sent {counted(len(self.earlier), 'change', 'changes')}.")
+            remarks.append(f"This task had sent {counted(len(self.earlier), 'change', 'changes')} before.")
         if not journal.knows_all:
             remarks.append(UNKNOWN_TRIES)
         self.remark = "\n".join(filter(None, remarks))
+
+    def _shows(self, row: ChangeRow, person: str) -> bool:
+        """Return whether the lists show what a try was about to send for a person; what hides people proves nothing."""
+        if row.part != "members":
+            return False
+        levels = self.access_list.levels_of(person)
+        is_invited = person in self.access_list.invited
+        if row.action == "create":
+            return is_invited or bool(levels)
+        if row.action == "change":
+            return row.after["level"] in levels
+        return not (levels or is_invited or self.access_list.hides_people)
 
     def sending_of(self, change: Change) -> Sending:
         """Return what is noted before a change is sent."""
         row = self._row(change, applied=True, digest=change.approval_digest(self.planned_for)).to_dict()
         return Sending(self.planned_for, change.key, {**row, "person": change.person})
 
-    def check_losses(self, maximum: Any, *, is_asked: bool = False) -> None:
+    def check_losses(
+        self,
+        maximum: Any,
+        *,
+        is_asked: bool = False,
+        is_approved: bool = False,
+        cure: str = "Set require_approval=True",
+    ) -> None:
         """
         Refuse a plan that takes too much away: the list of what is wanted may have been cut.
 
@@ -554,13 +594,17 @@ class Plan:
         people that may be (members and open invites), in percent of the members, and always allows one.
 
         :param maximum: the limit, see :func:`parse_limit`; :data:`ASK` to tell whoever approves the plan
-        :param is_asked: whether a person approves the plan
-        :raises WorkspaceInputError: if the plan exceeds it, or nobody would be asked
+        :param is_asked: whether a person approves the plan, or it is only shown
+        :param is_approved: whether a person has approved it, who was told how much it takes
+        :param cure: how a person is asked
+        :raises WorkspaceInputError: if the plan exceeds it, or sends something, and nobody is asked
         """
-        if maximum == ASK and not is_asked:
+        if maximum == ASK and is_approved:
+            return
+        if maximum == ASK and not is_asked and any(change.sends for change in self.changes):
             raise errors.WorkspaceInputError(
-                f"max_removals='{ASK}' lets whoever approves the plan decide, and nobody is asked. Set "
-                f"require_approval=True, or max_removals to a number. Planned for {self.planned_for}",
+                f"max_removals='{ASK}' lets whoever approves the plan decide, and nobody is asked. {cure}, or set "
+                f"max_removals to a number. Planned for {self.planned_for}",
                 problem="too-many-removals",
             )
         limit = DEFAULT_LIMIT if maximum == ASK else maximum
@@ -589,43 +633,31 @@ class Plan:
         """
         Leave out changes, and those that need them; what is left out is *by hand*.
 
-        :param left_out: why, by digest
+        :param left_out: why, by digest; see :meth:`digests_that_fall_with`
         :raises WorkspaceInputError: if the others may not be sent without them
         """
         if not left_out:
             return
         self.left_out = {**self.left_out, **left_out}
-        creations: dict[Change, str] = {}
+        reasons: dict[Change, str] = {}
         changes: list[Change] = []
         # A change comes after those that it needs.
-        reasons = self._reasons(left_out)
         for change in self.changes:
-            needed = [other for other in creations if change.needs(other)]
-            if change.left_out or not (change in reasons or needed):
+            digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
+            told = [why for digest, why in left_out.items() if digest in digests]
+            told = [f"{why}, with {other.name}" for other, why in reasons.items() if change.needs(other)] or told
+            if change.left_out or not told:
                 changes.append(change)
                 continue
-            why = reasons[change] if change in reasons else f"{creations[needed[0]]}, with {needed[0].name}"
-            if change.action == "create":
-                creations[change] = why
-            changes.append(change.leave_out(self.planned_for, why))
+            reasons[change] = told[0]
+            changes.append(change.leave_out(self.planned_for, told[0]))
         self.changes = changes
         self.check_rest(changes)
 
-    def _reasons(self, left_out: Mapping[str, str]) -> dict[Change, str]:
-        """Return why changes are left out; both halves of an invite that is sent anew, if one of them is."""
-        reasons: dict[Change, str] = {}
-        for change in self.changes:
-            digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
-            for digest, why in left_out.items():
-                if digest in digests:
-                    reasons[change] = why
-        for old in [change for change in self.changes if change.is_renewal]:
-            halves = [change for change in self.changes if change.invites and change.person == old.person]
-            halves.append(old)
-            told = [reasons[half] for half in halves if half in reasons]
-            if told:
-                reasons |= dict.fromkeys(halves, told[0])
-        return reasons
+    def digests_that_fall_with(self, left: Change) -> list[str]:
+        """Return the digests of a change and of all that is left out with it, as the plan is now."""
+        falling = [change for change in self.changes if change is left or change.falls_with(left)]
+        return list(filter(None, (change.approval_digest(self.planned_for) for change in falling)))
 
     @property
     def unproven(self) -> list[str]:
@@ -767,7 +799,9 @@ def summarize(rows: Collection[ChangeRow], *, applied: bool) -> str:
     counts = Counter(row.action for row in rows)
     _add_number(numbers, counts["differs"], "to change by hand")
     _add_number(numbers, counts["wait"], "left for a later run")
-    _add_number(numbers, counts["skip"], "skipped")
+    marks = Counter(row.mark or MARKS["skip"] for row in rows if row.action == "skip")
+    for mark in ("kept", "duplicate", MARKS["skip"]):
+        _add_number(numbers, marks[mark], mark)
     return ", ".join(numbers)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.levels import describe_level
-from airflow_provider_workspace.errors import visible
 from airflow_provider_workspace.procedures.markdown import inert, table
 from airflow_provider_workspace.procedures.plan import MARKS, PENDING, describe_fields
 
@@ -32,12 +31,13 @@ def plan_lines(plan: Plan) -> list[str]:
     lines += [f"**{inert(plan.summary())}**", ""]
     if not plan.changes:
         return lines
-    rows = [_cells(change) for change in plan.changes]
+    rows = [_cells(change, plan.full_name_of(change)) for change in plan.changes]
     return [*lines, *table(TABLE_COLUMNS, rows, write=str)]
 
 
-def _cells(change: Change) -> list[str]:
+def _cells(change: Change, full_name: str) -> list[str]:
     """Return the cells of a change in Markdown."""
+    name = f"{change.name} ({full_name})" if full_name else change.name
     word: str = change.action
     if change.action not in (*PENDING, "set"):
         word = change.mark or MARKS[change.action]
@@ -46,11 +46,11 @@ def _cells(change: Change) -> list[str]:
     notes = describe_fields(before, after, SPACED_ARROW)
     if change.reason:
         notes.append(change.reason)
-    return [_cell(word), _cell(change.name), _cell(", ".join(notes)).replace(SPACED_ARROW, ARROW)]
+    return [_cell(word), _cell(name), _cell(", ".join(notes)).replace(SPACED_ARROW, ARROW)]
 
 
 def _cell(text: str) -> str:
-    return inert(visible(text), limit=None)
+    return inert(text, limit=None)
 
 
 def _with_level_name(change: Change, fields: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -18,12 +18,14 @@ from airflow_provider_workspace.api.fields import explain
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
+from airflow_provider_workspace.procedures.matching import text_of
 from airflow_provider_workspace.procedures.roster_columns import USER_FIELD
-from airflow_provider_workspace.procedures.until import END_FIELDS, End, remark_on_midnight
+from airflow_provider_workspace.procedures.until import END_FIELDS, LAST_DAY, End, remark_on_midnight
 
 MAX_ADDRESS_LENGTH = 254
 MAX_LOCAL_PART_LENGTH = 64
 MAX_LABEL_LENGTH = 63
+MAX_LEVEL_SHOWN = 40
 # The fields of a row in a report.
 ENTRY_FIELDS = ("row", "email", "status", "reason", "invite_id")
 NO_END = End()
@@ -56,7 +58,8 @@ class RosterRows(list[dict[str, Any]]):
     The rows of a roster, with the names of the interface; a blank row is an empty mapping.
 
     :ivar first_number: number of the first row, as a spreadsheet shows it: the header of a CSV file is row 1
-    :ivar left_out: the numbers of rows that ``where`` leaves out, which are empty mappings too
+    :ivar left_out: by the numbers of rows that ``where`` leaves out, which are empty mappings too, their addresses
+    :ivar misshapen: by the number of a row whose cells may stand in wrong columns, what is wrong with it
     :ivar hints: by the number of a row whose address may be invalid, what helps to find or correct it
     :ivar columns: the name of the column of each field, where it has another one
     :ivar remarks: what people must know about how the rows were read
@@ -66,7 +69,8 @@ class RosterRows(list[dict[str, Any]]):
     def __init__(self, first_number: int = 1) -> None:
         super().__init__()
         self.first_number = first_number
-        self.left_out: set[int] = set()
+        self.left_out: dict[int, Any] = {}
+        self.misshapen: dict[int, str] = {}
         self.hints: dict[int, str] = {}
         self.columns: dict[str, str] = {}
         self.remarks: list[str] = []
@@ -84,6 +88,8 @@ class Row:
     :param recent: those of them after which the next run may not have come yet. Rows follow each other: what one gave
         that ended long before, somebody gave again by hand
     :param user_uuid: the user whom it names; empty if it names none
+    :param row_left_out: of a row of leavers, the number of another one of the same person that ``where`` leaves out; 0
+        without one
     """
 
     number: int
@@ -93,6 +99,7 @@ class Row:
     ended: tuple[Row, ...] = ()
     recent: tuple[Row, ...] = ()
     user_uuid: str = ""
+    row_left_out: int = 0
 
     @property
     def level(self) -> int | None:
@@ -106,7 +113,13 @@ class Row:
 
     @property
     def leaves_now(self) -> bool:
-        """Of a row of leavers, whether its person leaves now: a row without an end keeps whom an earlier one ended."""
+        """
+        Of a row of leavers, whether its person leaves now.
+
+        A row without an end keeps whom an earlier one ended, and so does one that ``where`` leaves out.
+        """
+        if self.row_left_out:
+            return False
         if self.is_over:
             return True
         return self.end.until is None and not self.ended
@@ -194,15 +207,20 @@ def check_roster(
         if not row:
             roster.blank += number not in given.left_out
             continue
-        checked = _check_row(number, row)
+        problem = given.misshapen.get(number)
+        checked = _misshapen(number, row, problem) if problem else _check_row(number, row)
         if isinstance(checked, Entry):
             roster.invalid.append(_with_hints(checked, given))
             if row.get("until") is not None:
                 roster.with_end.add(number)
             continue
+        if checked.end.until == LAST_DAY and not only_addresses:  # of a leaver, it is no end of the work
+            checked = replace(checked, end=NO_END)
         periods = people.setdefault(checked.key, {})
         until = checked.end.until if now else None
         periods.setdefault(until, []).append(checked)
+    if only_addresses and given.left_out:
+        _note_rows_left_out(people, given.left_out)
     for periods in people.values():
         _add_person(roster, [*periods.values()], now, only_addresses=only_addresses)
     roster.invalid.sort(key=attrgetter("row"))
@@ -212,6 +230,15 @@ def check_roster(
     if midnight:
         roster.remarks.append(midnight)
     return roster
+
+
+def _note_rows_left_out(people: Mapping[str, dict[str | None, list[Row]]], left_out: Mapping[int, Any]) -> None:
+    """Note in the rows of people that ``where`` leaves out another one about them: they may be back."""
+    for number, address in left_out.items():
+        periods = people.get(address_key(address)) if isinstance(address, str) else None
+        for until, rows in (periods or {}).items():
+            noted = [replace(row, row_left_out=row.row_left_out or number) for row in rows]
+            people[address_key(address)][until] = noted
 
 
 def _add_person(roster: Roster, periods: list[list[Row]], now: datetime | None, *, only_addresses: bool) -> None:
@@ -243,6 +270,10 @@ def _with_hints(entry: Entry, given: RosterRows) -> Entry:
     for name, column in given.columns.items():
         reason = reason.replace(f"field '{name}'", f"field '{name}' (column {shown(column)})")
     hint = given.hints.get(entry.row)
+    level = given[entry.row - given.first_number].get("level")
+    if "field 'level'" in reason and level is not None:
+        found = shown(level) if isinstance(level, str) else text_of(level)[:MAX_LEVEL_SHOWN]
+        hint = f"found {found}; levels=… says what such texts stand for"
     return replace(entry, reason=f"{reason} ({hint})" if hint else reason)
 
 
@@ -296,6 +327,11 @@ def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
         return Entry(number, email, "invalid", explain(model, error))
     problem = address_problem(email) or end.problem(found.level)
     return Entry(number, email, "invalid", problem) if problem else found
+
+
+def _misshapen(number: int, row: Mapping[str, Any], problem: str) -> Entry:
+    """Return the entry of a row whose cells may stand in wrong columns."""
+    return Entry(number, row.get("target_email") or "", "invalid", problem)
 
 
 def _conflict(row: Row, other: Row) -> Entry:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
@@ -24,10 +25,37 @@ from airflow_provider_workspace.procedures.matching import (
     text_of,
     truth_of,
 )
+from airflow_provider_workspace.procedures.roster_tables import value_at
 from airflow_provider_workspace.procedures.until import END_FIELDS
 
 # Names of columns: fields by name, or a list of fields by position; ``None`` leaves a column out.
 Columns = Sequence[str | None] | Mapping[str, str | None] | None
+
+
+@dataclass(frozen=True)
+class RowFormat:
+    """
+    How the rows of a source are written, where they are not as the interface has them.
+
+    :param rows: where the list of rows is in JSON, such as ``Resources``; ``None`` if it is all
+    :param skip_rows: how many lines of a CSV file, or rows, to skip first
+    :param levels: levels by their texts in the source, ``None`` for no value; ``*`` stands for all others
+    :param no_value: texts that are no value
+    """
+
+    rows: str | None = None
+    skip_rows: int = 0
+    levels: Mapping[str, int | str | None] | None = None
+    no_value: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a negative number, which would count from the end."""
+        if self.skip_rows < 0:
+            raise WorkspaceInputError(f"skip_rows must be 0 or more, not {self.skip_rows}")
+
+
+# What a row of JSON does not have.
+MISSING = object()
 # The name in ``columns`` of all columns that it does not name.
 OTHER_COLUMNS = "*"
 # The name in ``columns`` of columns without a name.
@@ -36,8 +64,7 @@ ADDRESS_FIELD = "target_email"
 # The user of a row, whatever their address is by now.
 USER_FIELD = "user_uuid"
 ROSTER_COLUMNS = ("email", ADDRESS_FIELD, *InviteDetails.model_fields, *END_FIELDS, USER_FIELD)
-# The name of cells without a column: not a field of an invite, so the row is refused with this name.
-EXTRA_CELLS = "cells beyond the last column"
+# The name of cells in a column without a name: not a field of an invite, so the row is refused with this name.
 UNNAMED_CELLS = "cells in a column without a name"
 # Fields for people to read, in which these words are no value: what formulas and programs write for a missing one.
 TEXT_FIELDS = ("first_name", "message")
@@ -76,13 +103,15 @@ IGNORED_CATEGORIES = ("Cf", "Pc", "Pd")
 MAX_WRONG = 10
 MAX_NAMES = 60
 MAX_COLUMN_SHOWN = 40
+# Maximum number of values of a column that an error shows.
+MAX_VALUES = 10
 
 
 @lru_cache(maxsize=4096)
 def column_key(name: object) -> str:
-    """Return the name of a column for comparison: case, blanks, hyphens and underscores do not count."""
+    """Return the name of a column for comparison: case, blanks, hyphens, underscores and Unicode form do not count."""
     key = ""
-    for char in str(name).lower():
+    for char in unicodedata.normalize("NFC", str(name).lower()):
         if not char.isspace() and unicodedata.category(char) not in IGNORED_CATEGORIES:
             key += char
     return key
@@ -107,11 +136,13 @@ class Layout:
     :param names: their names, as the rows have them
     :param fields: the field of each; ``None`` if it is left out
     :param positions: where the columns of ``where`` are, by their names in it
+    :param named_width: how many columns there are without those at the end that have no name
     """
 
     names: tuple[str, ...]
     fields: tuple[str | None, ...]
     positions: Mapping[str, int]
+    named_width: int
 
 
 class RosterColumns:
@@ -121,6 +152,7 @@ class RosterColumns:
     :param columns: names, see :data:`Columns`
     :param header: names by position, if the rows come with them
     :param filtered: the columns that ``where`` names
+    :ivar paths: the columns with a dot, which may be nested in rows of JSON
     :ivar by_position: the columns of rows without names; ``None`` if nobody names them
     :ivar spellings: the name of the column of each field, as the rows have it
     """
@@ -140,6 +172,8 @@ class RosterColumns:
             listed = [NO_NAME if name is None else name for name in columns]
             if None in columns:
                 self._named = {NO_NAME: None}
+        paths = [name for name in (*self._named, *self._filtered.values()) if "." in name]
+        self.paths = dict.fromkeys(paths)
         self.is_list = listed is not None
         self._named_keys = frozenset(map(column_key, self._named))
         self._meaning = {**ROSTER_FIELDS, **self._read_named()}
@@ -150,10 +184,7 @@ class RosterColumns:
 
     def _check_width(self, header: Sequence[str], listed: int) -> None:
         """Refuse a list that does not name as many columns as a header; those at its end need no name."""
-        width = 0
-        for number, name in enumerate(header, start=1):
-            if column_key(name):
-                width = number
+        width = _named_width(header)
         if not width <= listed <= len(header):
             self.reject(f"{width} columns, and columns=[…] names {listed}", 0)
 
@@ -172,6 +203,16 @@ class RosterColumns:
                 spellings[key] = name
                 fields[key] = field
         return fields
+
+    def with_nested(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a row of JSON with its nested values that ``columns`` or ``where`` name, as ``profile.email``."""
+        nested: dict[str, Any] = {}
+        for path in self.paths:
+            value = value_at(row, path, MISSING)
+            if value is not MISSING:
+                nested[path] = value
+        heads = {path.partition(".")[0] for path in self.paths}
+        return {name: value for name, value in row.items() if name not in heads} | nested
 
     def names(self, field: str) -> bool:
         """Return whether ``columns`` says which column a field is."""
@@ -209,7 +250,7 @@ class RosterColumns:
             elif field is not None:
                 self.spellings.setdefault(field, name)
             fields.append(field)
-        return Layout(names, tuple(fields), positions)
+        return Layout(names, tuple(fields), positions, _named_width(names))
 
     def _field(self, name: str, number: int) -> str | None:
         """Return the field of a column; ``None`` if it is left out."""
@@ -269,6 +310,15 @@ class RosterColumns:
         return missing if ADDRESS_FIELD in meanings else ["email", *missing]
 
 
+def _named_width(names: Sequence[str]) -> int:
+    """Return how many columns there are without those at the end that have no name."""
+    width = 0
+    for number, name in enumerate(names, start=1):
+        if column_key(name):
+            width = number
+    return width
+
+
 def _in_row(number: int) -> str:
     """Return the beginning of a mistake that a row has first; nothing for 0, which is the header."""
     return f"row {number}: " if number else ""
@@ -300,73 +350,160 @@ class RowFilter:
 
     :param where: wanted value, age or values by the name of a column
     :param now: the time from which ages count
-    :raises WorkspaceInputError: if a value cannot be compared
+    :param defaults: fields for rows that do not have them
+    :param is_leaving: whether the people of its rows are removed
+    :raises WorkspaceInputError: if a value cannot be compared, or an age removes who joined today
     """
 
-    def __init__(self, where: Mapping[str, Any] | None, now: datetime) -> None:
+    def __init__(
+        self,
+        where: Mapping[str, Any] | None,
+        now: datetime,
+        defaults: Mapping[str, Any] | None = None,
+        *,
+        is_leaving: bool = False,
+    ) -> None:
         self._wanted = read_where(where, now.timestamp(), _read_wanted) if where else {}
+        self._ages: list[str] = []
+        if is_leaving:
+            self._ages = [
+                name for name, wanted in self._wanted.items() if any(isinstance(one, Before) for one in wanted)
+            ]
+            _refuse_single_age(self._ages)
+        keys = {column_key(name): name for name in self._wanted}
+        self._defaults: dict[str, Any] = {}
+        for name, value in (defaults or {}).items():
+            if column_key(name) in keys:
+                self._defaults[keys[column_key(name)]] = comparable(value)
+        self._values: dict[str, Counter[Any]] = {name: Counter() for name in self._wanted}
+        self._doubts: dict[str, str] = {}
+        self._undated: list[int] = []
 
     @property
     def columns(self) -> list[str]:
         """The columns that it compares."""
         return [*self._wanted]
 
-    def selects(self, cells: Sequence[Any], layout: Layout | None, number: int) -> bool:
-        """
-        Return whether a row is selected.
-
-        :param layout: its columns; ``None`` if it has none, as an address alone
-        :raises WorkspaceInputError: if a cell cannot be compared, or differs from what is wanted in its letter case
-            only: which of both is meant, nobody knows
-        """
+    def missing_field(self, cells: Sequence[Any], layout: Layout) -> str:
+        """Return which column a row does not have, of which nobody says what its absence means; empty for none."""
         for name, wanted in self._wanted.items():
-            position = layout.positions.get(name) if layout else None
-            cell = cells[position] if position is not None and position < len(cells) else None
-            value = comparable(cell)
+            if layout.positions.get(name, len(cells)) < len(cells) or name in self._defaults:
+                continue
+            if not any(value is None or isinstance(value, Before) for value in wanted):
+                return (
+                    f"no {shown(name)}, which where compares. If a missing one counts, add None to the values of "
+                    f"where; if not, add it to the row, or to defaults"
+                )
+        return ""
+
+    def selects(self, cells: Sequence[Any], layout: Layout, number: int) -> bool:
+        """
+        Return whether a row is selected; what cannot be told is collected for :meth:`raise_doubts`.
+
+        :param layout: its columns
+        :raises WorkspaceInputError: if a cell cannot be compared
+        """
+        is_selected = True
+        is_dated = not self._ages
+        for name, wanted in self._wanted.items():
+            position = layout.positions.get(name, len(cells))
+            cell = cells[position] if position < len(cells) else None
+            value = comparable(cell) if position < len(cells) else self._defaults.get(name)
             if value is not None and not isinstance(value, COMPARABLE):
                 raise WorkspaceInputError(
                     f"where compares {name}, and row {number} has {type_name(cell)} there: expected a text, number, "
                     "boolean or time"
                 )
-            is_address = layout is not None and position is not None and layout.fields[position] == ADDRESS_FIELD
-            if _is_wanted(value, wanted, path="email" if is_address else "", name=name, number=number):
+            self._values[name][value] += 1
+            is_dated = is_dated or (name in self._ages and value is not None)
+            is_address = position < len(cells) and layout.fields[position] == ADDRESS_FIELD
+            if _is_wanted(value, wanted, path="email" if is_address else ""):
                 continue
-            _refuse_doubts(name, value, wanted, number)
-            return False
-        return True
+            is_selected = False
+            doubt = _doubt(value, wanted)
+            if doubt:
+                self._doubts.setdefault(name, f"{doubt}, and row {number} has {_shown(value)}")
+        if is_selected and not is_dated:
+            self._undated.append(number)
+        return is_selected
+
+    def raise_doubts(self) -> None:
+        """
+        Refuse columns with texts that nobody can tell from what is wanted, and show which values occur.
+
+        :raises WorkspaceInputError: naming the columns, their values and how often each occurs; or leavers without any
+            time
+        """
+        doubts: list[str] = []
+        for name, doubt in self._doubts.items():
+            values = self._values[name].most_common()
+            held = [f"{_shown(value)} ({counted_rows(count)})" for value, count in values[:MAX_VALUES]]
+            if len(values) > MAX_VALUES:
+                held.append("…")
+            doubts.append(f"where compares {name} with {doubt}. Values of {name}: {', '.join(held)}")
+        if doubts:
+            raise WorkspaceInputError(
+                f"{'. '.join(doubts)}. List in where, as they are written, those that count, or correct the rows",
+                problem="where-unclear",
+            )
+
+        if self._undated:
+            ages = " and ".join(map(shown, self._ages))
+            raise WorkspaceInputError(
+                f"{counted_rows(len(self._undated))} without a time in {ages} would be removed, the first is row "
+                f"{self._undated[0]}. Complete them, or leave them out with another column of where",
+                problem="joined-unknown",
+            )
 
 
-def _is_wanted(value: Any, wanted: Sequence[Any], *, path: str, name: str, number: int) -> bool:
+def _refuse_single_age(ages: Sequence[str]) -> None:
+    """Refuse to remove people by one age alone: whoever joined today has no time there, which is before any other."""
+    if len(ages) == 1:
+        age = {"before": "90d"}
+        raise WorkspaceInputError(
+            f"where={{{shown(ages[0])}: {age}}} alone also removes who has no time there, such as people who joined "
+            "today. Compare when they joined, too, as in "
+            f"where={{'last_login': {age}, 'joined_at': {age}}}. For a last day, use columns={{'Last day': 'until'}}",
+            problem="joined-unknown",
+        )
+
+
+def counted_rows(count: int) -> str:
+    """Return how many rows there are, for people."""
+    return f"{count} row" if count == 1 else f"{count} rows"
+
+
+def _is_wanted(value: Any, wanted: Sequence[Any], *, path: str) -> bool:
     """Return whether a cell is one of the wanted values; ``path`` ends with ``email`` for an address."""
     for one in wanted:
         if isinstance(one, Before) and value is not None and not is_time(value):
-            raise WorkspaceInputError(
-                f"where compares {name} with 'before', and row {number} has {_shown(value)}: expected a time such as "
-                "2026-12-31T18:00:00Z, or a date"
-            )
+            continue
         if matches(path, value, one) or is_equal(value, one):
             return True
     return False
 
 
-def _refuse_doubts(name: str, value: Any, wanted: Sequence[Any], number: int) -> None:
-    """Refuse a text that nobody can tell from what is wanted: another letter case, no boolean, or no day."""
-    if not isinstance(value, str) or not wanted:
-        return
-    text = shown(value)
+def _doubt(value: Any, wanted: Sequence[Any]) -> str:
+    """Return what is wanted of a value if nobody can tell whether it is that: another case, no boolean, no time."""
+    if value is None or not wanted:
+        return ""
+    if any(isinstance(one, Before) for one in wanted) and not is_time(value):
+        return "'before'"
+    if not isinstance(value, str):
+        return ""
     wants_booleans = all(isinstance(one, bool) for one in wanted)
     wants_times = all(isinstance(one, date) for one in wanted)
     if (wants_booleans and truth_of(value) is None) or (wants_times and not is_time(value)):
-        cure = f"write the texts that count, as in where={{{name!r}: [{text}]}}"
-        raise WorkspaceInputError(f"where compares {name} with {wanted[0]}, and row {number} has {text}: {cure}")
+        return str(wanted[0])
     for spelling in wanted:
         if isinstance(spelling, str) and spelling.lower() == value.lower():
-            other = shown(spelling)
-            cure = f"write all spellings that count, as in where={{{name!r}: [{other}, {text}]}}, or correct it"
-            raise WorkspaceInputError(f"where compares {name} with {other}, and row {number} has {text}: {cure}")
+            return shown(spelling)
+    return ""
 
 
 def _shown(value: Any) -> str:
+    if value is None:
+        return "no value"
     return shown(value) if isinstance(value, str) else text_of(value)
 
 

@@ -9,7 +9,8 @@ from datetime import datetime, timezone
 from itertools import islice
 from typing import Any
 
-from airflow_provider_workspace.api.levels import parse_number
+from airflow_provider_workspace.api.comparison import normal_text
+from airflow_provider_workspace.api.levels import parse_level, parse_number
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
@@ -18,7 +19,7 @@ from airflow_provider_workspace.procedures.matching import plain_scalar, text_of
 from airflow_provider_workspace.procedures.roster import GUEST, RosterRows, address_problem, check_roster
 from airflow_provider_workspace.procedures.roster_columns import (
     ADDRESS_FIELD,
-    EXTRA_CELLS,
+    OTHER_COLUMNS,
     ROSTER_FIELDS,
     TEXT_FIELDS,
     UNNAMED_CELLS,
@@ -26,6 +27,7 @@ from airflow_provider_workspace.procedures.roster_columns import (
     Layout,
     RosterColumns,
     RowFilter,
+    RowFormat,
     column_key,
     is_word_for_no_value,
 )
@@ -35,12 +37,17 @@ from airflow_provider_workspace.procedures.roster_tables import (
     Table,
     read_file,
     read_json,
+    rows_at,
+    table_of_rows,
 )
+from airflow_provider_workspace.procedures.row_shape import RowShapes, address_in
 
 # For callers without ``where``.
 NO_TIME = datetime.max.replace(tzinfo=timezone.utc)
+# The format of rows as the interface has them.
+AS_THEY_ARE = RowFormat()
 # The columns of an address alone.
-ADDRESS_ALONE = Layout(("email",), (ADDRESS_FIELD,), {})
+ADDRESS_ALONE = Layout(("email",), (ADDRESS_FIELD,), {}, 1)
 # Maximum number of cells of a row without an address that an error shows, and of their characters.
 MAX_CELLS = 4
 MAX_CELL = 40
@@ -72,38 +79,46 @@ def read_roster(
     columns: Columns = None,
     where: Mapping[str, Any] | None = None,
     now: datetime = NO_TIME,
+    row_format: RowFormat = AS_THEY_ARE,
     levels_are_named: bool = False,
+    is_leaving: bool = False,
 ) -> RosterRows:
     """
     Return the rows of a roster: their columns named as in the interface, cells without a value left out.
 
     :param invites: addresses, mappings, tuples or lists, or rows and the description of a cursor; also as JSON text.
         ``None`` if ``file`` is given
-    :param file: file to read instead, ``.csv``, ``.json`` or ``.jsonl``
-    :param defaults: fields for rows that do not have them
+    :param file: file to read instead, such as ``.csv`` or ``.json``
+    :param defaults: fields for rows that do not have them, also of columns that ``where`` compares
     :param argument: name of the operator's argument for ``invites``, for messages
     :param columns: fields by the names of columns, ``None`` to leave one out, also all others as ``"*"``; or a list of
         fields by position
     :param where: wanted value, age or values by the name of a column; the rows of others are left out and counted
     :param now: the time from which the ages in ``where`` count
+    :param row_format: how the rows are written
     :param levels_are_named: whether ``level`` is an access level for sure, as in the rows of an organization file
+    :param is_leaving: whether the people of the rows are removed
     :raises WorkspaceInputError: unless exactly one of both is given; if the file cannot be read, or columns are wrong
     """
     if (invites is None) == (file is None):
         raise WorkspaceInputError(f"Give either {argument}=… or path=…")
     if file is None:
         place = argument
-        table = _split_description(rows_of_value(invites, argument), columns)
+        rows = rows_of_value(invites, argument, row_format.rows)
+        table = table_of_rows(rows, row_format.skip_rows) if row_format.skip_rows else _split_description(rows, columns)
     else:
         place = str(file)
         named_by_position = 0 if columns is None or isinstance(columns, Mapping) else len(columns)
-        table = read_file(file, named=named_by_position)
-    row_filter = RowFilter(where, now)
-    reader = _RowReader(table, RosterColumns(columns, table.header, row_filter.columns), row_filter, defaults)
+        table = read_file(file, named=named_by_position, rows=row_format.rows, skip_rows=row_format.skip_rows)
+    row_filter = RowFilter(where, now, defaults, is_leaving=is_leaving)
+    reader = _RowReader(
+        table, RosterColumns(columns, table.header, row_filter.columns), row_filter, defaults, row_format
+    )
     roster = reader.read()
     reader.columns.check(place, has_rows=reader.has_rows, title=table.title)
+    row_filter.raise_doubts()
     roster.remarks = [*table.remarks, *reader.remarks()]
-    if not levels_are_named:
+    if not levels_are_named and row_format.levels is None:
         roster.origin_of_levels = reader.origin_of_levels()
     for field, name in reader.columns.spellings.items():
         if ROSTER_FIELDS.get(column_key(name)) != field:
@@ -115,12 +130,22 @@ class _RowReader:
     """Reads the rows of a table, each by its columns."""
 
     def __init__(
-        self, table: Table, columns: RosterColumns, row_filter: RowFilter, defaults: Mapping[str, Any] | None
+        self,
+        table: Table,
+        columns: RosterColumns,
+        row_filter: RowFilter,
+        defaults: Mapping[str, Any] | None,
+        row_format: RowFormat,
     ) -> None:
         self.table, self.columns = table, columns
+        self._level_names = _read_levels(row_format.levels)
+        self._no_value = frozenset(map(normal_text, row_format.no_value))
         self.has_rows = False
         self._filter = row_filter
-        self._defaults = _values([*defaults], defaults.values()) if defaults else {}
+        self._shapes = RowShapes(table, row_filter)
+        of_where = {column_key(name) for name in row_filter.columns} - ROSTER_FIELDS.keys()
+        fields = {name: value for name, value in (defaults or {}).items() if column_key(name) not in of_where}
+        self._defaults = _values([*fields], fields.values())
         self._roster = RosterRows(table.first_number)
         self._levels: set[str] = set()
 
@@ -132,7 +157,9 @@ class _RowReader:
 
     def _read_row(self, row: Any, number: int) -> dict[str, Any]:
         """Return the fields of a row; nothing if it is blank or left out."""
-        cells = _cells_of(row)
+        if self.columns.paths and isinstance(row, Mapping):
+            row = self.columns.with_nested(row)
+        cells = self._cells(row)
         # Without a value, an address alone is an invalid row, and a list or a mapping is a blank one.
         may_be_blank = cells is not None
         layout: Layout | None = ADDRESS_ALONE
@@ -145,16 +172,16 @@ class _RowReader:
         if layout is None:
             return {}
         values = _values(layout.fields, cells)
-        if len(cells) > len(layout.fields):
-            extra = cells[len(layout.fields) :]
-            values |= _values([EXTRA_CELLS] * len(extra), extra)
         if may_be_blank and not values and all(map(is_empty, cells)):
             return {}
         self.has_rows = True
         if layout is ADDRESS_ALONE:
             self.columns.spellings.setdefault(ADDRESS_FIELD, "email")
-        if self._filter.columns and not self._filter.selects(cells, layout, number):
-            self._roster.left_out.add(number)
+        problem = self._shapes.problem(cells, layout)
+        if problem:
+            return self._note_misshapen(number, problem, cells, values)
+        if self._filter.columns and UNNAMED_CELLS not in values and not self._filter.selects(cells, layout, number):
+            self._roster.left_out[number] = values.get(ADDRESS_FIELD)
             return {}
         address = values.setdefault(ADDRESS_FIELD, None)
         if UNNAMED_CELLS in values:
@@ -162,8 +189,38 @@ class _RowReader:
         elif not _is_usual(address):
             self._roster.hints[number] = _hint(address, cells, layout, may_be_footer=self.table.is_csv)
         if "level" in values:
-            self._levels.add(str(values["level"])[:MAX_CELL])
+            self._note_level(values)
         return {**self._defaults, **values}
+
+    def _cells(self, row: Any) -> Sequence[Any] | None:
+        """Return the cells of a row, see :func:`_cells_of`; those that the author calls no value are empty."""
+        cells = _cells_of(row)
+        if cells is None or not self._no_value:
+            return cells
+        return ["" if isinstance(cell, str) and normal_text(cell) in self._no_value else cell for cell in cells]
+
+    def _note_level(self, values: dict[str, Any]) -> None:
+        """Note the level of a row, and replace it by what its text stands for if the author says so."""
+        self._levels.add(str(values["level"])[:MAX_CELL])
+        key = normal_text(str(values["level"])).lower()
+        if key not in self._level_names:
+            key = OTHER_COLUMNS
+        if key in self._level_names:
+            level = self._level_names[key]
+            if level is None:
+                del values["level"]
+            else:
+                values["level"] = level
+
+    def _note_misshapen(
+        self, number: int, problem: str, cells: Sequence[Any], values: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return a row whose cells may stand in wrong columns: nothing counts but its address, and that it may end."""
+        self._roster.misshapen[number] = problem
+        row: dict[str, Any] = {ADDRESS_FIELD: address_in(cells)}
+        if "until" in values or "until" in self.columns.spellings:
+            row["until"] = values.get("until", "")
+        return row
 
     def _layout(self, row: Any, cells: Sequence[Any], number: int) -> Layout | None:
         """Return the columns of a row; ``None`` if nobody names them, which is a mistake."""
@@ -225,8 +282,27 @@ def addresses_of(value: Any, argument: str, *, needed: bool = True) -> list[str]
     return [row.invite.target_email for row in roster.rows]
 
 
-def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
-    """Read a list, also from the JSON text to which a template renders it."""
+def _read_levels(levels: Mapping[str, int | str | None] | None) -> dict[str, int | None]:
+    """
+    Return the levels for which the texts of a source stand, by these texts for comparison.
+
+    :raises WorkspaceInputError: if one is no level
+    """
+    named: dict[str, int | None] = {}
+    for text, level in (levels or {}).items():
+        try:
+            named[normal_text(text).lower()] = None if level is None else parse_level(level)
+        except ValueError as error:  # noqa: PERF203 - it ends the loop
+            raise WorkspaceInputError(f"levels: {shown(text)} stands for no level: {error}") from None
+    return named
+
+
+def rows_of_value(value: Any, argument: str = "invites", path: str | None = None) -> Sequence[Any]:
+    """
+    Read a list, also from the JSON text to which a template renders it.
+
+    :param path: where the list is in it, see :class:`~airflow_provider_workspace.procedures.roster_columns.RowFormat`
+    """
     if isinstance(value, str):
         try:
             value = read_json(value)
@@ -241,7 +317,9 @@ def rows_of_value(value: Any, argument: str = "invites") -> Sequence[Any]:
         raise WorkspaceInputError(
             f"{argument} is {type_name(value)}: pass its rows, as df.to_dict('records') returns them"
         )
-    if isinstance(value, Mapping | str | bytes) or not isinstance(value, Iterable):
+    if path is not None or isinstance(value, Mapping):
+        return rows_at(value, path, f"{argument} must be a list of rows or addresses", argument)
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise WorkspaceInputError(f"{argument} must be a list of rows or addresses")
     return value if isinstance(value, Sequence) else list(value)
 

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Protocol
@@ -17,12 +17,35 @@ from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
 
 DELIMITERS = ",;\t|"
+# What to do first with a file of another kind, by the end of its name.
+FIRST_STEPS = {
+    ".gz": "unpack it, as with gunzip",
+    ".zip": "unpack it",
+    ".xlsx": "save it as CSV UTF-8",
+    ".xls": "save it as CSV UTF-8",
+    ".ods": "save it as CSV UTF-8",
+    ".txt": "rename it to .csv if its first line names the columns",
+    ".ldif": "export the directory as CSV, as csvde does, or read it in a task and pass its rows",
+    ".xml": "read it in a task and pass its rows",
+    ".parquet": "read it in a task and pass its rows",
+    ".tfvars": "write the list as JSON, as 'terraform output -json' does, and name it with rows=…",
+    ".yaml": "it is for an organization file",
+    ".yml": "it is for an organization file",
+}
+SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
 # The first line of a CSV file that names its delimiter, as Excel writes and hides it.
 _SEPARATOR = re.compile(r'([\s,;]*)"?sep=([,;\t|])"?[,;\t|]*\r?\n?', re.IGNORECASE)
 # The first line of the templates for bulk operations of Entra ID.
 _VERSION = re.compile(r"version:\s*v[\d.]+", re.IGNORECASE)
 # A cell that holds an address, whatever else it holds.
 _ADDRESS = re.compile(r"\S@\S")
+# In a cell, what ends a line.
+LINE_BREAK = re.compile(r"\r\n|[\r\n]")
+# In a cell with several lines, one that holds an address in a cell of its own: a row of somebody else.
+SWALLOWED_ROW = re.compile(
+    r'(?:\A|[\r\n])(?:[^\r\n]*[,;\t|])?[ "]*[^\s@,;|"]+@[^\s@,;|"]+[ "]*[,;\t|]'
+    r'|(?:\A|[\r\n])[^\r\n]*[,;\t|][ "]*[^\s@,;|"]+@[^\s@,;|"]+[ "]*(?=[\r\n]|\Z)'
+)
 # A cell that is no name of a column.
 _NUMBER = re.compile(r"[\s\d.,:/+-]*\d[\s\d.,:/+-]*")
 
@@ -51,6 +74,7 @@ class Table:
     :param header: names of columns by position; ``None`` if rows have none
     :param first_number: number of the first row, as a spreadsheet shows it
     :param is_csv: whether it comes from a CSV file, in which a short row lacks its last cells
+    :param has_quotes: whether quotation marks are in that file
     :param remarks: what people must know about how it was read
     :param title: what to do if the header is the title of an export; empty if it cannot be one
     """
@@ -59,34 +83,82 @@ class Table:
     header: list[str] | None = None
     first_number: int = 1
     is_csv: bool = False
+    has_quotes: bool = False
     remarks: list[str] = field(default_factory=list[str])
     title: str = ""
 
 
-def read_file(file: RosterFile, *, named: int = 0) -> Table:
+def read_file(file: RosterFile, *, named: int = 0, rows: str | None = None, skip_rows: int = 0) -> Table:
     """
     Return the rows of a file, and the header of a CSV file.
 
     :param named: how many columns somebody else names by position. A header is then left out, and said
+    :param rows: where the list of rows is in JSON; ``None`` if it is all
+    :param skip_rows: how many lines of a CSV file, or rows of another, to skip first
     :raises WorkspaceInputError: if it cannot be read
     """
     suffix = file.suffix.lower()
-    if suffix not in (".csv", ".json", ".jsonl"):
-        raise WorkspaceInputError(f"{file} is not a roster: expected a name that ends in .csv, .json, .jsonl")
+    if suffix not in SUFFIXES:
+        step = FIRST_STEPS.get(suffix, "export it in one of these forms, or read it in a task and pass its rows")
+        raise WorkspaceInputError(
+            f"{file} is not a roster: expected a name that ends in {', '.join(SUFFIXES)}. First, {step}"
+        )
     try:
         text = file.read()
-        if suffix == ".csv":
-            return _table_of_csv(file, text, named)
+        if suffix in (".csv", ".tsv"):
+            return _table_of_csv(file, text, named, skip_rows, "\t" if suffix == ".tsv" else "")
         if suffix == ".json":
-            return _table_of_json(file, text)
-        return Table(_rows_of_lines(text))
+            expected = "The file must hold a JSON array of rows"
+            return table_of_rows(rows_at(_read_json_or_lines(text), rows, expected, str(file)), skip_rows)
+        return table_of_rows(_rows_of_lines(text), skip_rows)
     except (csv.Error, ValueError) as error:
         if isinstance(error, WorkspaceInputError):
             raise
         raise WorkspaceInputError(f"The file cannot be read: {error}. File: {file}") from error
 
 
-def read_csv(text: str) -> tuple[list[str], list[list[str]], int]:
+def table_of_rows(rows: Sequence[Any], skip_rows: int) -> Table:
+    """Return rows that are no file, or have no header, without the first ones."""
+    return Table(rows[skip_rows:], first_number=skip_rows + 1) if skip_rows else Table(rows)
+
+
+def rows_at(value: Any, path: str | None, expected: str, place: str) -> list[Any]:
+    """
+    Return the list of rows in JSON, such as the answer of an API.
+
+    :param path: the names on the way to it, with dots between them; ``None`` if there is none
+    :param expected: what to say if there is no path
+    :param place: where it comes from, for messages
+    :raises WorkspaceInputError: if there is no list, naming those that there are
+    """
+    found = value_at(value, path) if path else value
+    if isinstance(found, list):
+        return found
+    lists: list[str] = []
+    if isinstance(value, Mapping):
+        lists = [f"rows={key!r} ({len(below)} rows)" for key, below in value.items() if isinstance(below, list)]
+    missing = f"There is no list at rows={path!r}" if path else expected
+    cure = "If a list is nested in it, name it, as in rows='data.users'"
+    if lists:
+        cure = f"Name the list that holds them: {', '.join(lists)}"
+    raise WorkspaceInputError(f"{missing}. {cure}. In: {place}")
+
+
+def value_at(value: Any, path: str, missing: Any = None) -> Any:
+    """Return a nested value by the names, or positions in lists, on the way to it; ``missing`` if there is none."""
+    if isinstance(value, Mapping) and path in value:
+        return value[path]
+    for part in path.split("."):
+        if isinstance(value, Mapping) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None if value is None else missing
+    return value
+
+
+def read_csv(text: str, delimiter: str = "") -> tuple[list[str], list[list[str]], int]:
     """
     Return the first row of a CSV text that is not blank, the rows after it, and its number.
 
@@ -94,12 +166,13 @@ def read_csv(text: str) -> tuple[list[str], list[list[str]], int]:
     spreadsheets hide if it is the first one, and blank rows and a line ``version:v1.0`` before the first row are left
     out; without any row, it is empty.
 
+    :param delimiter: what separates cells, if it is known
     :raises ValueError: naming the line that cannot be read
     """
     separator = _SEPARATOR.match(text)
     hidden_lines = 0
     if separator is None:
-        delimiter = _delimiter_of(text)
+        delimiter = delimiter or _delimiter_of(text)
     else:
         delimiter = separator[2]
         above = separator[1]
@@ -161,17 +234,29 @@ def _is_value(cell: str) -> bool:
     return "@" in text or "." in text or _NUMBER.fullmatch(text) is not None
 
 
-def _table_of_csv(file: RosterFile, text: str, named: int) -> Table:
-    first, rows, number = read_csv(text)
+def _table_of_csv(file: RosterFile, text: str, named: int, skip_rows: int, delimiter: str) -> Table:
+    if skip_rows:
+        skipped = re.match(rf"(?:[^\r\n]*(?:\r\n|[\r\n])){{{skip_rows}}}", text)
+        text = text[skipped.end() :] if skipped else ""
+    first, rows, number = read_csv(text, delimiter)
+    number += skip_rows
     if not first:
         raise WorkspaceInputError(f"The file is empty: expected a header such as email,first_name,level. File: {file}")
+    has_quotes = '"' in text
+    for name in first:
+        if LINE_BREAK.search(name) and SWALLOWED_ROW.search(name):
+            line = shown(LINE_BREAK.split(name)[0])
+            raise WorkspaceInputError(
+                f"A line break in the header below {line} swallows a row: delete the stray quotation mark there. "
+                f"File: {file}"
+            )
     has_address = any(_ADDRESS.search(cell) for cell in first)
     if any(map(_is_value, first[:named])):
-        return Table([first, *rows], None, number, is_csv=True)
+        return Table([first, *rows], None, number, is_csv=True, has_quotes=has_quotes)
     if has_address and not named:
         raise WorkspaceInputError(
             f"No header: row {number} holds an address. Name the {len(first)} columns with columns=[…], such as "
-            f"['email', None, 'level']; None leaves one out. File: {file}"
+            f"['email', None, 'level']; None leaves one out. If it is a title, set skip_rows={number}. File: {file}"
         )
     header = [name.strip() for name in first]
     names = [shown(name) for name in header if name]
@@ -180,8 +265,10 @@ def _table_of_csv(file: RosterFile, text: str, named: int) -> Table:
         remarks.append(f"Row {number} was taken for the header, and left out: {', '.join(names)}.")
     title = ""
     if len(names) == 1 and _is_header_below(rows):
-        title = f"Row {number} ({names[0]}) may be a title: delete the lines above the header"
-    return Table(rows, header, number + 1, is_csv=True, remarks=remarks, title=title)
+        title = (
+            f"Row {number} ({names[0]}) may be a title: delete the lines above the header, or set skip_rows={number}"
+        )
+    return Table(rows, header, number + 1, is_csv=True, has_quotes=has_quotes, remarks=remarks, title=title)
 
 
 def _is_header_below(rows: Sequence[Sequence[str]]) -> bool:
@@ -193,11 +280,17 @@ def _is_header_below(rows: Sequence[Sequence[str]]) -> bool:
     return False
 
 
-def _table_of_json(file: RosterFile, text: str) -> Table:
-    rows = read_json(text)
-    if not isinstance(rows, list):
-        raise WorkspaceInputError(f"The file must hold a JSON array of rows. File: {file}")
-    return Table(rows)
+def _read_json_or_lines(text: str) -> Any:
+    """Return the JSON of a file, or the rows of one that has an object per line, as many exports do."""
+    try:
+        return read_json(text)
+    except RepeatedKeyError:
+        raise
+    except ValueError:
+        lines = [line.strip() for line in text.strip().splitlines()]
+        if not lines or not all(line.startswith("{") and line.endswith("}") for line in lines):
+            raise
+    return _rows_of_lines(text)
 
 
 def _rows_of_lines(text: str) -> list[Any]:

@@ -17,6 +17,8 @@ from airflow_provider_workspace.errors import shown
 END_FIELDS = ("until", "then")
 # The time of an end at midnight in UTC.
 MIDNIGHT = "T00:00:00Z"
+# The end of an access that does not end, as databases write it.
+LAST_DAY = "9999-12-31"
 # What people have after their end, if it is no level.
 REMOVED = "removed"
 _TIME = r"[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?"
@@ -38,6 +40,8 @@ def parse_until(value: object) -> str:
     if found is None:
         raise ValueError(f"{EXPECTED}, not {_shown(value)}")
     day, clock, zone = found.groups()
+    if day[:4] == LAST_DAY[:4]:  # in another zone, it may be beyond what a datetime holds
+        return LAST_DAY
     if clock and not zone:
         raise ValueError(f"{EXPECTED}, not {text!r}; this time has no zone. If it is a day, pass a date")
     try:

@@ -210,6 +210,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
                 return self.look(hook, first=first)
         except WorkspaceError as error:
             if error.permanent and has_own_retry_policy(self):
+                error.named()
                 raise
             if error.permanent:
                 raise AirflowFailException(with_class(error)) from None
@@ -279,7 +280,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         """Fail the task because its time is over, or skip it with ``soft_fail``."""
         from airflow_provider_workspace.errors import with_problem
 
-        late = with_problem(f"Timed out after {self.timeout:.0f} s: {message}")
+        late = with_problem(f"Timed out after {self.timeout:.0f} s: {message}", otherwise="not-in-time")
         if self.soft_fail or self.never_fail:
             raise AirflowSkipException(late)
         raise AirflowSensorTimeout(late)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError, with_class
+from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError, with_class, with_problem
 from airflow_provider_workspace.triggers.shared_hook import MAX_CONCURRENT_POLLS, SharedHook
 from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
@@ -98,12 +98,13 @@ async def poll(
                 since.failures += 1
                 pause = max(interval, backoff(interval, since.failures, MAX_PAUSE))
                 if isinstance(error, TimeoutError):
-                    yield PollFailure(str(error), permanent=False)
+                    yield PollFailure(with_problem(str(error), "no-answer"), permanent=False)
                     continue
                 message = (
                     f"The triggerer cannot find connection '{workspace_conn_id}'. Define it where the triggerer can "
                     "read it"
                 )
+                message = with_problem(message, "connection-invalid")
                 yield PollFailure(message, permanent=since.missing >= MISSING_SECONDS, fails_at_end=True)
                 since.missing += pause
             except WorkspaceError as error:

@@ -61,8 +61,6 @@ OPERATORS: dict[str, type[Any]] = {
     "access_review": WorkspaceDecideAccessOperator,
     "workspace_organization": WorkspacePlanOrganizationOperator,
 }
-# Classes whose arguments this package sets: tasks of a window, and triggers that tasks defer to.
-INNER = re.compile(r"Workspace((Open|Hold|Guard|Close)Maintenance|Pause)?Window|Workspace(Wait|Deadline)Trigger")
 # Where a field of a docstring begins.
 FIELDS = re.compile(r"\n(?=:(?:param|type|raises|return)\b)")
 # Modules whose arguments are shown in tables.
@@ -71,8 +69,6 @@ LEVELS = '``"member"`` (1), ``"admin"`` (8), ``"owner"`` (15)'
 LEVEL_NAMES = {1: "member", 8: "admin", 15: "owner"}
 # Instead of a type: further arguments of a task group.
 KEYWORDS = "keywords"
-# The section that has the arguments of all operators below a class.
-SECTIONS = {"WorkspaceAccessReviewOperator": ":ref:`those of all four <access-review-arguments>`"}
 # Types whose parts say less than what they are for.
 TYPES = {
     "Sequence[Mapping[str, Any] | Sequence[Any] | str]": ["list of rows or addresses"],
@@ -264,16 +260,6 @@ def owner_of(cls: type[Any], name: str, owner: str) -> str:
     return home
 
 
-def common_of(obj: Any, rows: list[Row]) -> str:
-    """Return links to rows of other tables, or to the section that has most of them."""
-    bases = {base.__name__: base for base in getattr(obj, "__mro__", (obj,))[1:]}
-    for name, section in SECTIONS.items():
-        if name in bases:
-            others = [row for row in rows if row.name not in bases[name].declared]
-            return ", ".join([section, *filter(None, [links_to(others)])])
-    return links_to(rows)
-
-
 def links_to(rows: list[Row]) -> str:
     """Return a line with links to rows of other tables, and with defaults that are not those of these tables."""
     links = []
@@ -331,7 +317,7 @@ class ArgumentsDirective(SphinxDirective):
         if rows:
             found += self.table(rows)
         if elsewhere and "only-own" not in self.options:
-            found += self.parse_text_to_nodes(f"Common arguments: {common_of(objects[0], elsewhere)}.")
+            found += self.parse_text_to_nodes(f"Common arguments: {links_to(elsewhere)}.")
         return found
 
     def table(self, rows: list[Row]) -> list[Node]:
@@ -358,15 +344,11 @@ def list_arguments(_app: Sphinx, what: str, name: str, obj: Any, _options: objec
     if what not in ("class", "function") or not REFERENCE.match(name):
         return
     text, *fields = FIELDS.split("\n".join(lines))
-    prose = text.split("\n")
-    if INNER.match(obj.__name__):
-        lines[:] = prose
-        return
-    # The page of an operator says what it returns and raises; the table has the arguments of others.
-    dropped = () if ".sensors." in name else ("The result ", "The arguments that are not")
-    in_table = (":param", ":type", ":raises") if ".operators." in name else (":param", ":type")
-    paragraphs = re.split(r"\n\n+", "\n".join(prose))
-    kept = [paragraph for paragraph in paragraphs if not paragraph.startswith(dropped)]
+    # The page of an operator says what it returns and raises, and its guide how it works.
+    kept_starts = ("Scope", "=") if ".operators." in name else ("Scope", "The result ")
+    in_table = (":param", ":type", ":raises")
+    first, *more = re.split(r"\n\n+", text)
+    kept = [first, *(paragraph for paragraph in more if paragraph.startswith(kept_starts))]
     prose = "\n\n".join(kept).split("\n")
     others = [field for field in fields if not field.startswith(in_table)]
     lines[:] = [*prose, "", f".. arguments:: {obj.__module__}:{obj.__qualname__}", "", *"\n".join(others).split("\n")]

@@ -1,4 +1,4 @@
-"""Writes ``llms.txt``, which lists the pages for coding assistants, and the source of each page beside it."""
+"""Writes ``llms.txt``, with ``assistants.md`` and a list of the pages, and the source of each page beside it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ HEAD = """# {project}
 > Apache Airflow provider for an analytics workspace: organizations, projects, dashboards, domains, invites, members and
 > batch exports. `pip install airflow-provider-workspace`; imports begin with `airflow_provider_workspace`.
 
-Before you write a Dag, read [For coding assistants](assistants.md). Check what you wrote with the pytest fixture
-`workspace_sandbox`, as that page shows: it needs no network and no key.
+{assistants}
 
 ## Pages
 """
@@ -46,7 +45,7 @@ def write(app: Sphinx, error: Exception | None) -> None:
     if error or app.builder.name != "html":
         return
     lines = []
-    for page in ("assistants", *sorted(app.env.found_docs - {"assistants", "index"})):
+    for page in sorted(app.env.found_docs - {"index"}):
         target = Path(app.outdir) / f"{page}.md"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(with_code(Path(app.env.doc2path(page))), encoding="utf-8")
@@ -54,7 +53,9 @@ def write(app: Sphinx, error: Exception | None) -> None:
         first = next((one for one in paragraphs if isinstance(one.parent, nodes.section)), None)
         said = " ".join(first.astext().split()).partition(". ")[0].rstrip(".:") if first else ""
         lines.append(f"- [{app.env.titles[page].astext()}]({page}.md)" + (f": {said}" if said else ""))
-    text = HEAD.format(project=app.config.project) + "\n" + "\n".join(lines) + "\n"
+    _, _, assistants = with_code(Path(app.srcdir) / "assistants.md").partition("\n\n")
+    assistants = re.sub(r"^<!--.*-->\n\n", "", assistants, flags=re.MULTILINE).strip()
+    text = HEAD.format(project=app.config.project, assistants=assistants) + "\n" + "\n".join(lines) + "\n"
     (Path(app.outdir) / "llms.txt").write_text(text, encoding="utf-8")
 
 

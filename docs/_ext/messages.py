@@ -91,7 +91,7 @@ class Problems:
 
     def of_call(self, call: ast.Call) -> str:
         """Return the problem that a call names, or that of the class of the error; an empty text if there is none."""
-        named = [keyword.value for keyword in call.keywords if keyword.arg == "problem"]
+        named = [keyword.value for keyword in call.keywords if keyword.arg in ("problem", "otherwise")]
         if name_of(call.func) == "with_problem":
             named += call.args[1:2]
         if named and isinstance(named[0], ast.Constant):

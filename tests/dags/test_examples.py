@@ -16,6 +16,7 @@ from airflow.sdk import DAG, Param
 
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sandbox.server import SandboxServer
+from airflow_provider_workspace.version_compat import lists_variables
 from tests.audit import effects
 from tests.dag_bag import DagBag
 from tests.dags.examples import EFFECTS, EXAMPLES, ONBOARDED, folder_of
@@ -214,11 +215,18 @@ def test_a_dag_file_runs(server: SandboxServer, run_dag: RunDag, home: Path, dag
 @pytest.fixture(scope="module")
 def examples() -> dict[str, DAG]:
     bag = DagBag(EXAMPLES)
-    assert not bag.import_errors
+    failed = {Path(file).stem for file in bag.import_errors}
+    assert failed == (set() if lists_variables() else {"grant_access"})
     return dict(bag.dags)
 
 
-@pytest.mark.parametrize("dag_id", EFFECTS)
+def each_example() -> Iterator[Any]:
+    for dag_id in EFFECTS:
+        marks = [pytest.mark.needs_airflow("3.3", "temporary access")] if dag_id == "grant_access" else []
+        yield pytest.param(dag_id, marks=marks)
+
+
+@pytest.mark.parametrize("dag_id", list(each_example()))
 def test_every_dag_param_and_task_of_the_examples_is_documented(examples: dict[str, DAG], dag_id: str) -> None:
     assert len(examples[dag_id].doc_md or "") > 150
     for name in examples[dag_id].params:

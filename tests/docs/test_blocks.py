@@ -71,8 +71,6 @@ CANNOT_RUN = {
     the("guides/access-review.md", "jq"): "needs a review that people have answered",
     the("guides/status-page.md", "airflow roles"): "needs the FAB auth manager",
     the("migrating.md", "import json"): "needs apache-airflow-providers-http",
-    the("upgrading.md", "$schema"): "needs a pre-release of Airflow",
-    the("upgrading.md", "[dag_processor]"): "needs a pre-release of Airflow",
     the("guides/events.md", "Watching"): "needs a watcher that has run for an hour",
 }
 # They are parsed.
@@ -132,7 +130,7 @@ def test_the_other_tests_exist(test: str) -> None:
 
 def test_languages_have_one_name_each() -> None:
     languages = {block.language for block in BLOCKS}
-    assert languages == {"python", "shell", "text", "json", "yaml", "ini", "dockerfile"}
+    assert languages == {"python", "shell", "text", "json", "yaml", "dockerfile"}
 
 
 # Python

@@ -90,7 +90,8 @@ def test_common_first_errors_name_their_problem(
 def test_each_problem_has_a_section_and_each_section_an_error() -> None:
     files = [file for file in (ROOT / "airflow_provider_workspace").rglob("*.py") if "sandbox" not in file.parts]
     source = "\n".join(file.read_text() for file in files)
-    before, after = r'(?:\bproblem"?(?: =|=|:) ?|_problem\(\w+, |", |False, |Error, )', r"[)}]*(?: if| from|,?$)"
+    before = r'(?:(?:problem"?(?:: str)?|otherwise)(?: =|=|:) ?|_problem\(\w+, |", |\), |False, |Error, )'
+    after = r"[)}]*(?: if| from| for|,?$)"
     assert set(re.findall(rf'{before}"([a-z]+(?:-[a-z]+)+)"{after}', source, re.MULTILINE)) == SECTIONS.keys()
     assert SECTIONS.keys() == PROBLEMS
     assert len(SECTIONS) > 40

@@ -35,7 +35,7 @@ OLIVE, ADAM, MINA, NOAH, GRACE, LIV = (
     for name in ("olive.owner", "adam.admin", "mina.member", "noah.newton", "grace.analyst", "liv.invited")
 )
 KEPT = {**dict.fromkeys((OLIVE, ADAM, MINA, NOAH, GRACE, LIV), "keep"), "exceptions": ""}
-MANY = {"lower_to_member": None, "exceptions": ""}
+MANY = {OLIVE: "keep", ADAM: "keep", "everybody_else": "keep", "exceptions": ""}
 # The example, whose schedule is its own.
 EXAMPLE = "quarterly_access_review"
 # The field that has the focus, and the text of a button that has it.
@@ -146,9 +146,11 @@ def test_many_people_are_decided_in_the_browser(
     run = Run(airflow, tmp_path)
     open_question(airflow, browser, run)
     browser.read("To look at first", "Done")
-    choose(browser, "remove", NOAH, "sam.sample.77@example.com")
+    choose(browser, "remove", "sam.sample.77@example.com (Sam Sample 77)")
+    choose(browser, "everybody_else", "keep")
     assert not browser.find("//button[normalize-space()='Done']").is_enabled()
-    choose(browser, "all_others_stay", "yes")
+    for who, decision in {OLIVE: "keep", ADAM: "keep", NOAH: "remove"}.items():
+        choose(browser, who, decision)
     browser.press("Done")
     assert run.end() == ("success", "complete", {NOAH: "done", "sam.sample.77@example.com": "done"})
     assert effects(server) == ["delete_member", "delete_member"]
@@ -186,7 +188,7 @@ def test_a_killed_worker_sends_nothing_twice(airflow: LiveAirflow, server: Sandb
     server.add_members(300)
     run = Run(airflow, tmp_path)
     server.inject("time_out_before", "delete_member", after=1)
-    run.answer({**MANY, "remove": [NOAH, GRACE], "all_others_stay": "yes"})
+    run.answer({**MANY, NOAH: "remove", "remove": [GRACE]})
     airflow.wait_for(lambda: any(fault["hits"] for fault in server.faults()), 120, "the second removal")
     assert kill_workers(server) == 1
     server.clear_faults()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from packaging.version import Version
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from tests.e2e.chromium import HEIGHT, TAKES_PICTURES, WIDTH, Browser, needs_chromium
 from tests.e2e.processes import find_child, kill_tree
@@ -29,7 +30,21 @@ pytestmark = [pytest.mark.e2e, needs_chromium]
 
 DAGS = Path(__file__).with_name("page_dags")
 FIRST, SECOND, THIRD = (f"0190c0de-0000-4000-8000-0000000000e{number}" for number in (1, 2, 3))
-PHONE = 400
+PHONE = 390
+# What is opened at first on a phone.
+SCREEN = 844
+# The script of axe-core, unchanged from its package in the npm registry. Its license is the MPL-2.0.
+AXE = Path(__file__).with_name("vendor") / "axe-4.14.1.min.js"
+FIND_VIOLATIONS = """
+const done = arguments[0];
+axe.run({ rules: { "target-size": { enabled: true } } }).then(({ violations }) => done(violations));
+"""
+OPEN_ALL = "for (const one of document.querySelectorAll('details')) one.open = true"
+SMALL_TARGETS = """
+const targets = [...document.querySelectorAll("a, button, summary, input")].filter((one) => one.checkVisibility());
+const boxes = targets.map((one) => [one.outerHTML, one.getBoundingClientRect()]);
+return boxes.filter(([, { width, height }]) => width < 24 || height < 24).map(([markup]) => markup);
+"""
 # Requests of each refresh without windows: Variables, health, sweeps, failed tasks, two of campaigns, waits, questions,
 # a Dag, and one for a task that failed.
 # Before Airflow 3.3, each list of tasks that has some needs another one with the rendered fields.
@@ -137,6 +152,19 @@ class Page:
         """Return whether the title of a section is in the window."""
         script = f"return document.getElementById('{name}').getBoundingClientRect().top"
         return bool(-1 <= self.browser.driver.execute_script(script) < HEIGHT)
+
+    def violations(self) -> list[str]:
+        """Return what axe finds, with all details open: its rule, how bad it is, and the first element."""
+        driver = self.browser.driver
+        driver.execute_script(OPEN_ALL)
+        driver.execute_script(AXE.read_text(encoding="utf-8"))
+        found = driver.execute_async_script(FIND_VIOLATIONS)
+        return [f"{one['impact']} {one['id']}: {one['nodes'][0]['html']}" for one in found]
+
+    def top(self, name: str) -> float:
+        """Return how far below the top of the page a section begins."""
+        script = f"return document.getElementById('{name}').getBoundingClientRect().top + window.scrollY"
+        return float(self.browser.driver.execute_script(script))
 
     def paused(self) -> set[str]:
         """Return the exports that the page shows as paused."""
@@ -289,7 +317,7 @@ def test_what_failed_is_listed_until_it_succeeds(page: Page) -> None:
     airflow.finish("sync", airflow.trigger("sync", email="nobody"))
     page.open()
     page.until(lambda: "sync / members" in page.section("failed"), "the sync that failed")
-    page.browser.read("row 1 (nobody)", "member sync", "Open its log", "it plans anew", selector="#failed")
+    page.browser.read("[rows-invalid] ", "row 1 (nobody)", "member sync", "Open its log", selector="#failed")
     summary = page.browser.read("failed: ", "1 member sync", selector="#summary.error")
     assert "bulk invite" in summary, "the one of the Dag failing"
     page.browser.click("//*[@id='summary']//a[starts-with(., 'failed: ')]")
@@ -368,6 +396,37 @@ def test_markup_in_names_is_escaped(page: Page) -> None:
     assert driver.find_elements(By.CSS_SELECTOR, "main img") == []
     assert driver.title != "markup ran"
     assert "markup" not in driver.execute_script("return document.title")
+
+
+@pytest.mark.parametrize("width", [WIDTH, PHONE])
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everybody_can_use_the_page(page: Page, width: int, theme: str) -> None:
+    """Whoever sees no colours, reads with a screen reader, or taps with a thumb."""
+    page.browser.resize(SCREEN, width)
+    page.open()
+    page.browser.driver.execute_script(
+        "document.documentElement.classList.toggle('dark', arguments[0])", theme == "dark"
+    )
+    page.until(lambda: "stuck" in page.browser.text("#summary"), "the verdict of the sweep")
+    page.browser.read("failing / invite", selector="#failed")
+    first = (page.top("failed"), page.top("windows"))
+    violations = page.violations()
+    targets = page.browser.driver.execute_script(SMALL_TARGETS)
+    page.browser.resize(HEIGHT)
+    assert violations == []
+    assert targets == []
+    assert first[0] < first[1] < SCREEN, "what failed and what is stuck come first, on a phone as well"
+
+
+def test_escape_closes_the_confirmation(page: Page) -> None:
+    page.open()
+    page.until(lambda: "Resume them now" in page.section("windows"), "the verdict of the sweep")
+    driver = page.browser.driver
+    page.browser.click("//summary[normalize-space()='Resume them now']")
+    page.browser.read("Yes", selector=".action[open] button")
+    driver.find_element(By.CSS_SELECTOR, ".action[open] button").send_keys(Keys.ESCAPE)
+    assert driver.find_elements(By.CSS_SELECTOR, ".action[open]") == []
+    assert driver.switch_to.active_element.text == "Resume them now", "the focus is where it was"
 
 
 def test_the_filter_searches_what_a_person_sees(page: Page) -> None:
@@ -455,7 +514,7 @@ def test_the_sweep_is_run_from_the_page(page: Page, server: SandboxServer) -> No
     page.until(lambda: page.paused() == {FIRST, SECOND}, "the export to be resumed", 200)
     assert paused_in(server) == {FIRST, SECOND}
     # A sweep that had to resume an export fails, so that somebody is told.
-    said = ("workspace_sweep failed: windows: Window abandoned", "Now: 2 exports paused")
+    said = ("workspace_sweep failed: [window-abandoned] windows: Window abandoned", "Now: 2 exports paused")
     page.browser.read(*said, selector="#said.error")
     assert runs_of_the_sweep(airflow) == before + 1
     page.fail(**{"workspace_sweep/dagRuns/": {"state": "failed", "dag_id": "-", "dag_run_id": "-"}})

@@ -13,9 +13,11 @@ from airflow_provider_workspace.errors import (
     WorkspaceError,
     WorkspaceInputError,
     WorkspaceServerError,
+    visible,
     with_class,
     with_problem,
 )
+from airflow_provider_workspace.files.reports import csv_text
 
 CLASSES = {name: value for name, value in vars(errors).items() if isinstance(value, type)}
 
@@ -90,3 +92,27 @@ MESSAGES = {
 def test_a_message_begins_with_one_problem(case: str) -> None:
     message, expected = MESSAGES[case]
     assert message == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("mina@example.com", "mina@example.com"),
+        ("mi\u200bna@example.com", "mi<U+200B>na@example.com"),
+        ("\u202emina@example.com", "<U+202E>mina@example.com"),
+        ("mi\u034fna@example.com", "mi<U+034F>na@example.com"),
+        ("m\u0456na@example.com", "m\u0456<U+0456>na@example.com"),
+        ("\u0430\u0440@example.com", "\u0430<U+0430>\u0440<U+0440>@example.com"),
+        ("\u0418\u0432\u0430\u043d Smith", "\u0418\u0432\u0430\u043d Smith"),
+        ("Zo\u00eb\nM\u00fcller", "Zo\u00eb M\u00fcller"),
+        ("\u682a\u5f0f\u4f1a\u793eABC", "\u682a\u5f0f\u4f1a\u793eABC"),
+    ],
+)
+def test_two_texts_that_differ_never_look_the_same(text: str, shown: str) -> None:
+    assert visible(text) == shown
+    assert visible(shown) == shown
+
+
+@pytest.mark.parametrize("first", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212"])
+def test_a_cell_is_no_formula(first: str) -> None:
+    assert csv_text(["name"], [{"name": f"{first}1+1"}]) == f"name\n'{first}1+1\n"

@@ -216,18 +216,18 @@ def end_grants(
         _run_side_by_side(list(organizations.values()), dry_run=dry_run)
     unreadable = registry.unreadable if only is None else {}
     result = _result_of(people, unreadable, active=len(active))
-    return result if journal is None else replace(result, earlier=ends_of_earlier_tries(journal, result.ended))
+    return result if journal is None else replace(result, earlier=ends_of_earlier_tries(journal, grants))
 
 
-def ends_of_earlier_tries(journal: Journal, ended: Collection[GrantEnd] = ()) -> list[Mapping[str, Any]]:
+def ends_of_earlier_tries(journal: Journal, noted: Collection[Grant] = ()) -> list[Mapping[str, Any]]:
     """
     Return the grants that earlier tries of a task have ended, as plain JSON.
 
-    :param ended: those that this try has ended
+    :param noted: those that are noted now, and were not ended
     """
-    again = {end.variable for end in ended}
+    left = {grant.key for grant in noted}
     rows = [sending.row for sending in journal.earlier if sending.key.startswith(GRANT_PREFIX)]
-    return [row for row in rows if row["variable"] not in again]
+    return [row for row in rows if row["variable"] not in left]
 
 
 def end_early(
@@ -369,6 +369,7 @@ def _run_side_by_side(organizations: list[OrganizationEnds], *, dry_run: bool) -
             person.error = WorkspaceError(
                 f"The time of {MAX_SECONDS:g} s for one organization is over. Check that the service of connection "
                 f"'{person.last.workspace_conn_id}' responds, then run this again: it continues",
+                problem="access-not-ended",
                 permanent=False,
             )
 

@@ -241,7 +241,7 @@ class PersonEnd:
         named = "; ".join(f"{change.name}: {change.notes}" for change in kept)
         cure = "Remove them" if self.last.then is None else f"Set level {self.last.then}"
         msg = f"{cure} by hand, or delete the Variable '{self.last.key}' if they may keep what they have"
-        raise WorkspaceError(f"{named}. {msg}")
+        raise WorkspaceError(f"{named}. {msg}", problem="access-not-ended")
 
 
 @dataclass
@@ -303,7 +303,8 @@ class OrganizationEnds:
     def raise_if_stopped(self) -> None:
         """Refuse to go on after the time for the organization."""
         if self.stopped is not None and self.stopped.is_set():
-            raise WorkspaceError("The time for this organization is over. Nothing more was sent", permanent=False)
+            msg = "The time for this organization is over. Nothing more was sent"
+            raise WorkspaceError(msg, problem="access-not-ended", permanent=False)
 
     def before_write(self) -> None:
         """
@@ -528,7 +529,7 @@ class OrganizationEnds:
         def check_notes() -> None:
             if self.lists_are_old:
                 msg = f"The lists were read more than {MAX_LIST_AGE:g} s ago, so nothing more was sent. Run this again"
-                raise WorkspaceError(msg, permanent=False)
+                raise WorkspaceError(msg, problem="access-not-ended", permanent=False)
             for grant in person.over:
                 self.registry.check(grant, is_over=True)
 
@@ -629,7 +630,7 @@ class OrganizationEnds:
             self.decided = NotedAccess(decisions=self.read_decided())
             if len(self._giving_to(returning, people).grants) < len(giver.giving.grants):
                 msg = "A grant ended before it was given again, so nothing more was sent. Run this again"
-                raise WorkspaceError(msg, permanent=False)
+                raise WorkspaceError(msg, problem="grant-changed", permanent=False)
 
         self.check_notes = check_notes
         try:
@@ -641,7 +642,7 @@ class OrganizationEnds:
         if given.people is None:
             msg = "What other grants give was not given again, or is not shown. Run this again"
             for person in returning:
-                person.error = WorkspaceError(msg, permanent=False)
+                person.error = WorkspaceError(msg, problem="access-not-ended", permanent=False)
 
     def _giving_to(self, returning: list[PersonEnd], people: OrganizationPeople) -> Giving:
         """Read what the active grants of people give now."""
@@ -696,7 +697,7 @@ class OrganizationEnds:
                 journal.begin([Sending(self.place, grant.key, end.to_dict(), status="done")])
             if not self.registry.end(grant):
                 msg = f"The Variable '{grant.key}' was changed while its access was ended. The next run reads it again"
-                raise WorkspaceError(msg, permanent=False)
+                raise WorkspaceError(msg, problem="grant-changed", permanent=False)
 
 
 def _is_of(grant: Grant, person: NotedPerson, people: OrganizationPeople) -> bool:
@@ -738,7 +739,8 @@ def _error_of(person: PersonEnd, together: Plan, error: WorkspaceError) -> Excep
     if not left:
         return None
     reasons = [f"{change.action} {change.name}: {together.outcomes[change][1]}" for change in left]
-    return WorkspaceError(f"Not done: {'; '.join(reasons)}. Check it in the workspace", permanent=error.permanent)
+    msg = f"Not done: {'; '.join(reasons)}. Check it in the workspace"
+    return WorkspaceError(msg, problem="access-not-ended", permanent=error.permanent)
 
 
 def change_was_refused(plan: Plan, change: Change) -> bool:

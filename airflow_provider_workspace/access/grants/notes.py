@@ -322,6 +322,7 @@ def active_grant_of(grant: Grant) -> ActiveGrant:
         approved_by=grant.approved_by,
         key=grant.key,
         then=grant.then,
+        requested_by=grant.requested_by,
     )
 
 
@@ -332,7 +333,7 @@ def raise_if_unsupported() -> None:
     :raises WorkspaceError: which says so
     """
     if not lists_variables():
-        raise WorkspaceError(f"{NEEDS_AIRFLOW_3_3}. Nothing was sent.", permanent=True)
+        raise WorkspaceError(f"{NEEDS_AIRFLOW_3_3}. Nothing was sent.", problem="airflow-too-old")
 
 
 @dataclass(frozen=True)

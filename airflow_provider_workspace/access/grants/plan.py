@@ -245,7 +245,7 @@ class OrganizationPeople:
         """
         if person.user_uuid is not None:
             return []
-        if person.invite_ids and {address_key(email) for email in person.emails} & guards.protected:
+        if person.invite_ids and guards.protects_any(map(address_key, person.emails)):
             why = f"{person.email} is protected, and no list shows whether their invite is still open"
             raise WorkspaceError(f"{why}. Withdraw it by hand", problem="access-not-proven")
         changes: list[Change] = []
@@ -365,7 +365,7 @@ def plan_end(
     addresses = {address_key(email) for email in person.emails}
     if user:
         addresses.add(email_key(user))
-    if addresses & guards.protected:
+    if guards.protects_any(addresses):
         guards = replace(guards, protected=guards.protected | {address_key(person.email)})
     seen = people.as_noted([person])
     seen.raise_if_ambiguous(person.email)

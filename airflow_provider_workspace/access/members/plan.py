@@ -44,7 +44,13 @@ from airflow_provider_workspace.access.rules.entitlements import (
     Saying,
     entitlement_of,
 )
-from airflow_provider_workspace.access.rules.guards import HIDDEN, Guards, raise_if_no_owner_left
+from airflow_provider_workspace.access.rules.guards import (
+    HIDDEN,
+    Guards,
+    describe_protected,
+    is_pattern,
+    raise_if_no_owner_left,
+)
 from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.api.operations.invites import DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember
@@ -359,7 +365,10 @@ class _Planner:
         changes: list[Change | None] = []
         for row in self._rows.values():
             email = row.invite.target_email
-            if row.leaves_now:
+            if row.row_left_out:
+                why = f"row {row.number} is leaving, but where leaves out row {row.row_left_out} about the same person"
+                changes.append(remark_on("differs", email, f"{why}: remove them by hand if they are not back"))
+            elif row.leaves_now:
                 if not self._has_access(row.key):
                     changes.append(self._of_absent(row, LEAVING))
             elif row.end.until:
@@ -459,8 +468,12 @@ class _Planner:
     def _of_protected(self) -> list[Change]:
         """Say which protected people there are none of: a misspelt address protects nobody."""
         changes: list[Change] = []
+        keys = [*map(email_key, self.people.members), *map(email_key, self.people.invites)]
         for key in sorted(self.guards.protected):
-            if not self._has_access(key) and key not in self._rows:
+            if is_pattern(key):
+                matched = [other for other in keys if other.endswith(key.removeprefix("*"))]
+                changes.append(remark_on("skip", key, describe_protected(key, matched, len(keys)), mark="kept"))
+            elif not self._has_access(key) and key not in self._rows:
                 why = "protected, but neither a member nor invited: check the address"
                 changes.append(remark_on("skip", key, why))
         return changes
@@ -477,8 +490,8 @@ def _raise_if_not_usable(roster: Roster, on_invalid: str, *, is_leaving: bool) -
         return
     left_out = f" (where leaves out {counted(roster.left_out, 'row', 'rows')})" if roster.left_out else ""
     if is_leaving:
-        raise WorkspaceInputError(f"leavers is empty{left_out}")
-    raise WorkspaceInputError(f"The roster is empty{left_out}: this would remove everybody")
+        raise WorkspaceInputError(f"leavers is empty{left_out}", problem="roster-empty")
+    raise WorkspaceInputError(f"The roster is empty{left_out}: this would remove everybody", problem="roster-empty")
 
 
 def _leave_out_doubtful(roster: Roster, *, is_leaving: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -18,6 +18,7 @@ from airflow_provider_workspace.access.rules.review_records import (
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import LEVELS
 from airflow_provider_workspace.api.timestamps import for_people, parse_time
+from airflow_provider_workspace.errors import visible
 from airflow_provider_workspace.procedures.markdown import fit, inert, table
 from airflow_provider_workspace.procedures.plan import counted
 from airflow_provider_workspace.procedures.roster_tables import records_of_csv
@@ -30,14 +31,15 @@ FACT_NOT_SHOWN = "not shown"
 DECISION_HEADERS = ("who", "reasons to look", "access", "joined", "last log-in", "second factor")
 # For more people than a question has room for with all of that; the reasons say who has no second factor.
 SHORT_HEADERS = ("who", "reasons to look", "access", "last log-in")
+# How the two lines begin that begin a table.
+HEADS_OF_TABLES = (f"| {DECISION_HEADERS[0]} |", "| --- |")
 # More rows than any question has room for.
 MAX_DECISION_ROWS = 1_500
-# Of more people, only those are asked about who do not stay.
+# Of more people, only those to look at first have a field of their own.
 MAX_FIELDS = 25
 MAX_PROBLEMS, MAX_SHOWN, MAX_WORD = 10, 60, 40
 # The fields of the form that are about nobody.
-ALL_OTHERS, FILE, FILE_DIGEST, EXCEPTIONS = "all_others_stay", "decisions_file", "decisions_sha256", "exceptions"
-YES, NO = "yes", "no"
+ALL_OTHERS, FILE, FILE_DIGEST, EXCEPTIONS = "everybody_else", "decisions_file", "decisions_sha256", "exceptions"
 # The columns of a decisions file that are read.
 WHO, DECISION = "who", "decision"
 
@@ -79,10 +81,15 @@ def form_of(population: Population, *, has_file: bool = False) -> dict[str, dict
 
     :param has_file: whether the author of the Dag named a folder of decisions files
     """
-    form = _fields_for_lists(population)
-    if len(population.people) <= MAX_FIELDS:
-        form = {person.who: _field_of(person) for person in population.people}
-    elif has_file:
+    is_long = len(population.people) > MAX_FIELDS
+    is_optional = is_long and has_file  # the file has the decision
+    form: dict[str, dict[str, Any]] = {}
+    for person in population.people:
+        if person.group or not is_long:
+            form[person.who] = _field_of(person, is_optional=is_optional)
+    if is_long:
+        form |= _fields_of_others(population.groups.get("", []), is_optional=is_optional)
+    if is_optional:
         form[FILE] = _field("or a file: population.csv with each decision", "null", "string")
         form[FILE_DIGEST] = _field("sha256 of this file", "null", "string")
     form[EXCEPTIONS] = _field("exceptions, as address: reason", "null", "string", format="multiline")
@@ -95,59 +102,98 @@ def _field(title: str, *types: str, value: Any = "", description: str | None = N
     return {"value": value, "description": description, "schema": schema, "source": "task"}
 
 
-def _field_of(person: ReviewedPerson) -> dict[str, Any]:
+def _choice(title: str, words: list[str], *, is_optional: bool, description: str | None = None) -> dict[str, Any]:
+    """Return a field in which nothing is chosen yet; Airflow answers no question in which a choice is missing."""
+    if is_optional:
+        return _field(title, "null", "string", value=None, description=description, enum=[None, *words])
+    return _field(title, "string", description=description, enum=words)
+
+
+def _field_of(person: ReviewedPerson, *, is_optional: bool) -> dict[str, Any]:
     """Return the field of somebody, with what a reviewer must know of them."""
     facts = [person.kind, person.level_name or FACT_NOT_SHOWN]
     if person.kind == MEMBER:
         facts.append(f"last log-in {_day(person.last_login)}")
         facts.append(f"joined {_day(person.joined_at)}")
         facts.append(f"second factor {fact(person.is_2fa_enabled)}")
+    facts += person.projects or ()
     facts += person.look
-    return _field(person.who, "string", description=", ".join(facts), enum=list(choices_of(person)))
+    title = visible(person.called)
+    words = list(choices_of(person))
+    return _choice(title, words, is_optional=is_optional, description=visible(", ".join(facts)))
 
 
-def _fields_for_lists(population: Population) -> dict[str, dict[str, Any]]:
-    """Return the fields for many people: a list for each choice, and what becomes of all others."""
-    whom: dict[str, list[str]] = {}
-    for person in population.people:
-        for word in choices_of(person):
-            if word != KEEP:
-                whom.setdefault(word, []).append(person.who)
-    form: dict[str, dict[str, Any]] = {}
-    for word, names in whom.items():
-        title = word.replace(" ", "_")
-        form[title] = _field(title, "null", "array", value=None, examples=names, items={"type": "string"})
-    form[ALL_OTHERS] = _field("all others stay", "string", enum=[YES, NO])
-    return form
+def _fields_of_others(people: Sequence[ReviewedPerson], *, is_optional: bool) -> dict[str, dict[str, Any]]:
+    """Return the fields for all who are not looked at first: whom to remove, and that the others of them stay."""
+    removable = [person for person in people if REMOVE in choices_of(person)]
+    names = [person.who for person in removable]
+    called = {person.who: visible(person.called) for person in removable}
+    removed = _field(
+        f"of the {len(people)} others, remove",
+        *("null", "array"),
+        value=None,
+        examples=names,
+        values_display=called,
+        items={"type": "string"},
+    )
+    kept = _choice("all others of them", [KEEP], is_optional=is_optional)
+    return {REMOVE: removed, ALL_OTHERS: kept}
 
 
 def question_of(population: Population, folder: str) -> str:
     """Return the Markdown body of the question: everybody, first those whom a reviewer must look at."""
-    people = population.people
-    count = len(people)
+    count = len(population.people)
     where = f"organization {inert(population.organization_id)} at {inert(population.service)}"
     file = inert(f"{folder}/population.csv")
-    first = [person for person in people if person.look]
+    first = [person for person in population.people if person.group]
     opening = [
         f"{count} people and invites have access to {where}.",
         "",
         f"- **Lists read at**: {for_people(parse_time(population.read_at))}",
         f"- **All of them**: {file}",
+        f"- **Projects**: {describe_scope_of_levels(population)}",
         "",
         *since_last_review(population),
         "",
-        f"To look at first: {len(first)}.",
+        f"To look at first: {len(first)} of {count}.",
         "",
+        *too_many_to_look_at(population),
     ]
-    rows = people[:MAX_DECISION_ROWS]
-    lines = [*opening, *table(DECISION_HEADERS, map(cells_of, rows))]
+    lines = [*opening, *_tables_of(population, DECISION_HEADERS, cells_of)]
     if len(fit(lines)) < len(lines):
-        lines = [*opening, *table(SHORT_HEADERS, map(_short_cells_of, rows))]
+        lines = [*opening, *_tables_of(population, SHORT_HEADERS, _short_cells_of)]
     shown = fit(lines)
-    hidden = count - len(rows) + len(lines) - len(shown)
+    rows_shown = [line for line in shown if line.startswith("| ") and not line.startswith(HEADS_OF_TABLES)]
+    hidden = count - len(rows_shown)
     if hidden:
         shown.append(f"\n**{hidden} of {count} are not shown here. Decide about them too: they are in {file}.**")
     return "\n".join(shown)
+
+
+def _tables_of(
+    population: Population, headers: Sequence[str], cells: Callable[[ReviewedPerson], list[str]]
+) -> list[str]:
+    """Return a table for each group of people, with its heading and their number."""
+    lines: list[str] = []
+    for group, people in population.groups.items():
+        title = f"{group[:1].upper()}{group[1:]}" or "Everybody else, by name"
+        rows = table(headers, map(cells, people[:MAX_DECISION_ROWS]))
+        lines += [f"**{title}: {len(people)}**", "", *rows, ""]
+    return lines
+
+
+def describe_scope_of_levels(population: Population) -> str:
+    """Return whether levels in projects are reviewed, too."""
+    if not population.shows_projects:
+        return "only levels of the organization are reviewed, since nobody read who has which access to a project"
+    return "the levels in projects are beside those of the organization, as far as the service shows them"
+
+
+def too_many_to_look_at(population: Population) -> list[str]:
+    """Return what is true of too many people to be a reason to look at them first; nothing if there is none."""
+    if not population.too_many:
+        return []
+    return [f"True of too many to look at them first: {'; '.join(population.too_many)}.", ""]
 
 
 def since_last_review(population: Population) -> list[str]:
@@ -182,11 +228,14 @@ def _names(names: Sequence[str], everything: str) -> str:
 
 def cells_of(person: ReviewedPerson) -> list[str]:
     """Return the row of somebody in a table with :data:`DECISION_HEADERS`."""
+    who = person.called
     access = person.level_name or f"level {FACT_NOT_SHOWN}"
     if person.kind != MEMBER:
         access = f"{person.kind}, {access}"
+    if person.projects:
+        access = f"{access}; {', '.join(person.projects)}"
     return [
-        person.who,
+        who,
         ", ".join(person.look),
         access,
         _day(person.joined_at),
@@ -197,8 +246,8 @@ def cells_of(person: ReviewedPerson) -> list[str]:
 
 def _short_cells_of(person: ReviewedPerson) -> list[str]:
     """Return the row of somebody in a table with :data:`SHORT_HEADERS`."""
-    who, reasons, access, _, last_login, _ = cells_of(person)
-    return [who, reasons, access, last_login]
+    _, reasons, access, _, last_login, _ = cells_of(person)
+    return [person.who, reasons, access, last_login]
 
 
 def _day(time: str | None) -> str:
@@ -220,7 +269,7 @@ class ReadAnswer:
     """
     What an answer decides.
 
-    :param by_default: who stay because all others do
+    :param by_default: who stay because everybody else does
     :param exceptions: the reason for each person
     """
 
@@ -287,10 +336,13 @@ def read_answer(
     for number, row in enumerate(file_rows or (), start=2):
         words.add(row[WHO], f"row {number} of the file", row[DECISION])
     by_default: list[str] = []
-    if file_rows is None and answer.get(ALL_OTHERS) in (YES, True):
-        by_default = [who for who in words.people if who not in words.said]
+    if file_rows is None and answer.get(ALL_OTHERS) == KEEP:
+        by_default = [who for who in words.people if who not in words.said and who not in form]
         for who in by_default:
-            words.add(who, "all others stay", KEEP)
+            words.add(who, "everybody else", KEEP)
+    undecided = [who for who in words.people if who not in words.said]
+    if by_default and undecided:
+        words.problems.append(f"{counted(len(undecided), 'person', 'people')} to look at first without a choice")
     decisions: dict[str, Decision] = {}
     for who in words.people:
         decision = words.decision(who)
@@ -303,14 +355,14 @@ def read_answer(
 
 
 def _read_fields(words: _Words, answer: Mapping[str, Any], form: Form) -> None:
-    """Read the fields about people: one for each, or a list for each choice."""
+    """Read the fields about people: one for each who is looked at first, and a list of whom to remove."""
     for name in form:
         value = answer.get(name)
-        if name in words.people:
+        if name in words.people and value:
             words.add(name, "the form", value)
-        elif "examples" in form[name]["schema"] and value:
+        elif name == REMOVE and value:
             for who in value if isinstance(value, list) else [value]:
-                words.add(who, f"field '{name}'", name.replace("_", " "))
+                words.add(who, f"field '{REMOVE}'", REMOVE)
 
 
 def _read_exceptions(words: _Words, answer: Mapping[str, Any]) -> dict[str, str]:
@@ -384,7 +436,7 @@ def read_decisions_file(text: str) -> list[dict[str, str]]:
 def _find(people: Mapping[str, ReviewedPerson], name: object) -> str:
     """Return somebody as the population names them, also after a spreadsheet; else what was given."""
     text = str(name or "").strip()
-    for spelling in (text, text.removeprefix("'"), address_key(text)):
+    for spelling in (text, text.removeprefix("'"), visible(address_key(text))):
         if spelling in people:
             return spelling
     return text

@@ -205,7 +205,7 @@ class Evidence:
         answerer = Answerer.read(answer.event.get("responded_by_user"))
         known: dict[str, Any] = {
             "decided_at": to_second(answer.event.get("responded_at")),
-            "by": Reviewer(id=answerer.id, name=answerer.name) if answerer else None,
+            "by": Reviewer(id=answerer.id, name=answerer.name, email=answerer.email) if answerer else None,
             "asked_at": answer.asked_at,
             "due_at": answer.due_at,
             "notified": answer.notified,
@@ -229,6 +229,7 @@ class Evidence:
             exceptions=decided.exceptions,
             by_default=len(decided.by_default),
             reviewer_is_reviewed=_is_reviewed(answerer, population),
+            part_in_grants=_part_in_grants(answerer, population),
             population_sha256=answer.asked,
         )
         self.folder.write(DECISIONS, decisions)
@@ -359,9 +360,25 @@ def _is_reviewed(answerer: Answerer, population: Population) -> bool | str:
     """Return whether whoever answered is one of the people reviewed, as far as their address tells."""
     if AnswerRules(about=population.emails).is_subject(answerer):
         return True
-    if "@" not in f"{answerer.id}{answerer.name}":
-        return "unknown: this Airflow user has no address"
+    if not answerer.email:
+        return "cannot be told, because this Airflow user has no address"
     return False
+
+
+def _part_in_grants(answerer: Answerer, population: Population) -> dict[str, str]:
+    """Return what whoever answered did for the temporary access that they reviewed, by the names of its people."""
+    parts: dict[str, str] = {}
+    for person in population.people:
+        if person.temporary is None:
+            continue
+        roles: list[str] = []
+        if answerer.is_named_in(person.temporary.approved_by):
+            roles.append("approved it")
+        if answerer.is_named_in(person.temporary.requested_by):
+            roles.append("asked for it, or gave it")
+        if roles:
+            parts[person.who] = ", ".join(roles)
+    return parts
 
 
 def now() -> str:

@@ -41,7 +41,7 @@ DECISIONS_PREFIX = "workspace_decisions."
 MAX_LIFT_REASON = 500
 NOT_NOTED = (
     "The decisions of this review are not noted, because tasks cannot list Variables before Airflow 3.3. A sync may "
-    "give again what is taken now"
+    "give again what this review took"
 )
 
 
@@ -374,7 +374,7 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
         note = self.read(decision.key)
         if note is None:
             msg = f"The Variable '{decision.key}' of the review was deleted meanwhile. Try again. Nothing was written."
-            raise WorkspaceError(msg)
+            raise WorkspaceError(msg, problem="variable-changed")
         self.change(note, people=note.people_with(decision, lift))
         return replace(decision, lifted=lift)
 

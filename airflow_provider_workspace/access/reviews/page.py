@@ -7,7 +7,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from airflow_provider_workspace.access.reviews.answer import DECISION_HEADERS, cells_of, fact, since_last_review
+from airflow_provider_workspace.access.reviews.answer import (
+    DECISION_HEADERS,
+    FACT_NOT_SHOWN,
+    cells_of,
+    describe_scope_of_levels,
+    fact,
+    since_last_review,
+    too_many_to_look_at,
+)
+from airflow_provider_workspace.access.reviews.notes import NOT_NOTED
 from airflow_provider_workspace.access.rules.review_records import (
     COMPLETE,
     DONE,
@@ -32,7 +41,7 @@ from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.procedures.markdown import inert, table
 
 NEVER_KNOWN = (
-    "Who granted access and why; other API keys; access to single projects, and to dashboards that are not listed; "
+    "Who granted access and why; other API keys; access to dashboards, and to projects, that are not listed; "
     "whose API key read all this; the name of the organization. The service does not show what is *not shown*. Expired "
     "invites give no access, and are left out."
 )
@@ -58,10 +67,12 @@ class ReviewPage:
         """Return the page, in Markdown."""
         review = self.review
         lines = [f"## Access review: {review.state}", "", *self._opening(), ""]
+        if not review.are_noted:
+            lines += [f"**{NOT_NOTED}.**", ""]
         if self.population is not None:
             lines += _section("Scope", _scope(self.population))
             lines += _section("Since the last review", since_last_review(self.population))
-            lines += _section("Temporary access", _temporary(self.population))
+            lines += _section("Temporary access", _temporary(self.population, self.decided))
         lines += _section("Not done", table(("what",), ([reason] for reason in review.missing)))
         lines += _section("Decisions by exception", self._decisions_by_exception())
         lines += _section(f"Everybody with access ({review.read_at or 'not read'})", self._everybody())
@@ -144,7 +155,9 @@ class ReviewPage:
         for person in people:
             outcome = self._outcome_cells(person.who)
             rows.append([*cells_of(person), *outcome])
-        return table((*DECISION_HEADERS, "decision", "done", "last look"), rows)
+        columns = (*DECISION_HEADERS, "decision", "done", "last look")
+        too_many = too_many_to_look_at(self.population) if self.population else []
+        return [*too_many, *table(columns, rows)]
 
     def _access_since(self) -> list[str]:
         return table(DECISION_HEADERS, map(cells_of, self._people_since()))
@@ -207,20 +220,24 @@ def _scope(population: Population) -> list[str]:
     lines += [_described_list(each) for each in population.lists]
     if not any(each.name == "collaborators" for each in population.lists):
         lines.append("- no boards: no collaborators of dashboards were read")
+    lines.append(f"- projects: {describe_scope_of_levels(population)}")
     read_with = ["", inert(population.read_with)] if population.read_with else []
     return [*lines, *read_with]
 
 
-def _temporary(population: Population) -> list[str]:
-    """Return who had temporary access when the population was read."""
+def _temporary(population: Population, decided: Decisions | None) -> list[str]:
+    """Return who had temporary access when the population was read, and what the reviewer did for it."""
+    parts = decided.part_in_grants if decided else {}
     rows: list[list[str]] = []
     for person in population.people:
         if person.temporary is None:
             continue
         after = person.level_under_name or "no access"
-        rows.append([person.who, person.temporary.says, after])
+        part = parts.get(person.who, "-")
+        grants = person.temporary.grants or (person.temporary.says,)
+        rows += [[person.called, grant, after, part] for grant in grants]
     note = "Temporary access that ended since the last review is in the evidence files of the sweep, if it keeps them."
-    return [*table(("who", "temporary access", "after it"), rows), "", note]
+    return [*table(("who", "temporary access", "after it", "the reviewer"), rows), "", note]
 
 
 def _described_list(each: ReadList) -> str:
@@ -237,7 +254,7 @@ def _described_list(each: ReadList) -> str:
 def _reviewed_by(decided: Decisions) -> str:
     """Return who reviewed whom, how, how long it took, and who was notified."""
     one_by_one = len(decided.decisions) - decided.by_default
-    how = f'{one_by_one} were decided one by one, {decided.by_default} by "all others stay"'
+    how = f'{one_by_one} were decided one by one, {decided.by_default} by "everybody else stays"'
     times = [*_times_of(decided), f"answered {decided.decided_at or 'at an unknown time'}"]
     asked = parse_timestamp(decided.asked_at)
     answered = parse_timestamp(decided.decided_at)
@@ -247,6 +264,10 @@ def _reviewed_by(decided: Decisions) -> str:
     sentences = [f"Reviewed by {reviewer}: {how}; {', '.join(times)}."]
     if decided.reviewer_is_reviewed is True:
         sentences.append("**They are one of these people, and decided about themselves.**")
+    elif decided.reviewer_is_reviewed:
+        sentences.append(f"Whether they are one of these people {decided.reviewer_is_reviewed}.")
+    for who, part in decided.part_in_grants.items():
+        sentences.append(f"**They reviewed the temporary access of {inert(who)}, and {part} themselves.**")
     sentences.append(_notified(decided))
     return " ".join(sentences)
 
@@ -291,6 +312,7 @@ def _facts_of_population(population: Population) -> list[tuple[str, str]]:
 def _facts_of_decisions(decided: Decisions) -> list[tuple[str, str]]:
     facts = [
         ("decided by", str(decided.by)),
+        ("address of the reviewer", decided.by.email or FACT_NOT_SHOWN),
         ("reviewer is reviewed", _said(decided.reviewer_is_reviewed)),
         ("asked at", decided.asked_at),
         ("due at", decided.due_at),

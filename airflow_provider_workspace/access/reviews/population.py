@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
@@ -13,6 +13,7 @@ from airflow_provider_workspace.access.rules.review_records import (
     COLLABORATOR,
     INVITE,
     MEMBER,
+    NEVER,
     NEW,
     RAISED,
     LastReview,
@@ -24,10 +25,10 @@ from airflow_provider_workspace.access.rules.review_records import (
 )
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, domain_key
-from airflow_provider_workspace.api.levels import LEVELS
+from airflow_provider_workspace.api.levels import LEVELS, describe_level
 from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.api.timestamps import parse_timestamp, to_second
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceError, visible
 from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.find import describe_reading, read_counted, read_rows
 from airflow_provider_workspace.procedures.people import read_people
@@ -40,10 +41,26 @@ if TYPE_CHECKING:
 
 # Columns for people, who fill in the last one.
 POPULATION_COLUMNS = (
-    *("who", "kind", "level", "joined_at", "last_login", "is_2fa_enabled"),
-    *("outside_verified_domains", "change", "look", "decision"),
+    *("who", "name", "kind", "level", "joined_at", "last_login", "is_2fa_enabled"),
+    *("outside_verified_domains", "change", "look", "group", "decision"),
 )
 UNSEEN_DAYS = 90
+# The level in each project by its name, of each user.
+ProjectLevels = Mapping[str, Mapping[str, int | str]]
+# The groups of people to look at first, the greatest risk first.
+RAISED_LEVEL = "owners and administrators"
+TEMPORARY = "temporary access"
+GUESTS = "guests outside the verified domains"
+NEVER_SEEN = "never logged in"
+UNSEEN = f"not seen for {UNSEEN_DAYS} days"
+NO_SECOND_FACTOR = "no second factor"
+SINCE_LAST_REVIEW = "joined, raised or lifted since the last review"
+NO_ROW = "no row on the roster"
+RISK_GROUPS = (RAISED_LEVEL, TEMPORARY, GUESTS, NEVER_SEEN, UNSEEN, NO_SECOND_FACTOR, SINCE_LAST_REVIEW, NO_ROW)
+# A fifth of many people are looked at first, as far as a question has room for a field for each.
+FEW, FIRST_SHARE, MAX_FIRST = 5, 5, 100
+# What is true of more than this share is said once.
+NEARLY_EVERYBODY = 0.8
 
 
 @dataclass(frozen=True)
@@ -63,6 +80,8 @@ def read_population(
     boards: Iterable[ReviewedDashboard] = (),
     last: LastReview | None = None,
     noted: NotedAccess = NOTHING_NOTED,
+    project_levels: ProjectLevels | None = None,
+    roster: Collection[str] | None = None,
 ) -> Population:
     """
     Read everybody who has access: members, open invites, and the collaborators of some dashboards.
@@ -71,6 +90,8 @@ def read_population(
     :param boards: the dashboards; one that is named twice is read once
     :param last: what the last review left; ``None`` if there was none
     :param noted: temporary access, which is told apart
+    :param project_levels: the level in each project by its name, of each user; ``None`` if nobody has read them
+    :param roster: keys of the addresses on the roster; ``None`` without a roster
     :raises WorkspaceIncompleteListError: if a list is known to be short
     :raises WorkspaceError: if the list of members is empty, which cannot be
     """
@@ -80,9 +101,16 @@ def read_population(
     lists = _Lists(client, organization_id)
     found = lists.read(dict.fromkeys(boards))
     logins = [access.record.last_login for access in found if access.kind == MEMBER]
-    shows_logins = any(logins)
     homes = homes_of(access.record for access in found if access.kind == MEMBER)
-    reader = _Reader(guards=guards, now=now if shows_logins else None, verified=verified, noted=noted, homes=homes)
+    reader = _Reader(
+        roster=roster,
+        guards=guards,
+        shows_logins=any(logins),
+        verified=verified,
+        noted=noted,
+        homes=homes,
+        project_levels=project_levels,
+    )
     people = [reader.person(who, access) for who, access in _named(found).items()]
     population = Population(
         read_at=to_second(now),
@@ -92,11 +120,12 @@ def read_population(
         lists=tuple(lists.counts),
         lifted=tuple(decision.lifting for decision in noted.decisions if decision.lifted),
         read_with=describe_reading(client.settings),
+        shows_projects=project_levels is not None,
         people=tuple(people),
     )
     if last is not None:
         population = _compared(population, last)
-    return _with_reasons(population, reader.now)
+    return _in_groups(population, now)
 
 
 @dataclass(frozen=True)
@@ -116,7 +145,7 @@ class _Access:
 
     def names(self) -> Iterable[str]:
         """Return what people may call it; each says more than the one before."""
-        who = address_key(self.user.email or "") or f"{self.kind} {self.user.uuid}"
+        who = visible(address_key(self.user.email or "")) or f"{self.kind} {self.user.uuid}"
         if self.board is not None:
             who = f"{who} on dashboard {self.board.dashboard_id}"
         yield who
@@ -163,7 +192,7 @@ class _Lists:
             )
         found = [_Access(MEMBER, member.user or User(), member) for member in present.members]
         for invite in present.invites:
-            invited = User(uuid=invite.id, email=invite.target_email)
+            invited = User(uuid=invite.id, email=invite.target_email, first_name=invite.first_name)
             found.append(_Access(INVITE, invited, invite))
         users = {member.user.uuid: member.user for member in present.members if member.user}
         for board in boards:
@@ -207,17 +236,21 @@ class _Reader:
     Makes the rows of a population.
 
     :param guards: who can only be kept
-    :param now: the time; ``None`` if the service does not show when people logged in
+    :param shows_logins: whether the service shows when people logged in
     :param verified: the verified domains
     :param noted: temporary access
     :param homes: the key of the address of each user who is a member
+    :param project_levels: the level in each project of each user; ``None`` if nobody has read them
+    :param roster: keys of the addresses on the roster; ``None`` without a roster
     """
 
     guards: Guards
-    now: datetime | None
+    shows_logins: bool
     verified: list[str]
     noted: NotedAccess
     homes: Mapping[str, str]
+    project_levels: ProjectLevels | None
+    roster: Collection[str] | None
 
     def person(self, who: str, access: _Access) -> ReviewedPerson:
         """Return the row of somebody."""
@@ -230,17 +263,42 @@ class _Reader:
             kind=access.kind,
             email=user.email,
             id=user.uuid,
+            name=user.full_name,
             project_id=access.board.project_id if access.board else None,
             dashboard_id=access.board.dashboard_id if access.board else None,
             level=record.level,
             joined_at=to_second(getattr(record, "joined_at", None)),
-            last_login=to_second(getattr(record, "last_login", None)),
+            last_login=self._last_login(record),
             is_2fa_enabled=getattr(record, "is_2fa_enabled", None),
+            projects=self._projects(access),
+            is_on_roster=self._is_on_roster(access),
             temporary=temporary,
             lifted=claims.lifted,
             outside=self._is_outside(user.email),
             kept=self._why_kept(access, temporary),
         )
+
+    def _projects(self, access: _Access) -> tuple[str, ...] | None:
+        """Return the level of a member in each project, for people; ``None`` if nobody has read it of them."""
+        levels = (self.project_levels or {}).get(access.user.uuid or "")
+        if levels is None or access.kind != MEMBER:
+            return None
+        described: list[str] = []
+        for project, level in sorted(levels.items()):
+            described.append(f"{project}: {describe_level(level) if isinstance(level, int) else level}")
+        return tuple(described)
+
+    def _is_on_roster(self, access: _Access) -> bool | None:
+        key = address_key(access.user.email or "")
+        if self.roster is None or not key or access.kind == COLLABORATOR:
+            return None
+        return key in self.roster
+
+    def _last_login(self, record: Any) -> str | None:
+        """Return when somebody logged in; never, if the service shows that, and not that it does not show it."""
+        login = to_second(getattr(record, "last_login", None))
+        shows_null = self.shows_logins and "last_login" in record.model_fields_set
+        return login or (NEVER if shows_null else None)
 
     def _is_outside(self, email: str | None) -> bool | None:
         domain = domain_key((email or "").rpartition("@")[2])
@@ -266,12 +324,20 @@ class _Reader:
 
 def _temporary(grants: Iterable[ActiveGrant], level: int | None) -> Temporary | None:
     """Return what a reviewer must know of the grants that gave somebody their level; ``None`` if none did."""
-    giving = [grant for grant in grants if grant.level == level]
+    noted = sorted(grants, key=attrgetter("until"))
+    giving = [grant for grant in noted if grant.level == level]
     if not giving:
         return None
     last = max(giving, key=attrgetter("until"))
-    since = max(grant.since for grant in grants)
-    return Temporary(says=str(last), then=last.then, since=since)
+    since = max(grant.since for grant in noted)
+    return Temporary(
+        says=str(last),
+        then=last.then,
+        since=since,
+        grants=tuple(map(str, noted)),
+        requested_by=", ".join(grant.requested_by for grant in noted),
+        approved_by=", ".join(grant.approved_by for grant in noted),
+    )
 
 
 def claims_of(
@@ -313,39 +379,77 @@ def _change(before: Mapping[str, ReviewedPerson], person: ReviewedPerson) -> str
     return RAISED if earlier.is_raised_in(person) else ""
 
 
-def _with_reasons(population: Population, now: datetime | None) -> Population:
-    """Return a population that says why to look at somebody first, and has those people first."""
-    people = [person.model_copy(update={"look": tuple(_reasons(person, now))}) for person in population.people]
-    first = [person for person in people if person.look]
-    others = [person for person in people if not person.look]
-    return population.model_copy(update={"people": (*first, *others)})
+@dataclass(frozen=True)
+class _Reason:
+    """
+    Why a reviewer must look at somebody.
+
+    :param group: the group of people to look at first to which it belongs; empty for none
+    """
+
+    text: str
+    group: str = ""
 
 
-def _reasons(person: ReviewedPerson, now: datetime | None) -> list[str]:
-    """Return why a reviewer must look at somebody first; ``now`` if the service shows when people logged in."""
-    reasons: list[str] = []
+def _in_groups(population: Population, now: datetime) -> Population:
+    """Return a population that says why to look at people, and has the groups to look at first in front."""
+    count = len(population.people)
+    room = max(FEW, min(count // FIRST_SHARE, MAX_FIRST))
+    reasons = {person.who: _reasons(person, now) for person in population.people}
+    groups: dict[str, str] = {}
+    too_many: list[str] = []
+    said_once: set[str] = set()
+    for group in RISK_GROUPS:
+        whole = [who for who, listed in reasons.items() if group in {reason.group for reason in listed}]
+        people = [who for who in whole if who not in groups]
+        # Each administrator is decided about, however many there are.
+        if group == RAISED_LEVEL or len(people) <= room - len(groups):
+            groups |= dict.fromkeys(people, group)
+        else:
+            too_many.append(f"{group}: {len(whole)} of {count}")
+            if len(whole) > NEARLY_EVERYBODY * count:
+                said_once.add(group)
+    listed_people: list[ReviewedPerson] = []
+    for person in population.people:
+        look = tuple(reason.text for reason in reasons[person.who] if reason.group not in said_once)
+        listed_people.append(person.model_copy(update={"look": look, "group": groups.get(person.who, "")}))
+    listed_people.sort(key=_place_of)
+    return population.model_copy(update={"too_many": tuple(too_many), "people": tuple(listed_people)})
+
+
+def _place_of(person: ReviewedPerson) -> tuple[int, int, str]:
+    """Return where somebody stands: those to look at first in front, with owners before administrators."""
+    level = (person.level_under or 0) if person.group == RAISED_LEVEL else 0
+    return (*RISK_GROUPS, "").index(person.group), -level, person.who
+
+
+def _reasons(person: ReviewedPerson, now: datetime) -> list[_Reason]:
+    """Return why a reviewer must look at somebody."""
+    reasons: list[_Reason] = []
     if person.temporary:
-        reasons.append(person.temporary.says)
+        reasons.append(_Reason(person.temporary.says, TEMPORARY))
     level = 0 if person.kind == COLLABORATOR else person.level_under or 0
     if level >= LEVELS["owner"]:
-        reasons.append("owner")
-    elif level >= LEVELS["admin"]:
-        reasons.append("admin")
-    if person.is_2fa_enabled is False:
-        reasons.append("no second factor")
-    seen = parse_timestamp(person.last_login)
-    if now and seen is None and person.kind == MEMBER:
-        reasons.append("never logged in")
-    if now and seen and now.timestamp() - seen > UNSEEN_DAYS * 86_400:
-        reasons.append(f"not seen for {UNSEEN_DAYS} days")
+        reasons.append(_Reason("owner", RAISED_LEVEL))
+    elif level > LEVELS["member"]:
+        reasons.append(_Reason(describe_level(level).partition(" (")[0], RAISED_LEVEL))
     if person.outside:
-        reasons.append("outside the verified domains")
+        reasons.append(_Reason("outside the verified domains", GUESTS))
+    seen = parse_timestamp(person.last_login)
+    if person.last_login == NEVER:
+        reasons.append(_Reason(NEVER_SEEN, NEVER_SEEN))
+    elif seen and now.timestamp() - seen > UNSEEN_DAYS * 86_400:
+        reasons.append(_Reason(UNSEEN, UNSEEN))
+    if person.is_2fa_enabled is False:
+        reasons.append(_Reason(NO_SECOND_FACTOR, NO_SECOND_FACTOR))
     if person.change:
-        reasons.append(person.change)
+        reasons.append(_Reason(person.change, SINCE_LAST_REVIEW))
+    if person.is_on_roster is False:
+        reasons.append(_Reason(NO_ROW, NO_ROW))
     if person.lifted:
-        reasons.append("lifted after an earlier access review")
+        reasons.append(_Reason("lifted after an earlier access review", SINCE_LAST_REVIEW))
     if person.kept:
-        reasons.append(f"stays: {person.kept}")
+        reasons.append(_Reason(f"stays: {person.kept}"))
     return reasons
 
 
@@ -366,6 +470,7 @@ def csv_rows(population: Population) -> list[dict[str, Any]]:
     for person in population.people:
         row = {
             "who": person.who,
+            "name": visible(person.name),
             "kind": person.kind,
             "level": person.level_name,
             "joined_at": person.joined_at,
@@ -374,6 +479,7 @@ def csv_rows(population: Population) -> list[dict[str, Any]]:
             "outside_verified_domains": person.outside,
             "change": person.change,
             "look": ", ".join(person.look),
+            "group": person.group,
             "decision": "",
         }
         rows.append(row)

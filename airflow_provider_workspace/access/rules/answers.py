@@ -14,6 +14,8 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 ANONYMOUS = "Anonymous"
 # An address in the name of a user, as in "Mina Meyer <mina@example.com>".
 ADDRESS_IN_NAME = re.compile(r"[^\s<>()\[\]\",;:]+@[^\s<>()\[\]\",;:]+")
+# What stands around the names of a person, as in "Ruth R. (ruth), adam".
+AROUND_NAMES = re.compile(r" \((?:run started by )?|\)|, ")
 CURE = "Clear the task to ask again, and let another user answer"
 
 
@@ -44,8 +46,21 @@ class Answerer:
 
     def is_person(self, name: str) -> bool:
         """Return whether a name or an address may be of this user, or of one whose address their name shows."""
-        known = (self.id, self.name, *ADDRESS_IN_NAME.findall(f"{self.id} {self.name}"))
+        known = (self.id, self.name, *self._addresses)
         return any(is_same_person(each, name) for each in known)
+
+    def is_named_in(self, text: str) -> bool:
+        """Return whether a text that names people, such as who approved a grant, may name this user."""
+        return any(self.is_person(name) for name in (text, *AROUND_NAMES.split(text)))
+
+    @property
+    def email(self) -> str:
+        """The address, if the id or the name has it; else empty."""
+        return next(iter(self._addresses), "")
+
+    @property
+    def _addresses(self) -> list[str]:
+        return ADDRESS_IN_NAME.findall(f"{self.id} {self.name}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ class ActiveGrant:
     :param approved_by: who approved it; empty if nobody was asked
     :param key: the key of its Variable
     :param then: the level after it; ``None`` if the person is removed
+    :param requested_by: who asked for it, or started the run that gave it; empty if that is not known
     """
 
     person: NotedPerson
@@ -42,6 +43,7 @@ class ActiveGrant:
     approved_by: str
     key: str
     then: int | None = None
+    requested_by: str = ""
 
     def __str__(self) -> str:
         """Return it for people."""
@@ -190,7 +192,7 @@ class NotedAccess:
 
     :param grants: temporary access that is not over
     :param decisions: what access reviews decided, also where it does not count any more
-    :param are_known: whether the notes could be read: a plan in CI does not know them
+    :param are_known: whether the notes could be read: neither a plan in CI nor Airflow before 3.3 knows them
     """
 
     grants: Sequence[ActiveGrant] = ()

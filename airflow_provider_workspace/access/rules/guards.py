@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.api.comparison import address_key, email_key
+from airflow_provider_workspace.api.comparison import address_key, domain_key, email_key
 from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
-from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.procedures.roster_files import addresses_of
+from airflow_provider_workspace.errors import MAX_NAMED, WorkspaceInputError, shown
+from airflow_provider_workspace.procedures.roster_files import addresses_of, rows_of_value
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Invite, Member
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 # Why a member or an invite is kept.
 _PROTECTED = "protected"
+# What protects everybody of a domain.
+ALL_OF = "*@"
+_ALL_OF_DOMAIN = re.compile(r"\*@(?:[^\s@*.]+\.)+[^\s@*.]+")
 HIDDEN, ADDRESS = "the service does not show ", "their address"
 
 
@@ -26,7 +30,7 @@ class Guards:
     """
     Whom a plan neither removes nor changes, and what an invalid row means.
 
-    :param protected: their addresses, as :func:`address_key` returns them
+    :param protected: their addresses, as :func:`protected_key` returns them
     :param owner_level: members of this level and above, too; ``None`` to treat them like others
     :param on_invalid: ``fail`` if a row is invalid, or ``skip`` such rows; only where their people are not removed
     """
@@ -43,12 +47,29 @@ class Guards:
         :param protected: rows, see :func:`~airflow_provider_workspace.procedures.roster_files.read_roster`
         :raises WorkspaceInputError: if a row has no valid address
         """
-        addresses = addresses_of(protected, "protected", needed=False)
-        return cls(frozenset(map(address_key, addresses)), owner_level, on_invalid)
+        rows = rows_of_value(protected, "protected")
+        patterns = [row for row in rows if is_pattern(row)]
+        problems = list(filter(None, map(pattern_problem, patterns)))
+        if problems:
+            raise WorkspaceInputError(f"protected: {'; '.join(problems)}")
+        others = [row for row in rows if not is_pattern(row)]
+        addresses = addresses_of(others, "protected", needed=False)
+        return cls(frozenset(map(protected_key, [*patterns, *addresses])), owner_level, on_invalid)
+
+    def protects(self, key: str) -> bool:
+        """Return whether somebody is protected, or everybody of their domain; ``key`` is that of their address."""
+        if key in self.protected:
+            return True
+        domain = key.rpartition("@")[2]
+        return ALL_OF + domain in self.protected
+
+    def protects_any(self, keys: Iterable[str]) -> bool:
+        """Return whether one of the addresses of somebody is protected, by their keys."""
+        return any(map(self.protects, keys))
 
     def why_kept(self, member: Member) -> str:
         """Return why a member is neither removed nor changed; an empty string if they may be."""
-        if email_key(member) in self.protected:
+        if self.protects(email_key(member)):
             return _PROTECTED
         if self.protected and not member.email_address:
             return HIDDEN + ADDRESS
@@ -65,7 +86,7 @@ class Guards:
 
     def why_invite_kept(self, invite: Invite) -> str:
         """Return why an open invite is not withdrawn; an empty string if it may be."""
-        if email_key(invite) in self.protected:
+        if self.protects(email_key(invite)):
             return _PROTECTED
         if not (invite.target_email and invite.id):
             return HIDDEN + "its address or id"
@@ -109,6 +130,41 @@ class Guards:
         else:
             why = f"{who} is an owner (level {member.level}; owner_level={self.owner_level}), and owners are kept"
         raise WorkspaceInputError(f"{why}. To {verb} {who} anyway, {cure}. An API key stops working without its owner")
+
+
+def is_pattern(value: object) -> bool:
+    """Return whether a text is meant to protect everybody of a domain."""
+    return isinstance(value, str) and value.strip().startswith(ALL_OF)
+
+
+def pattern_problem(pattern: str) -> str:
+    """Return what is wrong with what should protect everybody of a domain; empty if nothing is."""
+    if _ALL_OF_DOMAIN.fullmatch(pattern.strip()):
+        return ""
+    return f"{shown(pattern)} is no pattern: write '*@' and one whole domain, as in '*@partner.example'"
+
+
+def protected_key(text: str) -> str:
+    """Return the form in which protected people are compared: an address, or ``*@`` and a domain."""
+    if not is_pattern(text):
+        return address_key(text)
+    return ALL_OF + domain_key(text.strip().removeprefix(ALL_OF))
+
+
+def describe_protected(pattern: str, names: Collection[str], people: int) -> str:
+    """
+    Return whom a pattern protects, for people.
+
+    :param names: the addresses that it matches
+    :param people: how many members and invites there are
+    """
+    if not names:
+        return "protected, but matches neither a member nor an invite: check the domain"
+    named = ", ".join(sorted(names)[:MAX_NAMED])
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    if len(names) == people:
+        return f"{pattern} protects everybody, so nobody can lose access: {named}{more}"
+    return f"protected: {len(names)} of {people} members and invites: {named}{more}"
 
 
 NO_GUARDS = Guards(frozenset(), None)

@@ -32,6 +32,8 @@ INCOMPLETE: Final = "incomplete"
 NOT_REVIEWED: Final = "not reviewed"
 # What changed of somebody since the last review.
 NEW, RAISED = "new", "raised"
+# When somebody logged in who never did.
+NEVER = "never"
 
 PersonKind = Literal["member", "invite", "collaborator"]
 # What is decided about somebody; a number is a lower level.
@@ -73,14 +75,20 @@ class Temporary(ReviewRecord):
     """
     Temporary access of somebody.
 
-    :param says: the grant, for people
+    :param says: the grant that ends last, for people
+    :param grants: each grant that the person has, for people
     :param then: the level after its end; ``None`` for no access
     :param since: when the latest grant was given, in seconds since 1970
+    :param requested_by: who asked for the grant, or started the run that gave it; empty if that is not known
+    :param approved_by: who approved it; empty if nobody was asked
     """
 
     says: str
     then: int | None
     since: float
+    grants: tuple[str, ...] = ()
+    requested_by: str = ""
+    approved_by: str = ""
 
 
 class ReviewedPerson(ReviewRecord):
@@ -89,31 +97,45 @@ class ReviewedPerson(ReviewRecord):
 
     :param who: what the review calls them, which no other row is called
     :param id: the user; of an invite its own id
+    :param name: their name; empty if the service does not show it
     :param project_id: the project of a dashboard; ``None`` if it is access to the organization
+    :param last_login: when they logged in, or :data:`NEVER`
+    :param projects: their level in each project, for people; ``None`` if nobody read it
+    :param is_on_roster: whether a row of the roster names their address; ``None`` without a roster, or an address
     :param temporary: the grant that gave this level
     :param outside: whether the address is outside of the verified domains
     :param change: ``new`` or ``raised`` since the last review, or empty; ``None`` if there was none
     :param lifted: the decision about them that a person lifted since the last review; empty if there is none
     :param kept: why they can only be kept; empty if they may go
-    :param look: why a reviewer must look at them first
+    :param look: why a reviewer must look at them
+    :param group: the group of people to look at first to which they belong; empty for all others
     """
 
     who: str
     kind: PersonKind
     email: str | None
     id: str | None
+    name: str = ""
     project_id: str | None = None
     dashboard_id: str | None = None
     level: int | None
     joined_at: str | None = None
     last_login: str | None = None
     is_2fa_enabled: bool | None = None
+    projects: tuple[str, ...] | None = None
+    is_on_roster: bool | None = None
     temporary: Temporary | None = None
     outside: bool | None = None
     change: str | None = None
     lifted: str = ""
     kept: str = ""
     look: tuple[str, ...] = ()
+    group: str = ""
+
+    @property
+    def called(self) -> str:
+        """What the review calls them, with their name."""
+        return f"{self.who} ({self.name})" if self.name else self.who
 
     @property
     def identity(self) -> ReviewIdentity:
@@ -187,7 +209,9 @@ class Population(ReviewRecord):
     :param previous: the last review; ``None`` if there was none
     :param left: who is gone since then; ``None`` if there was none
     :param lifted: the decisions that people lifted, and which are noted until their end; also about who is gone
-    :param people: first those whom a reviewer must look at
+    :param shows_projects: whether the levels in projects were read; else only levels of the organization are reviewed
+    :param too_many: reasons that are true of too many people to look at these first, with the numbers
+    :param people: first the groups of those whom a reviewer must look at, then all others by name
     """
 
     read_at: str
@@ -199,6 +223,8 @@ class Population(ReviewRecord):
     previous: PreviousReview | None = None
     left: tuple[str, ...] | None = None
     lifted: tuple[str, ...] = ()
+    shows_projects: bool = False
+    too_many: tuple[str, ...] = ()
     people: tuple[ReviewedPerson, ...]
 
     @model_validator(mode="after")
@@ -209,6 +235,14 @@ class Population(ReviewRecord):
         return self
 
     @property
+    def groups(self) -> dict[str, list[ReviewedPerson]]:
+        """The people of each group: first those to look at first; the last one, with an empty name, has all others."""
+        groups: dict[str, list[ReviewedPerson]] = {}
+        for person in self.people:
+            groups.setdefault(person.group, []).append(person)
+        return groups
+
+    @property
     def emails(self) -> tuple[str, ...]:
         """The addresses of the people, as far as the service shows them."""
         return tuple(person.email for person in self.people if person.email)
@@ -217,7 +251,9 @@ class Population(ReviewRecord):
     def members(self) -> list[Member]:
         """The members, as far as a review knows them."""
         members = [person for person in self.people if person.kind == MEMBER]
-        return [Member(user=User(uuid=one.id, email=one.email), level=one.level) for one in members]
+        return [
+            Member(user=User(uuid=one.id, email=one.email, first_name=one.name), level=one.level) for one in members
+        ]
 
     @property
     def access_list(self) -> AccessList:
@@ -276,10 +312,15 @@ class Rules(ReviewRecord):
 
 
 class Reviewer(ReviewRecord):
-    """The Airflow user who answered."""
+    """
+    The Airflow user who answered.
+
+    :param email: their address, if their id or name has it; else empty
+    """
 
     id: str
     name: str
+    email: str = ""
 
     def __str__(self) -> str:
         return f"{self.name} (Airflow user {self.id})"
@@ -322,8 +363,9 @@ class Decisions(Answered):
     """
     What was decided.
 
-    :param by_default: how many stay because all others do, and not because somebody decided each
+    :param by_default: how many stay because everybody else does, and not because somebody decided each
     :param reviewer_is_reviewed: whether the reviewer is among the reviewed; a text if nobody can tell
+    :param part_in_grants: what the reviewer did for the temporary access of people, by their names in the review
     """
 
     by: Reviewer
@@ -331,6 +373,7 @@ class Decisions(Answered):
     exceptions: dict[str, str]
     by_default: int = 0
     reviewer_is_reviewed: bool | str
+    part_in_grants: dict[str, str] = Field(default_factory=dict)
     population_sha256: str
 
     def moment(self, population: Population) -> float:
@@ -406,6 +449,7 @@ class ClosedReview(ReviewRecord):
     :param missing: what was not done, and the latest error
     :param files: the digest of each file
     :param other_files: names of what else is in the folder, which nothing has read
+    :param are_noted: whether the decisions are noted, so that other features do not undo them
     :param outcomes: the outcome of each decision as the last look shows it
     """
 
@@ -422,6 +466,7 @@ class ClosedReview(ReviewRecord):
     missing: tuple[str, ...]
     files: dict[str, str]
     other_files: tuple[str, ...] = ()
+    are_noted: bool = True
     outcomes: tuple[DecisionOutcome, ...]
 
 

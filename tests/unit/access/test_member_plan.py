@@ -177,7 +177,7 @@ def test_rows_with_an_end(
     [
         *((until(end), "row 1 (ada@example.com): field 'until': expected a date such as 2026-12-31")
           for end in (20270331, "20270331", "2027-W13-3", "2027-02-30", "18:00", datetime(2026, 12, 1), True,  # noqa: DTZ001
-                      "9999-12-31T23:00:00-12:00", "2026-12-31T18:00:00", "31.12.2026")),
+                      "9998-02-30T23:00:00-12:00", "2026-12-31T18:00:00", "31.12.2026")),
         (until("9999-12-31", then="gone"), "field 'then': expected a whole number from 0, or member (1) or admin (8)"),
         (until("9999-12-31", then=15), "then: 15 must not be above the level, which the row must name"),
         (until("9999-12-31", None, then=1), "then: 1 must not be above the level, which the row must name"),
@@ -243,7 +243,7 @@ def test_the_plan_table_shows_each_change_and_reason_and_is_cut_with_a_note() ->
     remark, reading, *lines = plan([ADA, ADA, *OTHER], member(), member("old@example.com", 8)).table().splitlines()
     assert remark.startswith("Levels come from column 'level' (8)")
     assert reading == "The lists were read with the key of -, which may be shown only some of the members."
-    assert lines[0] == "1 to create, 1 to change, 1 to remove, 1 skipped"
+    assert lines[0] == "1 to create, 1 to change, 1 to remove, 1 duplicate"
     assert " ".join(lines[1].split()) == "~ member ada@example.com level: 1 -> 8"
     assert " ".join(lines[2].split()) == "- member old@example.com level: 8, not on the roster"
     assert lines[4].endswith("row 2: same address as row 1")

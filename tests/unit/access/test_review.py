@@ -48,8 +48,10 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.procedures.markdown import fit, inert
 from airflow_provider_workspace.sandbox.seed import SEED
+from tests.audit import say
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
 pytestmark = pytest.mark.usefixtures("linked")
@@ -99,7 +101,8 @@ def of(population: Population, *people: ReviewedPerson) -> Population:
 def large() -> Population:
     population = read()
     (member,) = [person for person in population.people if person.who == MEMBER]
-    more = [member.model_copy(update={"who": f"sam.{n}@example.com", "id": f"sam-{n}", "look": ()}) for n in range(30)]
+    fields = {"look": (), "group": ""}
+    more = [member.model_copy(update={"who": f"sam.{n}@example.com", "id": f"sam-{n}", **fields}) for n in range(30)]
     return of(population, *population.people, *more)
 
 
@@ -129,8 +132,13 @@ def test_the_population_names_everybody_and_whom_to_look_at() -> None:
     assert look[ADMIN] == ("admin",)
     assert look[MEMBER] == ()
     assert look[INVITED] == ()
-    assert look[ABSENT] == ("no second factor", "not seen for 90 days", "stays: protected")
-    assert not population.people[-1].look
+    assert look[ABSENT] == ("not seen for 90 days", "no second factor", "stays: protected")
+    assert {group: [person.who for person in people] for group, people in population.groups.items()} == {
+        "owners and administrators": [OWNER, ADMIN],
+        "not seen for 90 days": [ABSENT],
+        "no second factor": [ANALYST],
+        "": [COLLABORATOR, INVITED, MEMBER],
+    }
     row = csv_rows(population)[0]
     assert (row["decision"], row["level"], row["outside_verified_domains"]) == ("", "owner (15)", False)
 
@@ -144,6 +152,52 @@ def test_several_invites_of_one_address_are_named_with_their_ids() -> None:
     others = [f"{INVITED} (invite {person.id})" for person in invites[1:]]
     assert len(others) == 2
     assert [person.who for person in invites] == [INVITED, *others]
+
+
+def test_not_shown_is_not_never_and_what_is_true_of_nearly_everybody_is_said_once(sandbox: SandboxServer) -> None:
+    """Administrators come first, at most a fifth are looked at first, and all others stand there by name."""
+    sandbox.add_members(55)
+    members = [member.to_dict() for member in WorkspaceHook().list_members()]
+    for number, member in enumerate(members):
+        member["is_2fa_enabled"] = number == 0
+        if number in (2, 3):
+            member["last_login"] = None
+        elif number == 4:
+            del member["last_login"]
+        else:
+            member["last_login"] = datetime.now(timezone.utc).isoformat()
+    say(sandbox, "list_members", *members)
+    population = read()
+    groups = population.groups
+    assert list(groups) == ["owners and administrators", "never logged in", ""]
+    assert sum(map(len, groups.values())) - len(groups[""]) <= len(population.people) / 5
+    assert [person.who for person in groups[""]] == sorted(person.who for person in groups[""])
+    assert population.too_many == ("no second factor: 59 of 62",)
+    assert "no second factor" not in str(rows(population, "look"))
+    never = {who for who, look in rows(population, "look").items() if "never logged in" in look}
+    assert never == {str(members[number]["user"]["email"]) for number in (2, 3)}
+    question = question_of(population, "/evidence/1").replace("<wbr>", "")
+    for line in question.splitlines():
+        assert ("never" in line.split(" | ")) == line.startswith(tuple(f"| {who}" for who in never))
+        assert not ("never logged in" in line and "not shown" in line)
+    assert "**Owners and administrators: 2**" in question
+    assert "True of too many to look at them first: no second factor: 59 of 62." in question
+    assert "To look at first: 4 of 62." in question
+
+
+def test_two_people_never_look_the_same(sandbox: SandboxServer) -> None:
+    members = [member.to_dict() for member in WorkspaceHook().list_members()]
+    first, second = ("mi\u200bna.member@example.com", "m\u0456na.member@example.com")
+    for email, member in zip((first, second), members[:2], strict=True):
+        member["user"] |= {"email": email, "first_name": "Mina\u202e"}
+    say(sandbox, "list_members", *members)
+    population = read()
+    form = form_of(population)
+    assert {"mi<U+200B>na.member@example.com", "m\u0456<U+0456>na.member@example.com"} <= set(form)
+    shown = f"{form} {question_of(population, '/evidence/1')} {csv_rows(population)}"
+    assert [char for char in ("\u200b", "\\u200b", "\u202e", "\\u202e", "m\u0456n") if char in shown] == []
+    decided = answered(population, dict.fromkeys(rows(population, "who"), "keep"))
+    assert set(decided.decisions) == set(form) - {"exceptions"}
 
 
 def test_the_population_says_which_lists_were_read() -> None:
@@ -169,7 +223,7 @@ def test_people_who_are_new_or_raised_since_the_last_review_are_looked_at() -> N
     assert since_last_review(again) == [
         f"The last review, read {first.read_at}, left 5, + 3 joined - 1 gone = 7 now.",
         "",
-        f"- Joined since {first.read_at}: {OWNER}, {MEMBER}, {COLLABORATOR}.",
+        f"- Joined since {first.read_at}: {OWNER}, {COLLABORATOR}, {MEMBER}.",
         f"- Gone since {first.read_at}: gone@example.com.",
     ]
 
@@ -261,11 +315,22 @@ def test_the_form_asks_about_each_person() -> None:
     assert form[ADMIN]["description"].startswith("member, admin (8), last log-in ")
 
 
-def test_the_form_asks_about_those_of_many_people_who_do_not_stay() -> None:
-    form = form_of(large(), has_file=True)
-    assert list(form)[:3] == ["remove", "lower_to_member", "all_others_stay"]
-    assert form["lower_to_member"]["schema"]["examples"] == [ADMIN]
+def test_of_many_people_those_to_look_at_first_have_a_field_and_all_others_one_choice() -> None:
+    form = form_of(large())
+    assert list(form) == [OWNER, ADMIN, ABSENT, ANALYST, "remove", "everybody_else", "exceptions"]
+    assert form[ADMIN]["schema"]["title"] == f"{ADMIN} (Adam Admin)"
+    assert {form[who]["value"] for who in FIRST} == {""}, "Done is off until each is chosen"
+    assert form[ADMIN]["schema"]["enum"] == ["keep", "remove", "lower to member"]
     assert form["remove"]["schema"]["type"] == ["null", "array"]
+    assert form["remove"]["schema"]["title"] == "of the 33 others, remove"
+    assert form["remove"]["schema"]["values_display"][MEMBER] == f"{MEMBER} (Mina Member)"
+    assert form["everybody_else"]["schema"]["enum"] == ["keep"]
+
+
+def test_with_a_file_nobody_has_to_be_chosen_in_the_form() -> None:
+    form = form_of(large(), has_file=True)
+    choices = {name: field["schema"]["type"] for name, field in form.items() if "enum" in field["schema"]}
+    assert choices == {name: ["null", "string"] for name in (*FIRST, "everybody_else")}
 
 
 def test_the_question_begins_with_whom_to_look_at() -> None:
@@ -295,7 +360,9 @@ def test_everybody_is_on_the_question(count: int) -> None:
         member.model_copy(update={"who": f"a.rather.long.name.{n:03}@example.com", **fields}) for n in range(count)
     ]
     question = question_of(of(population, *people), "s3://evidence").replace("<wbr>", "")
-    assert [person.who for person in people if f"| {person.who} | no second factor, " not in question] == []
+    called = "{person.who} (Mina Member)" if count == 40 else "{person.who}"
+    rows = [f"| {called.format(person=person)} | no second factor, " for person in people]
+    assert [row for row in rows if row not in question] == []
     assert "not shown here" not in question
 
 
@@ -330,7 +397,8 @@ def test_an_address_in_a_question_is_no_link(text: str, line: str) -> None:
 
 
 SMALL = dict.fromkeys(EVERYBODY, "keep")
-LARGE = {"remove": None, "all_others_stay": "yes", "decisions_file": "", "exceptions": ""}
+FIRST = dict.fromkeys((OWNER, ADMIN, ABSENT, ANALYST), "keep")
+LARGE = {**FIRST, "remove": None, "everybody_else": "keep", "decisions_file": "", "exceptions": ""}
 
 
 def answered(population: Population, answer: dict[str, Any], file: list[dict[str, str]] | None = None) -> Any:
@@ -345,12 +413,17 @@ def test_an_answer_decides_each_person() -> None:
     assert decided.by_default == []
 
 
-def test_an_answer_with_lists_decides_that_all_others_stay() -> None:
+def test_an_answer_decides_those_to_look_at_first_and_that_all_others_stay() -> None:
     many = large()
-    decided = answered(many, {**LARGE, "remove": [MEMBER], "lower_to_member": [ADMIN]})
+    decided = answered(many, {**LARGE, "remove": [MEMBER], ADMIN: "lower to member"})
     leaving = {who: decision for who, decision in decided.decisions.items() if decision != "keep"}
     assert leaving == {MEMBER: "remove", ADMIN: 1}
-    assert len(decided.by_default) == len(many.people) - 2
+    assert len(decided.by_default) == len(many.people) - 5
+
+
+def test_an_answer_that_keeps_everybody_without_a_look_is_refused() -> None:
+    with pytest.raises(WorkspaceInputError, match=r"4 people to look at first without a choice; '.*not decided"):
+        answered(large(), {"everybody_else": "keep"})
 
 
 def rows_of_file(population: Population) -> list[dict[str, str]]:
@@ -361,8 +434,8 @@ def rows_of_file(population: Population) -> list[dict[str, str]]:
 def test_a_file_decides_everybody() -> None:
     many = large()
     file = rows_of_file(many)
-    file[1] = {"who": "'" + file[1]["who"], "decision": "remove"}
-    decided = answered(many, {"decisions_file": "x.csv", "all_others_stay": "no"}, file)
+    file[-1] = {"who": "'" + file[-1]["who"], "decision": "remove"}
+    decided = answered(many, {"decisions_file": "x.csv", "everybody_else": None}, file)
     decisions = list(decided.decisions.values())
     assert decisions.count("keep") == len(file) - 1
 
@@ -379,7 +452,7 @@ def test_a_file_with_a_mistake_decides_nobody(name: str, value: str, message: st
     many = large()
     first, *others = rows_of_file(many)
     with pytest.raises(WorkspaceInputError, match=message):
-        answered(many, {"all_others_stay": "yes"}, [{**first, name: value}, *others])
+        answered(many, {"everybody_else": "keep"}, [{**first, name: value}, *others])
 
 
 @pytest.mark.parametrize(
@@ -389,14 +462,15 @@ def test_a_file_with_a_mistake_decides_nobody(name: str, value: str, message: st
         ("small", {**SMALL, "exceptions": "x@example.com: why"}, "exceptions, 'x@example.com'"),
         ("small", {**SMALL, "exceptions": OWNER}, f"exceptions, '{OWNER}'"),
         ("large", {**LARGE, "remove": "x@example.com"}, "'x@example.com' .*expected somebody"),
-        ("large", {**LARGE, "remove": [ADMIN], "lower_to_member": [ADMIN]}, f"'{ADMIN}' .*remove.*lower to member"),
-        ("large", {**LARGE, "lower_to_member": [MEMBER]}, f"'{MEMBER}' .*expected one of"),
+        ("large", {**LARGE, "remove": [ADMIN]}, f"'{ADMIN}' .*'keep', field 'remove': 'remove'"),
+        ("large", {**LARGE, ADMIN: "lower to owner"}, f"'{ADMIN}' .*expected one of"),
+        ("large", {**LARGE, "everybody_else": None}, r"'sam\.\d@example\.com' \(not decided\)"),
     ],
 )
 def test_answers_that_do_not_decide_are_refused(size: str, answer: dict[str, Any], message: str) -> None:
     population = read() if size == "small" else large()
     with pytest.raises(
-        WorkspaceInputError, match=rf"^\[answer-refused\] The answer has \d mistakes?\. {AGAIN}: .*{message}"
+        WorkspaceInputError, match=rf"^\[answer-refused\] The answer has \d+ mistakes?\. {AGAIN}: .*{message}"
     ):
         answered(population, answer)
 

@@ -12,7 +12,7 @@ import airflow_provider_workspace.api.operations as ops
 from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.endpoint import endpoint
 from airflow_provider_workspace.api.models import Invite, Member
-from airflow_provider_workspace.api.operation import Operation, RequestContext, Response
+from airflow_provider_workspace.api.operation import MovedPath, Operation, RequestContext, Response
 from airflow_provider_workspace.api.request_errors import HINTS, final_error
 from airflow_provider_workspace.api.response import follow, parse_response
 
@@ -32,6 +32,7 @@ UPDATE = ops.UpdateDashboard(project_id="1", dashboard_id=1, name="Sales")
 PROJECT = ops.CreateProject(organization_id="o", name="Northwind")
 NEW_DOMAIN = ops.CreateDomain(organization_id="o", domain="example.com")
 MEMBER = ops.UpdateMember(organization_id="o", user_uuid=ID, level=15)
+MOVED = MEMBER.moved_to(MovedPath("/v2/organizations/{organization_id}/people/{user_uuid}/", {}))
 VERIFY = ops.VerifyDomain(organization_id="o", domain_id=ID)
 UNPAUSE = ops.UnpauseBatchExport(organization_id="o", batch_export_id=ID)
 ACCESS = ops.GetDashboardAccessControls(project_id="1", dashboard_id=1)
@@ -151,7 +152,7 @@ STATUSES = [
         "the API key in the password of connection 'workspace_default' is missing, wrong or revoked.",
     ),
     (403, "Permission", "rejected", False, f"{WHOSE} lacks the scope dashboard:read, or its owner the access level."),
-    (404, "NotFound", "rejected", False, f"the resource does not exist, or {WHOSE} may"),
+    (404, "NotFound", "rejected", False, "this does not look like an answer of the workspace service. Check the host"),
     (
         405,
         "MethodNotAllowed",
@@ -312,6 +313,8 @@ CASES: list[tuple[Operation[Any], int, str | dict[str, Any], str]] = [
     (PROJECT, 401, "Invalid API key.", "the API key in the password of C is missing, wrong or revoked"),
     (MEMBER, 404, "Not found.", "the resource does not exist"),
     (MEMBER, 404, {"message": "no Route matched"}, "this does not look like an answer of the workspace service"),
+    (MEMBER, 404, "", "Check the host of C and 'paths' in its extra, then the ids."),
+    (MOVED, 404, "Not found.", "Check the ids. Check 'paths' in the extra of C, too"),
     (GET, 403, "API key missing required scope 'organization:read'",
      "the API key of C lacks the scope organization:read"),
     (GET, 403, "Missing scopes: [project:write]", "the API key of C lacks the scope dashboard:read. "),

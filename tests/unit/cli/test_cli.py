@@ -242,7 +242,7 @@ def test_an_error_of_one_file_hides_neither_itself_nor_the_others(
     assert plan("long.yaml", "gone.csv", "odd.yaml", "--leavers", "-o", "markdown") == 1
     said, errors = capfd.readouterr()
     assert len(said) < 30_000
-    assert "| remove | member noah.newton@example.com |" in said
+    assert "| remove | member noah.newton@example.com (Noah Newton) |" in said
     assert "**Error** in <code>odd.yaml</code>: <code>Correct odd.yaml:" in said
     files = {line.partition(": ")[0] for line in errors.splitlines() if "What only Airflow knows" not in line}
     assert files == {"long.yaml", "odd.yaml"}
@@ -448,8 +448,10 @@ def test_plan_knows_the_grants_and_decisions_in_airflows_database(
     run = airflow("workspace", "plan", str(roster), "--max-removals", "5")
     assert run.returncode == 2, run.stderr
     temporary = "level: 8, temporary: admin (8) until 2999-01-01T00:00:00.000Z, approved by ruth"
-    assert re.search(rf"person {mina} +later: {re.escape(temporary)}", run.stdout)
-    assert re.search(rf"person {adam} +by hand: level: 1 -> 8, ruth lowered them to member \(1\)", run.stdout)
+    assert re.search(rf"person {mina} \(Mina Member\) +later: {re.escape(temporary)}", run.stdout)
+    assert re.search(
+        rf"person {adam} \(Adam Admin\) +by hand: level: 1 -> 8, ruth lowered them to member \(1\)", run.stdout
+    )
     assert effects(sandbox) == ["update_member"] * 2
 
 

@@ -17,7 +17,7 @@ import pytest
 from airflow.sdk.execution_time import task_runner
 
 from airflow_provider_workspace.access.grants import end_grants as ending
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceRequestError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceEndAccessOperator, WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
@@ -577,10 +577,14 @@ def test_a_note_that_is_changed_while_it_ends_stays(
     assert len(end()["ended"]) == 1
 
 
-def test_before_airflow_3_3_nothing_is_given(sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_before_airflow_3_3_a_dag_file_that_grants_is_refused_and_nothing_is_to_be_ended(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     older = install(monkeypatch, release="3.2")
-    with pytest.raises(AirflowFailException, match=r"Temporary access needs Airflow 3\.3 or newer, .*Nothing was sent"):
-        give()
+    with pytest.raises(
+        WorkspaceInputError, match=r"Temporary access needs Airflow 3\.3 or newer, .*\. Upgrade Airflow, which is \d"
+    ):
+        operator()
     assert (sandbox.requests(), older.values) == ([], {})
     assert end() == {"ended": [], "left": [], "active": 0}
 

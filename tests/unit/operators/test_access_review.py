@@ -27,6 +27,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.access.reviews.folder import ReviewFolder
+from airflow_provider_workspace.access.rules.answers import Answerer
 from airflow_provider_workspace.errors import WorkspaceNotAppliedError
 from airflow_provider_workspace.files.storage import UrlFile
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -38,6 +39,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import access_review
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 from tests.audit import effects, say
+from tests.endpoints import project_access
 from tests.interruptions import Interruptions
 from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
@@ -218,9 +220,9 @@ def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(sandbox: Sandbox
     assert closed["package"] == f"airflow-provider-workspace {__version__}"
     assert "airflow" in closed
     decided = review.file("decisions.json")
-    assert decided["by"] == RUTH
+    assert decided["by"] == {**RUTH, "email": ""}
     assert decided["exceptions"] == {MINA: "on leave"}
-    assert decided["reviewer_is_reviewed"] == "unknown: this Airflow user has no address"
+    assert decided["reviewer_is_reviewed"] == "cannot be told, because this Airflow user has no address"
     assert decided["decided_at"] == "2026-11-22T00:00:00Z"
     assert decided["rules"] == RULES_OF_A_REVIEW
     page = review.text("review.md")
@@ -405,7 +407,7 @@ def test_who_changed_meanwhile_is_named_and_left(sandbox: SandboxServer, review:
     sandbox.accept_invite(SEED.invite_id)
     before = effects(sandbox)
     mina = rf"{MINA} \(remove\): changed, level member \(1\) to admin \(8\)"
-    message = rf"This review is incomplete: 2 open\. Do by hand .*: {mina}; {LIV} \(remove\): changed, kind"
+    message = rf"This review is incomplete: 2 open\. Do by hand .*: {LIV} \(remove\): changed, kind.*; {mina}"
     with pytest.raises(AirflowFailException, match=message):
         review.run("apply_decisions")
     assert effects(sandbox)[len(before) :] == ["delete_member"]
@@ -615,27 +617,27 @@ def test_the_next_review_says_what_changed(
 
 def test_many_people_are_decided_by_lists_or_by_a_file(sandbox: SandboxServer, tmp_path: Path) -> None:
     sandbox.add_members(300)
-    rest = {"lower_to_member": None, "exceptions": ""}
+    rest = {OLIVE: "keep", ADAM: "keep", "exceptions": ""}
     lists = Review(tmp_path, "lists")
     with pytest.raises(AirflowFailException, match=r"\(not decided\)"):
-        lists.decide({"remove": [NOAH], "all_others_stay": "no", **rest})
+        lists.decide({NOAH: "remove", "everybody_else": "", **rest})
     lists = Review(tmp_path, "lists again")
-    lists.decide({"remove": [NOAH], "all_others_stay": "yes", **rest})
+    lists.decide({NOAH: "remove", "remove": [GRACE], "everybody_else": "keep", **rest})
     lists.run("apply_decisions")
     lists.close()
-    assert '1 were decided one by one, 305 by "all others stay"' in lists.text("review.md")
+    assert '4 were decided one by one, 302 by "everybody else stays"' in lists.text("review.md")
     by_file = Review(tmp_path, "by file", decisions_folder=str(tmp_path))
     by_file.run("read_population")
     rows = read_csv(by_file.folder / "population.csv")
     for row in rows:
-        row["decision"] = "remove" if row["who"] in (GRACE, LIV) else "keep"
+        row["decision"] = "remove" if row["who"] in (MINA, LIV) else "keep"
     filled = tmp_path / "filled.csv"
     with filled.open("w", encoding="utf-8-sig") as file:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
         writer.writerows(rows)
     digest = hashlib.sha256(filled.read_bytes()).hexdigest()
-    fields = {**rest, "remove": None, "all_others_stay": "no", "decisions_file": str(filled)}
+    fields = {**rest, "remove": None, "everybody_else": None, "decisions_file": str(filled)}
     by_file.ask()
     with pytest.raises(AirflowFailException, match=r"SHA-256 .* is not '0'") as refused:
         by_file.answer({**fields, "decisions_sha256": "0"})
@@ -646,7 +648,7 @@ def test_many_people_are_decided_by_lists_or_by_a_file(sandbox: SandboxServer, t
     by_file.run("apply_decisions")
     assert by_file.close()["state"] == "complete"
     assert by_file.file("review.json")["files"]["decisions-file.csv"] == digest
-    assert sorted(effects(sandbox)) == ["delete_invite", "delete_member", "delete_member"]
+    assert sorted(effects(sandbox)) == ["delete_invite", *["delete_member"] * 3]
 
 
 def test_a_collaborator_is_reviewed_on_each_dashboard(sandbox: SandboxServer, tmp_path: Path) -> None:
@@ -977,8 +979,8 @@ def test_without_a_folder_of_decisions_files_nobody_is_asked_for_one(
     sandbox.add_members(30)
     review.run("read_population")
     review.ask()
-    assert set(question.now.params) == {"remove", "lower_to_member", "all_others_stay", "exceptions"}
-    assert question.now.params["all_others_stay"]["value"] == "", "Done is off until it is chosen"
+    assert set(question.now.params) == {OLIVE, ADAM, NOAH, "remove", "everybody_else", "exceptions"}
+    assert question.now.params["everybody_else"]["value"] == "", "Done is off until it is chosen"
 
 
 @pytest.mark.parametrize(
@@ -993,7 +995,7 @@ def test_a_decisions_file_elsewhere_is_not_read(sandbox: SandboxServer, tmp_path
     (folder / "link.csv").symlink_to(secret)
     review = Review(tmp_path / "reviews", decisions_folder=str(folder))
     (tmp_path / "reviews").mkdir()
-    fields = {"all_others_stay": "yes", "decisions_file": name, "decisions_sha256": "0" * 64}
+    fields = {"everybody_else": "keep", "decisions_file": name, "decisions_sha256": "0" * 64}
     with pytest.raises(AirflowFailException, match="is not below decisions_folder") as refused:
         review.decide(fields)
     assert hashlib.sha256(secret.read_bytes()).hexdigest() not in str(refused.value)
@@ -1021,7 +1023,7 @@ def test_a_decisions_file_is_read_as_a_spreadsheet_saves_it(
     file.write_bytes(text.format(rows=rows).encode())
     review.ask()
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    fields = {"all_others_stay": "no", "decisions_file": "filled.csv", "decisions_sha256": digest}
+    fields = {"everybody_else": None, "decisions_file": "filled.csv", "decisions_sha256": digest}
     if message:
         with pytest.raises(AirflowFailException, match=message):
             review.answer(fields)
@@ -1051,10 +1053,81 @@ def test_the_page_says_who_reviewed_whom(tmp_path: Path, clock: Clock) -> None:
     review.close()
     page = review.text("review.md")
     assert page.split("\n")[2].startswith("6 people and invites: 5 kept, 0 lowered, 1 removed; all of it is proven by")
-    assert '6 were decided one by one, 0 by "all others stay"; asked 20' in page
+    assert '6 were decided one by one, 0 by "everybody else stays"; asked 20' in page
     assert "due 20" in page
     assert "after 2 minutes" in page or "after 3 minutes" in page
     assert "**They are one of these people, and decided about themselves.**" in page
+
+
+@pytest.mark.parametrize(
+    ("user", "said"),
+    [
+        (RUTH, "Whether they are one of these people cannot be told, because this Airflow user has no address."),
+        ({"id": "ruth", "name": "Ruth <ruth@example.com>"}, "| address of the reviewer | ruth@example.com |"),
+    ],
+)
+def test_the_page_says_what_is_known_of_the_reviewer(tmp_path: Path, user: dict[str, str], said: str) -> None:
+    review = Review(tmp_path)
+    finish(review, KEPT, responded_by_user=user)
+    assert html.unescape(said) in html.unescape(review.text("review.md"))
+
+
+def test_who_reviews_what_they_approved_asked_for_or_gave_is_marked(review: Review, notes: Variables) -> None:
+    give(MINA, 8, requested_by="Ruth R.")
+    give(NOAH, 8, run_id="other", requested_by="eve")
+    for key, value in notes.values.items():
+        if "noah" in value:
+            notes.values[key] = json.dumps(json.loads(value) | {"approved_by": "Ruth R. (ruth)"})
+    finish(review, KEPT)
+    parts = {MINA: "asked for it, or gave it", NOAH: "approved it"}
+    assert review.file("decisions.json")["part_in_grants"] == parts
+    page = review.text("review.md")
+    for who, part in parts.items():
+        assert f"**They reviewed the temporary access of {who}, and {part} themselves.**" in page
+        assert re.search(rf"\| {who} \([\w ]+\) \| temporary: .* \| member \(1\) \| {part} \|", page)
+    assert "(run started by" not in page
+    assert Answerer("ruth", "Ruth R.").is_named_in("eve (run started by ruth)")
+
+
+@pytest.mark.parametrize("target", [project_access, "tests.endpoints.project_access"])
+def test_levels_in_projects_are_reviewed_where_an_endpoint_of_the_author_shows_them(
+    sandbox: SandboxServer, tmp_path: Path, question: Question, target: Any
+) -> None:
+    rows = [
+        {"user_uuid": SEED.member_uuid, "projects": {"Default project": 8, "Sales": 1}},
+        {"user_uuid": SEED.admin_uuid, "projects": {}},
+    ]
+    sandbox.respond("GET", "/api/organizations/{organization_id}/members/project_access/", rows)
+    review = Review(tmp_path, project_access=target)
+    finish(review, KEPT)
+    (mina,) = [row for row in review.file("population.json")["people"] if row["who"] == MINA]
+    assert mina["projects"] == ["Default project: admin (8)", "Sales: member (1)"]
+    assert "Default project: admin (8), Sales: member (1)" in question.now.params[MINA]["description"]
+    page = html.unescape(review.text("review.md"))
+    assert "| member (1); Default project: admin (8), Sales: member (1) |" in page
+    assert "- projects: the levels in projects are beside those of the organization" in page
+
+
+def test_without_one_only_levels_of_the_organization_are_reviewed(review: Review, question: Question) -> None:
+    finish(review, KEPT)
+    said = "only levels of the organization are reviewed"
+    assert said in question.now.body
+    assert f"- projects: {said}" in review.text("review.md")
+
+
+def test_levels_in_projects_of_another_shape_are_refused(tmp_path: Path) -> None:
+    review = Review(tmp_path, project_access="tests.endpoints.odd_project_access")
+    with pytest.raises(AirflowFailException, match=r"project_access must return .*, not something of type list"):
+        review.run("read_population")
+
+
+def test_whom_no_row_of_the_roster_names_is_looked_at(tmp_path: Path) -> None:
+    review = Review(tmp_path, roster=[OLIVE, ADAM, MINA.upper(), {"email": NOAH}, {"email": GRACE, "level": "x"}])
+    review.run("read_population")
+    people = {row["who"]: row for row in review.file("population.json")["people"]}
+    named = {who: row["is_on_roster"] for who, row in people.items()}
+    assert named == {**dict.fromkeys(KEPT, True), LIV: False}
+    assert (people[LIV]["look"], people[LIV]["group"]) == (["no row on the roster"], "no row on the roster")
 
 
 # What was sent, and what is known of it.
@@ -1111,10 +1184,12 @@ def test_a_refused_removal_keeps_the_status_and_the_reason(sandbox: SandboxServe
 
 def test_the_page_has_a_section_of_temporary_access(review: Review, tmp_path: Path) -> None:
     give(MINA, 8)
+    give(MINA, 8, run_id="longer", length=7200)
     finish(review, KEPT)
     (section,) = re.findall(r"## Temporary access\n\n(.*?)\n\n## ", review.text("review.md"), re.DOTALL)
-    assert f"| {MINA} | temporary: admin (8) until 20" in section
-    assert "| member (1) |" in section
+    assert f"| {MINA} (Mina Member) | temporary: admin (8) until 20" in section
+    assert section.count(f"| {MINA} ") == 2, "two grants of one person are two lines"
+    assert "| member (1) | - |" in section
     assert "evidence files of the sweep" in section
     second = Review(tmp_path, "none")
     second.close("nobody decided")
@@ -1486,6 +1561,8 @@ def test_before_airflow_3_3_the_log_says_that_decisions_are_not_noted(
     variables = install(monkeypatch, release="3.2")
     finish(review, {**KEPT, NOAH: "remove"})
     assert "The decisions of this review are not noted" in caplog.text
+    first_lines = review.text("review.md").split("## Scope")[0]
+    assert "**The decisions of this review are not noted, because tasks cannot list Variables before" in first_lines
     assert (effects(sandbox), variables.values) == (["delete_member"], {})
 
 

@@ -566,7 +566,7 @@ def test_a_retry_after_a_withdrawal_ends_well_if_only_somebody_with_an_invite_of
 @pytest.mark.usefixtures("sandbox")
 def test_a_retry_that_cannot_know_who_was_there_says_so() -> None:
     table = try_of("leavers", None)["table"]
-    assert "nor who accepted an invite that they withdrew. See their logs, and look at who has joined since" in table
+    assert "nor who accepted an invite that it withdrew then. See its log, and look at who has joined" in table
 
 
 # One invite, withdrawn by its operator

@@ -266,9 +266,9 @@ def test_invalid_rows_and_options_fail_before_anything_is_sent(sandbox: SandboxS
     assert str(refused.value).startswith(
         "[rows-invalid] Invalid rows: 22. Correct them, or leave them out with on_invalid='skip': "
         "row 1 (no address): field 'target_email' is required; "
-        "row 3 (wrong): the address needs exactly one @; row 4"
+        "row 3 (wrong): the address needs exactly one @ (and 20 more: row 4"
     )
-    assert refused.value.args[0].endswith("; and 2 more. Nothing was sent.")
+    assert refused.value.args[0].endswith("row 8 (wrong), …). Nothing was sent.")
     with pytest.raises(WorkspaceInputError, match="on_invalid is 'ignore'; expected 'fail' or 'skip'"):
         hook.create_invites(["ok@example.com"], on_invalid="ignore")  # type: ignore[arg-type]
     assert str(hook.create_invites([])) == "<InvitesReport: 0 rows: nothing to do>"

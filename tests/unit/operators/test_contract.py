@@ -38,7 +38,7 @@ def test_a_contract_that_breaks_fails_the_task_with_the_list(sandbox: SandboxSer
     with pytest.raises(AirflowFailException) as error:
         check.execute({"ti": ti})  # type: ignore[typeddict-item]
     first, *lines = str(error.value).splitlines()
-    assert first.startswith("28 operations: 16 gone, 2 moved, ")
+    assert first.startswith("[contract-broken] 28 operations: 16 gone, 2 moved, ")
     assert len(lines) == 25
     assert all(not line.startswith("there") for line in lines)
     assert ti["return_value"]["breaks"] is True

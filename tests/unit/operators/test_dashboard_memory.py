@@ -137,7 +137,7 @@ def test_a_registered_dashboard_of_another_place_or_name_is_an_error(
     if difference is None:
         assert create(store=store, variable_key=key, **arguments) == (2, False)
     else:
-        cure = "WorkspaceInputError: An earlier try of this task was about"
+        cure = r"\[input-invalid\] WorkspaceInputError: An earlier try of this task was about"
         if key:
             cure = r"\[another-dashboard\] WorkspaceInputError: The Airflow Variable '"
         with pytest.raises(AirflowFailException, match=rf"^{cure}.*{difference}"):

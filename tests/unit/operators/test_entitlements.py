@@ -305,8 +305,9 @@ def test_without_a_list_of_variables_there_are_no_notes(
     notes = install(monkeypatch, release="3.1")
     WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
     note_grant(notes, sandbox, MINA, SEED.member_uuid)
-    run(road, with_level(MINA, 1))
+    done = run(road, with_level(MINA, 1))
     assert level_of(SEED.member_uuid) == 1
+    assert "decisions of reviews are not known here" in str(done)
 
 
 def test_the_command_says_that_it_knows_no_notes_where_it_can_read_none(

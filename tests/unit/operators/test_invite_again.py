@@ -13,6 +13,7 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, say
 from tests.interruptions import Interruptions
 from tests.leases import digest
@@ -175,6 +176,19 @@ def test_nobody_is_invited_if_the_count_is_not_kept(sandbox: SandboxServer, vari
     with pytest.raises(WorkspaceError, match="note-not-kept"):
         sync()
     assert mails(sandbox) == 0
+
+
+@pytest.mark.usefixtures("clock")
+def test_a_note_that_is_not_kept_hides_no_refusal(
+    sandbox: SandboxServer, variables: Variables, caplog: pytest.LogCaptureFixture
+) -> None:
+    sync()
+    sandbox.accept_invite(invite_id())
+    variables.is_read_only = "set"
+    sandbox.inject("status_before", "delete_member", status=409, times=None)
+    with pytest.raises(AirflowFailException, match=r"changes-refused.*remove member noah.newton@example.com"):
+        sync(roster=None, leavers=["noah.newton@example.com"])
+    assert "[note-not-kept]" in caplog.text
 
 
 def test_an_invite_that_the_service_changes_is_renewed_once(

@@ -81,13 +81,13 @@ def test_dry_run_returns_the_plan_of_the_run_and_needs_no_write_scope(sandbox: S
     connect(key=SEED.reader_key)
     plan = sync(dry_run=True)
     assert writes(sandbox) == []
-    assert "- member noah.newton@example.com" in plan["table"]
+    assert "- member noah.newton@example.com (Noah Newton) " in plan["table"]
     connect()
     applied = sync(approved=plan)
     assert {row["status"] for row in plan["changes"]} == {"planned", "skipped"}
     assert {row["status"] for row in applied["changes"]} == {"done", "invited", "skipped"}
     assert applied == {**plan, "table": applied["table"], "changes": applied["changes"]}
-    assert "1 created, 1 changed, 2 removed, 1 skipped\n" in applied["table"]
+    assert "1 created, 1 changed, 2 removed, 1 kept\n" in applied["table"]
     assert effects(sandbox) == CHANGES
 
 

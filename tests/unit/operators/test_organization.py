@@ -185,7 +185,7 @@ def test_one_task_for_all_parts_says_what_was_applied(
     monkeypatch.setattr(WorkspaceApplyOrganizationOperator, "plan", edited)
     with pytest.raises(AirflowFailException) as failed:
         run.apply(None)
-    assert str(failed.value).startswith(f"Not applied: {part}. Applied before it: {before}. ")
+    assert str(failed.value).startswith(f"[input-invalid] Not applied: {part}. Applied before it: {before}. ")
     assert "Nothing was sent" not in str(failed.value)
     assert ("create_project" in effects(sandbox)) == (before != "nothing")
 
@@ -368,7 +368,8 @@ def test_what_only_a_person_can_correct_is_named(run: Run, variables: Variables)
     plan = run.plan()
     assert names(plan, "differs") == ["dashboard Northwind / Sign-ups"]
     assert f"the Airflow Variable '{key}'" in plan["table"]
-    with pytest.raises(AirflowFailException, match=f"^WorkspaceInputError: The value of the Airflow Variable '{key}'"):
+    error = rf"^\[input-invalid\] WorkspaceInputError: The value of the Airflow Variable '{key}'"
+    with pytest.raises(AirflowFailException, match=error):
         run.apply("dashboards")
     with WorkspaceHook() as hook:
         hook.create_project(name="Northwind")
@@ -391,11 +392,11 @@ def test_people_who_keep_their_level_are_shown(run: Run, tmp_path: Path) -> None
     ]
     assert "level: 1 -> 8, holds an open invite" in plan["table"]
     assert "level: 15 -> 1, another level on the roster, but an owner" in plan["table"]
-    assert re.search(r"    person Mina.Member@example.com +duplicate: row \d", plan["table"])
+    assert re.search(r"    person Mina.Member@example.com \(Mina Member\) +duplicate: row \d", plan["table"])
     assert "row 6: same address as row 5" in plan["table"]
     remark, summary, *_ = plan["table"].split("\n")
     assert remark.startswith("Levels come from column 'level' (1, 8), which columns=… does not name: check that these")
-    assert re.match(r".* 2 cannot be known, 3 to change by hand, 1 left for a later .*, 1 skipped", summary)
+    assert re.match(r".* 2 cannot be known, 3 to change by hand, 1 left for a later .*, 1 duplicate", summary)
     assert names(run.apply("members")["members"], "change", "create") == []
 
 
@@ -624,6 +625,21 @@ def test_what_needs_a_change_that_was_left_out_is_left_out_too(
     assert run.apply(None, approved=approved)[None].keys() == applied.keys()
 
 
+def test_what_needs_a_project_is_left_out_with_it_although_it_exists_meanwhile(
+    sandbox: SandboxServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    boards = [{"name": "Board", "restriction_level": 37, "collaborators": ["mina.member@example.com"]}]
+    run.file = {"projects": [{"name": "A", "dashboards": boards}, {"name": "B"}]}
+    approval = Approval(monkeypatch, run.file)
+    with WorkspaceHook() as hook:
+        hook.create_project(name="A")
+    approved = approval.answer("create project A")
+    differs = [row["name"] for row in approved["changes"] if row["action"] == "differs"]
+    assert differs == ["dashboard A / Board", "collaborator mina.member@example.com of A / Board"]
+    run.apply(approved=approved)
+    assert effects(sandbox) == ["create_project", "create_project"]
+
+
 def test_a_person_is_asked_about_a_file_that_takes_much(
     sandbox: SandboxServer, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -632,14 +648,39 @@ def test_a_person_is_asked_about_a_file_that_takes_much(
         "complete": ["members"],
         "max_removals": "ask",
     }
-    for refused in (run.plan, run.apply):
-        with pytest.raises(AirflowFailException, match=r"nobody is asked. Set require_approval=True"):
-            refused()
+    with pytest.raises(AirflowFailException, match=r"nobody is asked. Set require_approval=True, or set max_removals"):
+        run.plan()
+    plan_first = r"is asked. Plan with WorkspacePlanOrganizationOperator.require_approval=True. and pass its output as "
+    shown = run.plan(dry_run=True, require_approval=True)
+    assert "This plan takes a lot away" in shown["table"]
+    for approved in (None, shown):
+        with pytest.raises(AirflowFailException, match=rf"too-many-removals.*{plan_first}"):
+            run.apply("members", approved=approved)
+    with pytest.raises(AirflowFailException, match="The organization differs from its file: 4 differences"):
+        run.plan(fail_on_difference=True)
+    for part in (None, "members"):
+        table = run.apply(part, dry_run=True)[part]["table"]
+        assert table.startswith("This plan takes a lot away")
     approval = Approval(monkeypatch, run.file)
     assert "This plan takes a lot away" in approval.question.body
     approved = approval.answer("remove member noah.newton")
-    run.apply("members", approved=approved)
+    assert approved["approved_by"] == "ruth"
+    applied = run.apply("members", approved=approved)["members"]
     assert effects(sandbox) == ["delete_invite", "delete_member", "delete_member"]
+    for plan in (approved, applied):
+        assert "takes a lot away" not in plan["table"]
+
+
+def test_an_empty_plan_needs_nobody_who_decides(sandbox: SandboxServer, run: Run) -> None:
+    people = [f"{name}@example.com" for name in ("olive.owner", "adam.admin")]
+    run.file = {"members": {"people": people}, "max_removals": "ask"}
+    empty = run.plan()
+    assert empty["approved_by"] == ""
+    run.apply("members")
+    run.file["members"]["people"].append("ada@example.com")
+    with pytest.raises(AirflowFailException, match=r"approval-stale.*Plan again"):
+        run.apply("members", approved=empty)
+    assert effects(sandbox) == []
 
 
 def test_a_collaborator_who_joins_meanwhile_is_added(sandbox: SandboxServer, run: Run) -> None:

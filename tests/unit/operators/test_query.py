@@ -133,7 +133,9 @@ def test_an_error_names_the_row_and_the_column(
     ],
 )
 def test_a_result_without_people_removes_nobody(sandbox: SandboxServer, query: Any, road: Road, sql: str) -> None:
-    with pytest.raises(AirflowFailException, match=r"^WorkspaceInputError: (The roster|leavers) is empty"):
+    with pytest.raises(
+        AirflowFailException, match=r"^\[roster-empty\] WorkspaceInputError: (The roster|leavers) is empty"
+    ):
         road(query(sql), ["email", "level"])
     assert writes(sandbox) == []
 

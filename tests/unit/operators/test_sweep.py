@@ -31,6 +31,7 @@ EXPORT = SEED.batch_export_ids[0]
 MINA = "mina.member@example.com"
 PAUSED, RESUMED, LOWERED = "pause_batch_export", "unpause_batch_export", "update_member"
 # What is due: see ``due``.
+ABANDONED = r"\[window-abandoned\] windows: Window"
 BOTH = ("window", "grant")
 
 
@@ -106,7 +107,7 @@ def test_an_abandoned_window_fails_the_task_after_the_grants_are_ended(
 ) -> None:
     due(sandbox, airflow, *BOTH)
     sweep = Sweep()
-    with pytest.raises(AirflowFailException, match=rf"^windows: Window dag / run / {CLOSE} .*: resumed {EXPORT}\.$"):
+    with pytest.raises(AirflowFailException, match=rf"^{ABANDONED} dag / run / {CLOSE} .*: resumed {EXPORT}\.$"):
         sweep.run()
     assert list(sweep.xcoms) == ["return_value"]
     assert ended(sweep.xcoms["return_value"]) == ([EXPORT], [MINA])
@@ -138,6 +139,7 @@ def test_a_dry_run_sends_and_writes_nothing(
 STILL_PAUSED = r"^\[still-paused\] windows: STILL PAUSED"
 NOT_ENDED = r"^\[access-not-ended\] grants:"
 # What stands in the way of one kind, whether retries help, and the message.
+UNEXPECTED = r"^\[unexpected-error\]"
 OBSTACLES = [
     (
         "the connection of the window is unknown",
@@ -145,7 +147,7 @@ OBSTACLES = [
         r"^\[still-paused\] windows: STILL PAUSED.*Connection 'unknown', which paused",
     ),
     ("the service does not answer the resume", False, STILL_PAUSED),
-    ("Variables of windows cannot be listed", False, "^windows: RuntimeError: no answer"),
+    ("Variables of windows cannot be listed", False, rf"{UNEXPECTED} windows: RuntimeError: no answer"),
     (
         "the level was changed",
         True,
@@ -153,7 +155,7 @@ OBSTACLES = [
     ),
     ("the connection of the grant is unknown", True, rf"{NOT_ENDED} .*Connection 'unknown' does not exist any more"),
     ("the service does not answer the list of members", False, rf"{NOT_ENDED} .*{MINA}: "),
-    ("Variables of grants cannot be listed", False, "^grants: RuntimeError: no answer"),
+    ("Variables of grants cannot be listed", False, rf"{UNEXPECTED} grants: RuntimeError: no answer"),
 ]
 
 
@@ -216,7 +218,9 @@ def test_a_retry_cannot_hide_an_abandoned_window(sandbox: SandboxServer, airflow
     """A grant that a retry may end, and a window that is closed by then: the task fails at once, with both."""
     due(sandbox, airflow, *BOTH)
     block(sandbox, airflow, "Variables of grants cannot be listed")
-    with pytest.raises(AirflowFailException, match=rf"^windows: Window .*: resumed {EXPORT}\.\ngrants: RuntimeError"):
+    with pytest.raises(
+        AirflowFailException, match=rf"^{ABANDONED} .*: resumed {EXPORT}\.\n\[unex.*\] grants: RuntimeError"
+    ):
         Sweep().run()
 
 

@@ -324,7 +324,10 @@ def test_a_run_that_was_marked_as_failed_fails_close(
 
 @pytest.mark.parametrize(
     ("fail_fast", "message"),
-    [(False, "^The run was marked as failed"), (True, "^A task failed, so this Dag, which has fail_fast, skipped")],
+    [
+        (False, r"^\[work-failed\] The run was marked"),
+        (True, r"^\[work-failed\] A task failed, so this Dag, which has"),
+    ],
 )
 def test_close_says_why_the_outcome_was_skipped(airflow: Airflow, *, fail_fast: bool, message: str) -> None:
     window = opened(FIRST)

@@ -33,6 +33,7 @@ UNKNOWN: dict[str, dict[str, Any]] = {
     "DomainEntry": {"domains": [Q]},
     "Members": {"members": Q},
     "Person": {"members": {"people": [Q]}},
+    "ProtectedPerson": {"members": {"protected": [Q]}},
     "Defaults": {"members": {"defaults": Q}},
     "ExportEntry": {"exports": [Q]},
 }

@@ -80,7 +80,7 @@ OF_NUL = "unknown column 'e\\x00m\\x00" if TAKES_NUL else "line 1: line contains
         ("a.csv", 'email\n"a@example.com\n', "cannot be read: line 2: unexpected end of data"),
         ("a.json", '{"email": "a@example.com"}', "must hold a JSON array of rows"),
         ("a.json", "[", "cannot be read"),
-        ("a.xlsx", "", "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
+        ("a.xlsx", "", "is not a roster: expected a name that ends in .csv, .tsv, .json, .jsonl, .ndjson. First, sa"),
         ("a.csv", b"email,email\na@example.com,b@example.com\n", "'email' and 'email' mean the same"),
         ("a.csv", b"email,target_email\na@example.com,b@example.com\n", "'email' and 'target_email' mean the same"),
         ("a.csv", "email\nada@example.com\n".encode("utf-16"), "Byte 0 is not UTF-8. Save the file with the"),

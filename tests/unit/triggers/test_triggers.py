@@ -204,7 +204,7 @@ def test_waits_share_one_look_up_of_the_connection(monkeypatch: pytest.MonkeyPat
 def test_a_connection_missing_in_the_triggerer_for_minutes_ends_the_wait(interval: float) -> None:
     event = outcome(waiting(workspace_conn_id="on_workers_only", poll_interval=interval))
     assert event["status"] == "failed"
-    assert event["message"].startswith("The triggerer cannot find connection 'on_workers_only'")
+    assert event["message"].startswith("[connection-invalid] The triggerer cannot find connection 'on_workers_only'")
 
 
 def test_a_secrets_backend_that_fails_does_not_end_the_wait(

@@ -466,7 +466,7 @@ def test_what_failed_and_has_not_succeeded_since_is_in_the_headline(
     assert summary["parts"][0]["section"] == ("failed" if summary["bad"] else "")
 
 
-def test_a_failure_is_shown_with_cause_run_and_what_to_do(view: View) -> None:
+def test_a_failure_is_shown_with_cause_and_run(view: View) -> None:
     fields = {"organization_id": "organization", "user_email": "ada@example.com"}
     latest = tried("failed", 60, GRANT, "2", **fields)
     latest["reason"] = "[level-too-low] WorkspaceScopeError: The key may not, until 2026-11-26T10:20:30.123Z"
@@ -477,8 +477,57 @@ def test_a_failure_is_shown_with_cause_run_and_what_to_do(view: View) -> None:
     assert row["cause"] == "[level-too-low] The key may not, until 2026-11-26 10:20 UTC"
     assert (row["problem"], row["task"]["dag_run_id"], row["times"]) == ("level-too-low", "2", 2)
     assert (row["who"], row["organization"]) == ("ada@example.com", "Northwind")
-    assert row["cure"].startswith("Correct the cause, then clear the task")
+    assert row["others"] == []
     assert shown["notes"] == ["Older ones are not listed."]
+
+
+def reviewed(task_id: str, ago: int, run: str = "1", **fields: Any) -> dict[str, Any]:
+    """Return a task of an access review that failed."""
+    return {**tried("failed", ago, "WorkspaceDecideAccessOperator", run), "task_id": task_id, **fields}
+
+
+REFUSED = "[api-key-refused] ListMembers returned 401: the API key is wrong (AirflowFailException)"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "rows", "headline"),
+    [
+        # A group fails as one, by the task that failed first; what failed with it has its own message.
+        ([reviewed("review.close_review", 10, reason="[review-incomplete] Access was not reviewed"),
+          reviewed("review.decide", 60, reason="[review-ended] Start a new run")],
+         [("review.decide", "review-ended", [("review.close_review", "[review-incomplete] Access was not reviewed")])],
+         "failed: 1 access review"),
+        # Other groups, other instances of a mapped one, and tasks without a group are others.
+        ([reviewed("eu.decide", 60), reviewed("us.decide", 50), reviewed("us.decide", 40, map_index=1),
+          reviewed("decide", 30), reviewed("close_review", 20)],
+         [("close_review", "", []), ("decide", "", []), ("us.decide", "", []), ("us.decide", "", []),
+          ("eu.decide", "", [])],
+         "failed: 5 access reviews"),
+        # A key that was revoked stops every task of its connection.
+        ([{**tried("failed", 60, workspace_conn_id="a"), "reason": REFUSED},
+          {**tried("failed", 50, "WorkspaceSweepOperator", workspace_conn_id="a"), "task_id": "sweep",
+           "reason": REFUSED.replace("Members", "Invites")},
+          {**tried("failed", 40, workspace_conn_id="b"), "reason": REFUSED}],
+         [("task", "api-key-refused", []), ("sweep", "api-key-refused", [("task", "")])],
+         "failed: 2 bulk invites, 1 sweep"),
+        # The same words are one cause; a log without a problem says nothing of another one.
+        ([reviewed("a.decide", 60, reason="[file-missing] There is no file 'x'"),
+          reviewed("b.decide", 50, reason="[file-missing] There is no file 'x'"),
+          reviewed("c.decide", 40, reason="its log cannot be read"),
+          reviewed("d.decide", 30, reason="its log cannot be read")],
+         [("d.decide", "", []), ("c.decide", "", []), ("b.decide", "file-missing", [("a.decide", "")])],
+         "failed: 4 access reviews"),
+    ],
+)  # fmt: skip
+def test_a_run_of_a_group_and_a_cause_have_one_row(
+    view: View, tasks: list[dict[str, Any]], rows: list[Any], headline: str
+) -> None:
+    shown = view(failed=failures(*tasks))
+    listed = [
+        (row["task"]["task_id"], row["problem"], [(one["task"]["task_id"], one["cause"]) for one in row["others"]])
+        for row in shown["failed"]["rows"]
+    ]
+    assert (listed, shown["summary"]["text"]) == (rows, headline)
 
 
 def test_the_page_asks_for_successes_since_the_first_failure_of_each_task(model: MiniRacer) -> None:

@@ -17,6 +17,8 @@ const NO_FAILURES = { rows: [], successes: [], total: 0 };
 const MAX_ASKED = 20;
 // The name of a problem, with or without the address of its section, at the begin of a message.
 const PROBLEM = /^\[(?:\S*#)?([a-z0-9-]+)\] /;
+// Problems of a connection, whatever a task asks with it.
+const OF_CONNECTIONS = ["api-key-refused", "connection-invalid", "not-reached", "tls-failed"];
 
 /**
  * Return what to ask Airflow: for each task that failed, its successes since the first failure that counts.
@@ -66,14 +68,18 @@ export function isSettled(failure, successes) {
 }
 
 /**
+ * Return a row for each cause, with all runs that failed for it.
+ *
  * @param {Answers} answers
  * @param {Labels} labels
  * @returns {Section<any>}
  */
 export function failedView({ failed }, labels) {
   const failures = failed.value ?? NO_FAILURES;
-  const rows = stillFailed(failures).map(({ task, times }) => failedRow(task, times, labels));
-  const byKind = groupBy(rows, ({ kind }) => kind);
+  const open = stillFailed(failures).map(({ task, times }) => failureOf(task, times, labels));
+  const runs = [...groupBy(open, runKey).values()].map(runOf);
+  const rows = [...groupBy(runs, causeKey).values()].map(rowOf);
+  const byKind = groupBy(runs, ({ kind }) => kind);
   const counts = [...byKind].map(([kind, alike]) => counted(alike.length, kind));
   const isCut = failures.total > failures.rows.length || groupBy(failures.rows, taskKey).size > MAX_ASKED;
   return {
@@ -86,26 +92,77 @@ export function failedView({ failed }, labels) {
 }
 
 /**
- * @param {Task} task
- * @param {number} times that it failed for the same purpose
- * @param {Labels} labels
+ * What is known of a failed task.
+ *
+ * @typedef {object} Failure
+ * @property {Task} task
+ * @property {string} kind what people call its operator
+ * @property {string} cause its message, which says what to do, too
+ * @property {string} problem the section that says more; empty if the message names none
+ * @property {string} connection
+ * @property {string} who
+ * @property {string} organization
+ * @property {number} times that it failed for the same purpose
  */
-function failedRow(task, times, labels) {
-  const { kind, cure } = MUST_SUCCEED[task.operator ?? ""] ?? { kind: "task", cure: "" };
+
+/**
+ * @param {Task} task
+ * @param {number} times
+ * @param {Labels} labels
+ * @returns {Failure}
+ */
+function failureOf(task, times, labels) {
   const fields = task.rendered_fields ?? {};
   const problem = PROBLEM.exec(task.reason ?? "");
   return {
-    key: task.id,
     task,
-    kind,
-    cure,
+    kind: MUST_SUCCEED[task.operator ?? ""] ?? "task",
     cause: withTimes(task.reason ?? "").replace(CLASS, "$1"),
     problem: problem ? problem[1] : "",
+    connection: String(fields.workspace_conn_id ?? ""),
     who: fields.user_email ? String(fields.user_email) : "",
     organization: task.operator === SWEEP_OPERATOR ? "" : organizationOf(fields, labels),
     times,
-    urgent: true,
   };
+}
+
+/**
+ * Return what tasks of one run of a task group have in common: one fails, and those that depend on it fail, too.
+ *
+ * @param {Failure} failure
+ */
+function runKey({ kind, task: { id, dag_id, dag_run_id, task_id, map_index } }) {
+  const end = task_id.lastIndexOf(".");
+  return end < 0 ? id : JSON.stringify([dag_id, dag_run_id, task_id.slice(0, end), map_index, kind]);
+}
+
+/**
+ * Return the failure with which a run of a group began, and those that came with it.
+ *
+ * @param {Failure[]} failures the latest first
+ */
+function runOf(failures) {
+  const [first, ...others] = [...failures].reverse();
+  return { ...first, others };
+}
+
+/**
+ * Return what failures of one cause have in common: the same words, or the same connection that does not work.
+ *
+ * @param {Failure} failure
+ */
+function causeKey({ task, cause, problem, connection }) {
+  if (OF_CONNECTIONS.includes(problem)) return JSON.stringify([problem, connection]);
+  return problem ? cause : task.id;
+}
+
+/** @param {ReturnType<typeof runOf>[]} runs of one cause, the latest first */
+function rowOf([latest, ...earlier]) {
+  const together = [...latest.others, ...earlier.flatMap((run) => [run, ...run.others])];
+  const others = together.map((failure) => {
+    return { ...failure, cause: causeKey(failure) === causeKey(latest) ? "" : failure.cause };
+  });
+  return { ...latest, key: latest.task.id, others, urgent: true };
 }
 
 /**

@@ -12,25 +12,21 @@ export const SENSORS = [
   "WorkspaceMembersJoinedSensor", "WorkspaceProjectReceivingEventsSensor", "WorkspaceProjectOnboardedSensor",
 ];
 
-const CLEAR = "Correct the cause, then clear the task.";
-const CLEAR_INVITES = "Correct the cause, then clear the task: it sends only what is missing.";
-const CLEAR_SYNC = "Correct the cause, then clear the task: it plans anew.";
-const CLEAR_OR_ASK = "Correct the cause, then clear the task, or ask anew.";
-const CLEAR_OR_WAIT = "Correct the cause, then clear the task, or wait for the next sweep.";
-// Operators whose failure somebody must know of: what people call them, and what to do.
-/** @type {Record<string, {kind: string, cure: string}>} */
+// Operators whose failure somebody must know of, and what people call them. The message of a failure, and the section
+// about its problem, say what to do.
+/** @type {Record<string, string>} */
 export const MUST_SUCCEED = {
-  [INVITES]: { kind: "bulk invite", cure: CLEAR_INVITES },
-  [SYNC]: { kind: "member sync", cure: CLEAR_SYNC },
-  WorkspacePlanOrganizationOperator: { kind: "organization file", cure: CLEAR },
-  [ORGANIZATION]: { kind: "organization file", cure: CLEAR },
-  WorkspaceReadPopulationOperator: { kind: "access review", cure: CLEAR },
-  WorkspaceDecideAccessOperator: { kind: "access review", cure: CLEAR },
-  WorkspaceApplyDecisionsOperator: { kind: "access review", cure: CLEAR },
-  WorkspaceCloseReviewOperator: { kind: "access review", cure: CLEAR },
-  WorkspaceCatchUpOperator: { kind: "catch-up", cure: CLEAR },
-  WorkspaceLiftDecisionOperator: { kind: "lift of a decision", cure: CLEAR_OR_ASK },
-  WorkspaceGrantAccessOperator: { kind: "grant", cure: CLEAR_OR_ASK },
-  WorkspaceEndAccessOperator: { kind: "early end", cure: CLEAR },
-  [SWEEP_OPERATOR]: { kind: "sweep", cure: CLEAR_OR_WAIT },
+  [INVITES]: "bulk invite",
+  [SYNC]: "member sync",
+  WorkspacePlanOrganizationOperator: "organization file",
+  [ORGANIZATION]: "organization file",
+  WorkspaceReadPopulationOperator: "access review",
+  WorkspaceDecideAccessOperator: "access review",
+  WorkspaceApplyDecisionsOperator: "access review",
+  WorkspaceCloseReviewOperator: "access review",
+  WorkspaceCatchUpOperator: "catch-up",
+  WorkspaceLiftDecisionOperator: "lift of a decision",
+  WorkspaceGrantAccessOperator: "grant",
+  WorkspaceEndAccessOperator: "early end",
+  [SWEEP_OPERATOR]: "sweep",
 };

@@ -5,16 +5,30 @@ import { badge, docsLink, html, link, small, taskLink, timeOf } from "./elements
 import { state } from "./state.js";
 
 /** @param {any} row */
-export function failedRow({ task, kind, cure, cause, problem, who, organization, times }) {
-  const { dag_id, dag_run_id, end_date } = task;
-  const howOften = times > 1 && small(counted(times, "time"));
+export function failedRow({ others, ...failure }) {
+  const { task, kind, cause, problem } = failure;
   const about = problem && state.docs && [" · ", docsLink(`errors.html#${problem}`, `About ${problem}`)];
   return html`
     <p class="cause">${cause || "Its log tells why."}</p>
-    <div class="line">
-      ${badge(kind, "bad")} <b>${taskLink(task)}</b> ${link({ dag_id, dag_run_id }, dag_run_id)}
-      ${who && html`<span>for ${who}</span>`} ${small(organization)} ${howOften}
-      <small class="end">failed ${timeOf(end_date)}</small>
-    </div>
-    ${small(cure, " ", link(task, "Open its log"), about)}`;
+    <div class="line">${badge(kind, "bad")} ${failedTask(failure)}</div>
+    ${small(link(task, "Open its log"), about)} ${others.length > 0 && otherTasks(others)}`;
+}
+
+/** @param {any} failure */
+function failedTask({ task, who, organization, times }) {
+  const { dag_id, dag_run_id, end_date } = task;
+  return html`
+    <b>${taskLink(task)}</b> ${link({ dag_id, dag_run_id }, dag_run_id)}
+    ${who && html`<span>for ${who}</span>`} ${small(organization)} ${times > 1 && small(counted(times, "time"))}
+    <small class="end">failed ${timeOf(end_date)}</small>`;
+}
+
+/** @param {any[]} others that failed with it, or for the same cause */
+function otherTasks(others) {
+  const items = others.map((failure) => {
+    const own = failure.cause && small(failure.cause);
+    return html`<li><div class="line">${failedTask(failure)}</div>${own}</li>`;
+  });
+  const title = `Failed with it: ${counted(others.length, "task")}`;
+  return html`<details><summary>${title}</summary><ul>${items}</ul></details>`;
 }

@@ -12,8 +12,9 @@ import { draw, state } from "./state.js";
 
 // Milliseconds until an answer is so old that it is red.
 const MINUTE = 60000;
-// Rows of a section, and how many each "Show more" adds: the page stays responsive.
-const SHOWN = 50;
+// Rows of a section, and how many each "Show more" adds: the page stays responsive, and on a phone, what has failed and
+// what is stuck are both near its top.
+const SHOWN = matchMedia("(max-width: 720px)").matches ? 3 : 50;
 const MORE = 200;
 // The answers that each section shows. It waits for the first one only.
 /** @type {Record<string, (keyof Answers)[]>} */

@@ -37,12 +37,19 @@ function sweepControl(label, { obstacle, unpause, sweepDag, sweeping }) {
   if (state.sweeping || sweeping) return html`<button type="button" disabled>A sweep runs</button>`;
   // A button that asks before it acts; the sandboxed frame cannot open dialogs.
   return html`
-    <details class="action">
+    <details class="action" onkeydown=${closeOnEscape}>
       <summary role="button">${label}</summary>
       Run the Dag ${sweepDag}, which resumes what abandoned windows left paused, and ends access that is
       over?${" "}
       <button type="button" onclick=${() => runSweep(sweepDag)}>Yes</button>
     </details>`;
+}
+
+/** @param {any} event */
+function closeOnEscape({ key, currentTarget: details }) {
+  if (key !== "Escape") return;
+  details.open = false;
+  details.querySelector("summary").focus();
 }
 
 /**

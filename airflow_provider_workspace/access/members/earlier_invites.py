@@ -28,7 +28,7 @@ INVITED_PREFIX = "workspace_invited."
 TIMES_AGAIN = 2
 PAUSE_BEFORE_AGAIN = timedelta(days=7)
 # How long an invite is remembered.
-REMEMBERED = timedelta(days=365)
+INVITE_REMEMBERED = timedelta(days=365)
 # By how much the clocks of workers and of the service may differ; an invite lives longer.
 CLOCKS_DIFFER = timedelta(days=1)
 
@@ -77,7 +77,7 @@ class InvitedNote(Note):
 
         Without those who were invited so long ago that nobody counts it any more.
         """
-        oldest = (now - REMEMBERED).timestamp()
+        oldest = (now - INVITE_REMEMBERED).timestamp()
         people = {key: earlier for key, earlier in self.people.items() if earlier.at >= oldest}
         for change in changes:
             earlier = people.get(change.person)

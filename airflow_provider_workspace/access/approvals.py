@@ -120,7 +120,8 @@ def read_left_out(answer: object, choices: Mapping[str, list[str]]) -> list[str]
     fields: dict[str, Any] = dict(answer) if isinstance(answer, Mapping) else {"answer": answer}
     chosen = fields.pop(LEAVE_OUT, None)
     lines = list(map(str, chosen)) if isinstance(chosen, list) else []
-    odd = [line for line in lines if line not in choices] + [*filter(None, fields.values())]
+    odd = [line for line in lines if line not in choices]
+    odd += filter(None, fields.values())
     if not isinstance(chosen, list | None):
         odd.append(chosen)
     if odd:

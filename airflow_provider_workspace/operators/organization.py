@@ -300,10 +300,11 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         """Plan, and refuse changes that were not approved."""
         planned = self.plan(hook, parts)
         planned.plan.check_approved_plan(approved)
+        is_approved = approved is not None and approved.approved_by != ""
         planned.plan.check_losses(
             planned.wanted.max_removals,
             is_asked=self.is_dry_run,
-            is_approved=approved is not None and approved.approved_by != "",
+            is_approved=is_approved,
             cure="Plan with WorkspacePlanOrganizationOperator(require_approval=True) and pass its output as approved=",
         )
         return planned

@@ -540,7 +540,9 @@ def _step(node: object, part: str | int) -> tuple[Any, Any]:
     if isinstance(node, yaml.SequenceNode) and isinstance(part, int):
         return node.value[part], node.value[part]
     if isinstance(node, yaml.MappingNode):
-        return next(((key, value) for key, value in node.value if key.value == str(part)), (None, None))
+        for key, value in node.value:
+            if key.value == str(part):
+                return key, value
     return None, None
 
 

@@ -578,6 +578,7 @@ class OpenRows:
     def _finish_listed(self, seen: Snapshot, read_at: Moment) -> None:
         """Finish the rows of members and of people with an open invite."""
         invited = seen.open_invites()
+        has_access = {*seen.members, *invited}
         was_read_before = self.total > 0
         by_others = 0
         for row in list(self.open.values()):
@@ -585,7 +586,7 @@ class OpenRows:
                 self.finish(row, "invited", "by an earlier part of this task")
             elif row.key in self._quota.refused:
                 self.finish(row, "failed", self._quota.refused[row.key])
-            elif row.key in self._earlier and (row.key in seen.members or row.key in invited):
+            elif row.key in self._earlier and row.key in has_access:
                 self.finish(row, "invited", self._earlier[row.key].told)
             elif row.key in seen.members:
                 if was_read_before and not row.may_be_invited:
@@ -715,10 +716,8 @@ class OpenRows:
         self._quota.parts[:] = [part for part in self._quota.parts if any(key in self.open for key in part)]
         chunks: list[list[OpenRow]] = []
         for part in self._quota.parts:
-            rows = [
-                sendable.pop(key) for key in part if key in sendable
-            ]  # a row is sent with the first part that has it
-            chunks.append(rows)
+            sent_with_part = [key for key in part if key in sendable]  # with the first part that has it
+            chunks.append([sendable.pop(key) for key in sent_with_part])
         chunks += _in_chunks(list(sendable.values()), self._size())
         permitted: list[list[OpenRow]] = []
         for chunk in chunks:

@@ -376,12 +376,15 @@ class ApprovedPlan:
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
         covered = [row for row in rows if row["digest"] is not None]
         # What is by hand for another reason has no digest.
-        left_out = {
-            row["digest"]: str(row.get("why")).partition(": ")[0] for row in covered if row.get("action") == "differs"
-        }
+        left_out: dict[str, str] = {}
+        for row in covered:
+            if row.get("action") == "differs":
+                why, _, _ = str(row.get("why")).partition(": ")
+                left_out[row["digest"]] = why
         digests = {row["digest"] for row in covered}
         others = value.get("digests", ())
-        if not isinstance(others, list | tuple) or not all(isinstance(digest, str) for digest in others):
+        are_digests = isinstance(others, list | tuple) and all(isinstance(digest, str) for digest in others)
+        if not are_digests:
             raise errors.WorkspaceInputError(f"{expected}, not a mapping without these. {cure}")
         digests.update(others)
         approved_by = str(value.get("approved_by") or "")
@@ -644,8 +647,8 @@ class Plan:
         # A change comes after those that it needs.
         for change in self.changes:
             digests = (change.approval_digest(self.planned_for), change.early_digest(self.planned_for))
-            told = [why for digest, why in left_out.items() if digest in digests]
-            told = [f"{why}, with {other.name}" for other, why in reasons.items() if change.needs(other)] or told
+            told = [f"{why}, with {other.name}" for other, why in reasons.items() if change.needs(other)]
+            told += [why for digest, why in left_out.items() if digest in digests]
             if change.left_out or not told:
                 changes.append(change)
                 continue

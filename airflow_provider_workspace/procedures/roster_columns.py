@@ -366,9 +366,9 @@ class RowFilter:
         self._wanted = read_where(where, now.timestamp(), _read_wanted) if where else {}
         self._ages: list[str] = []
         if is_leaving:
-            self._ages = [
-                name for name, wanted in self._wanted.items() if any(isinstance(one, Before) for one in wanted)
-            ]
+            for name, wanted in self._wanted.items():
+                if any(isinstance(one, Before) for one in wanted):
+                    self._ages.append(name)
             _refuse_single_age(self._ages)
         keys = {column_key(name): name for name in self._wanted}
         self._defaults: dict[str, Any] = {}
@@ -387,9 +387,11 @@ class RowFilter:
     def missing_field(self, cells: Sequence[Any], layout: Layout) -> str:
         """Return which column a row does not have, of which nobody says what its absence means; empty for none."""
         for name, wanted in self._wanted.items():
-            if layout.positions.get(name, len(cells)) < len(cells) or name in self._defaults:
+            is_there = layout.positions.get(name, len(cells)) < len(cells)
+            if is_there or name in self._defaults:
                 continue
-            if not any(value is None or isinstance(value, Before) for value in wanted):
+            may_be_missing = any(value is None or isinstance(value, Before) for value in wanted)
+            if not may_be_missing:
                 return (
                     f"no {shown(name)}, which where compares. If a missing one counts, add None to the values of "
                     f"where; if not, add it to the row, or to defaults"
@@ -440,7 +442,8 @@ class RowFilter:
             held = [f"{_shown(value)} ({counted_rows(count)})" for value, count in values[:MAX_VALUES]]
             if len(values) > MAX_VALUES:
                 held.append("…")
-            doubts.append(f"where compares {name} with {doubt}. Values of {name}: {', '.join(held)}")
+            named = ", ".join(held)
+            doubts.append(f"where compares {name} with {doubt}. Values of {name}: {named}")
         if doubts:
             raise WorkspaceInputError(
                 f"{'. '.join(doubts)}. List in where, as they are written, those that count, or correct the rows",

@@ -143,8 +143,10 @@ class _RowReader:
         self.has_rows = False
         self._filter = row_filter
         self._shapes = RowShapes(table, row_filter)
-        of_where = {column_key(name) for name in row_filter.columns} - ROSTER_FIELDS.keys()
-        fields = {name: value for name, value in (defaults or {}).items() if column_key(name) not in of_where}
+        filtered = {column_key(name) for name in row_filter.columns}
+        of_where = filtered - ROSTER_FIELDS.keys()
+        given = defaults or {}
+        fields = {name: value for name, value in given.items() if column_key(name) not in of_where}
         self._defaults = _values([*fields], fields.values())
         self._roster = RosterRows(table.first_number)
         self._levels: set[str] = set()
@@ -197,12 +199,16 @@ class _RowReader:
         cells = _cells_of(row)
         if cells is None or not self._no_value:
             return cells
-        return ["" if isinstance(cell, str) and normal_text(cell) in self._no_value else cell for cell in cells]
+        return ["" if self._is_no_value(cell) else cell for cell in cells]
+
+    def _is_no_value(self, cell: object) -> bool:
+        return isinstance(cell, str) and normal_text(cell) in self._no_value
 
     def _note_level(self, values: dict[str, Any]) -> None:
         """Note the level of a row, and replace it by what its text stands for if the author says so."""
-        self._levels.add(str(values["level"])[:MAX_CELL])
-        key = normal_text(str(values["level"])).lower()
+        text = str(values["level"])
+        self._levels.add(text[:MAX_CELL])
+        key = normal_text(text).lower()
         if key not in self._level_names:
             key = OTHER_COLUMNS
         if key in self._level_names:
@@ -235,7 +241,8 @@ class _RowReader:
             return columns.layout(names, number)
         if by_position is None and len(cells) == 1:
             return ADDRESS_ALONE
-        if by_position is None or (len(cells) != len(by_position.fields) and not self.table.is_csv):
+        is_other_width = by_position is not None and len(cells) != len(by_position.fields)
+        if by_position is None or (is_other_width and not self.table.is_csv):
             cure = "pass columns=[…] with a name for each of them, or None to leave it out"
             columns.reject(f"{len(cells)} columns: {cure}", number)
             return None
@@ -371,7 +378,8 @@ def _split_description(rows: Sequence[Any], columns: Columns) -> Table:
             return Table(records)
         # Either part may look like a description: that with the names of columns is one.
         found = sum(column_key(name) in known for name in names)
-        if found > most and (records is rows[0] or not records or len(first) == len(names)):
+        may_describe = records is rows[0] or not records or len(first) == len(names)
+        if found > most and may_describe:
             best, most = Table(records, names), found
     return best
 

@@ -136,7 +136,8 @@ def rows_at(value: Any, path: str | None, expected: str, place: str) -> list[Any
         return found
     lists: list[str] = []
     if isinstance(value, Mapping):
-        lists = [f"rows={key!r} ({len(below)} rows)" for key, below in value.items() if isinstance(below, list)]
+        below_keys = [(key, below) for key, below in value.items() if isinstance(below, list)]
+        lists = [f"rows={key!r} ({len(below)} rows)" for key, below in below_keys]
     missing = f"There is no list at rows={path!r}" if path else expected
     cure = "If a list is nested in it, name it, as in rows='data.users'"
     if lists:
@@ -288,7 +289,8 @@ def _read_json_or_lines(text: str) -> Any:
         raise
     except ValueError:
         lines = [line.strip() for line in text.strip().splitlines()]
-        if not lines or not all(line.startswith("{") and line.endswith("}") for line in lines):
+        are_objects = all(line.startswith("{") and line.endswith("}") for line in lines)
+        if not (lines and are_objects):
             raise
     return _rows_of_lines(text)
 

@@ -134,11 +134,13 @@ def plan_members(
     changes = with_same_people(planner.changes(), people.members)
     changes.sort(key=order_of)
     raise_if_no_owner_left(people.members, changes)
+    reading = describe_reading(client.settings) if complete else ""
+    remarks = _remarks(roster, noted, reading, planner.again)
     plan = Plan(
         client.settings.organization_at_service(organization_id),
         changes,
         members=len(people.members),
-        remark="\n".join(_remarks(roster, noted, describe_reading(client.settings) if complete else "", planner.again)),
+        remark="\n".join(remarks),
         access_list=planner.access_list,
         check_rest=partial(raise_if_no_owner_left, people.members),
     )
@@ -156,7 +158,8 @@ def _put_off_renewals(plan: Plan, settings: Settings, people: People, now: datet
     quota = Quota(settings.invites_per_hour, settings.invites_per_day)
     if any(quota.configured.values()):
         times = [parse_timestamp(invite.created_at) or 0.0 for invite in people.invites]
-        granted, _ = quota.grants([*times, *people.expired.values()], len(invites), now.timestamp())
+        times += people.expired.values()
+        granted, _ = quota.grants(times, len(invites), now.timestamp())
         most = max(0, granted + len(renewals) - len(invites))
     later = {change.person for change in renewals[most:]}
     for change in [*renewals, *invites]:

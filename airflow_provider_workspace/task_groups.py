@@ -570,9 +570,9 @@ def access_review(
     :class:`~airflow_provider_workspace.operators.access_review.WorkspaceDecideAccessOperator`.
 
     :param group_id: id of the task group
-    :param project_access: see
-        :class:`~airflow_provider_workspace.operators.access_review.WorkspaceReadPopulationOperator`
-    :param roster: see there, too
+    :param project_access: function of the hook that returns the levels of each person by project, from an endpoint of
+        your own; see the guide
+    :param roster: rows of the people who should have access; whoever has none is looked at first
     :param dry_run: whether to plan only what was decided; the review then stays incomplete
     :param organization_id: the organization; by default that of ``default_args``, or of the connection
     :param workspace_conn_id: the connection to the service; by default that of ``default_args``, or

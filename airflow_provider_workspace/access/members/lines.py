@@ -104,7 +104,7 @@ def kept(who: str, why: str, *, why_kept: str, before: int | None, after: int | 
     elif takes and not entitled.is_named:
         action = "skip"
     reason = f"{why or OTHER_LEVEL}, but {why_kept}"
-    cure = "take the access away by hand" if after is None else "set the level by hand, or correct the row"
+    cure = "remove them by hand" if after is None else "set the level by hand, or correct the row"
     mark: Mark = "kept" if action == "skip" else ""
     change = remark_on(action, who, reason, before=before, after=after, mark=mark)
     if action == "differs":

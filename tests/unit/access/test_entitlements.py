@@ -278,7 +278,7 @@ def test_who_decides_about_a_member(
         ([ENDED], [invited(8)], (LATE,), {}, [("wait", HELD)]),
         ([row()], [invited(8)], (LATE,), {"leaving": True}, [("remove", "is leaving")]),
         ([row()], [invited(8)], (), {"leaving": True, "protected": [ADA]},
-         [("differs!", "but protected; take the access away by hand")]),
+         [("differs!", "but protected; remove them by hand")]),
     ],
 )  # fmt: skip
 def test_who_decides_about_who_is_invited(

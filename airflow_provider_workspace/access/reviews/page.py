@@ -232,9 +232,8 @@ def _scope(population: Population) -> list[str]:
     if not any(each.name == "collaborators" for each in population.lists):
         lines.append("- no boards: no collaborators of dashboards were read")
     lines.append(f"- projects: {describe_scope_of_levels(population)}")
-    if population.read_with:
-        lines += ["", inert(population.read_with)]
-    return lines
+    read_with = ["", inert(population.read_with)] if population.read_with else []
+    return [*lines, *read_with]
 
 
 def _temporary(population: Population, decided: Decisions | None) -> list[str]:

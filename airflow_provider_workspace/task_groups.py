@@ -258,7 +258,11 @@ def maintenance_window(
 def _follows_window(task: Any) -> bool:
     """Return whether a task is what a window inside of the work does after it is closed."""
     closed = [each for each in task.upstream_list if isinstance(each, window_closing.CLOSING)]
-    return any(task.task_id == f"{each.task_id.rpartition('.')[0]}.catch_up" for each in closed)
+    for each in closed:
+        window_id, _, _ = each.task_id.rpartition(".")
+        if task.task_id == f"{window_id}.catch_up":
+            return True
+    return False
 
 
 def _catch_up(
@@ -280,17 +284,20 @@ def _catch_up(
         batch_export_ids=batch_export_ids,
         **of_exports,
     )
-    held, left_paused = _value(opened.task_id, "batch_export_ids"), _value(opened.task_id, "leave_paused")
-    left_paused += f" + {_value(close.task_id, 'left_paused')}"
+    opened_at = _result(opened.task_id, "opened_at")
+    held = _value(opened.task_id, "batch_export_ids")
+    leave_paused = _value(opened.task_id, "leave_paused")
+    left_by_close = _value(close.task_id, "left_paused")
+    paused_before = _value(pause.task_id, "paused_before")
     # If the sweep closed the window, close has not seen what was paused before; a pause that failed has no result.
-    left_paused += f" + ({_value(pause.task_id, 'paused_before')} | default([]))"
+    left_paused = f"{leave_paused} + {left_by_close} + ({paused_before} | default([]))"
     caught_up = WorkspaceCatchUpOperator(
         task_id="catch_up",
         task_display_name="Export what was missed",
         doc_md="Waits without a worker slot until runs prove that every interval of the pause is exported.",
         # Also what the sweep or an earlier try of close has resumed, and what another window holds and will resume.
         batch_export_ids=f"{{{{ {held} | reject('in', {left_paused}) | list | tojson }}}}",
-        since=_result(opened.task_id, "opened_at"),
+        since=opened_at,
         timeout=catch_up,
         outlets=list(outlets),
         **of_exports,
@@ -303,11 +310,13 @@ def _drain_task(
     opened: Any, pause: Any, drain: Any, own: dict[str, Any], project_id: Any, *, has_runs: bool
 ) -> WorkspaceOperator:
     """Return the task that waits for runs under way: for exactly those, where the service shows them."""
+    paused_at = _result(pause.task_id, "paused_at")
+    name = f"Drain for {drain}" if isinstance(drain, timedelta) else "Drain"
     arguments: dict[str, Any] = {
         "task_id": "drain",
-        "task_display_name": f"Drain for {drain}" if isinstance(drain, timedelta) else "Drain",
+        "task_display_name": name,
         "doc_md": "Gives running exports time to end, without a worker slot.",
-        "opened_at": _result(pause.task_id, "paused_at"),
+        "opened_at": paused_at,
         "length": drain,
         **own,
     }
@@ -613,18 +622,17 @@ def access_review(
         return task
 
     with group:
-        chain(
-            step(
-                review.WorkspaceReadPopulationOperator,
-                "read_population",
-                "Read who has access",
-                project_access=project_access,
-                roster=roster,
-            ),
-            step(review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", notifiers=notifiers),
-            step(review.WorkspaceApplyDecisionsOperator, "apply_decisions", "Do what was decided", dry_run=dry_run),
-            step(review.WorkspaceCloseReviewOperator, "close_review", "Prove it", **closing),
+        read = step(
+            review.WorkspaceReadPopulationOperator,
+            "read_population",
+            "Read who has access",
+            project_access=project_access,
+            roster=roster,
         )
+        decide = step(review.WorkspaceDecideAccessOperator, "decide", "Decide who keeps access", notifiers=notifiers)
+        apply = step(review.WorkspaceApplyDecisionsOperator, "apply_decisions", "Do what was decided", dry_run=dry_run)
+        close = step(review.WorkspaceCloseReviewOperator, "close_review", "Prove it", **closing)
+        chain(read, decide, apply, close)
     return group
 
 

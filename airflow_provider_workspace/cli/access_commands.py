@@ -43,12 +43,15 @@ def grants(args: Namespace) -> None:
     with errors_without_traceback():
         noted = registry.all()
     now = utc_now()
-    found = [{**grant.to_dict(), "then": grant.row["then"], "overdue": grant.is_over(now)} for grant in noted]
+    found: list[dict[str, Any]] = []
+    lines = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
+    for grant in noted:
+        is_overdue = grant.is_over(now)
+        found.append({**grant.to_dict(), "then": grant.row["then"], "overdue": is_overdue})
+        lines.append(_grant_line(grant, is_overdue=is_overdue))
     if args.output == "json":
         print_lines(json.dumps({"grants": found, "unreadable": registry.unreadable}, indent=2))
     else:
-        unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
-        lines = unreadable + [_grant_line(grant, is_overdue=grant.is_over(now)) for grant in noted]
         print_lines(*map(printable, lines or ["No active grants."]))
     if registry.unreadable:
         raise SystemExit(1)
@@ -82,7 +85,8 @@ def _end_early(registry: GrantRegistry, args: Namespace) -> None:
     if args.output == "json":
         print_lines(json.dumps(ended.to_dict(), indent=2))
     else:
-        print_lines(*(printable(f"{verb}: {end.line}") for end in ended.ended))
+        lines = [f"{verb}: {end.line}" for end in ended.ended]
+        print_lines(*map(printable, lines))
     if ended.error:
         raise ended.error
 
@@ -123,7 +127,8 @@ def _decision_line(decision: ReviewDecision, now: float) -> str:
 
     most = "no access" if decision.level is None else f"at most {describe_level(decision.level)}"
     late = "EXPIRED  " if now > decision.until else ""
-    counts = f"{late}{decision.who}  {most} until {iso(decision.until, 'seconds')}  {decision}"
+    until = iso(decision.until, "seconds")
+    counts = f"{late}{decision.who}  {most} until {until}  {decision}"
     return f"LIFTED  {counts}, {decision.lifted}" if decision.lifted else counts
 
 
@@ -132,11 +137,14 @@ def _lift(registry: ReviewRegistry, args: Namespace) -> None:
     from airflow_provider_workspace.access.reviews.notes import lift_of
 
     lift = lift_of(_user_of("decisions"), args.reason or "")
-    lifted = registry.lift(registry.decisions_about(args.lift, args.organization_id), lift)
+    decided = registry.decisions_about(args.lift, args.organization_id)
+    lifted = registry.lift(decided, lift)
     if args.output == "json":
-        print_lines(json.dumps({"lifted": [decision.lifted_row for decision in lifted]}, indent=2))
+        rows = [decision.lifted_row for decision in lifted]
+        print_lines(json.dumps({"lifted": rows}, indent=2))
     else:
-        print_lines(*(printable(f"Lifted: {decision.lifting}") for decision in lifted))
+        lines = [f"Lifted: {decision.lifting}" for decision in lifted]
+        print_lines(*map(printable, lines))
 
 
 def sweep(args: Namespace) -> None:
@@ -155,16 +163,14 @@ def sweep(args: Namespace) -> None:
         _import_as_tasks_do(leases)
     due: list[Due] = []
     if "windows" in args.kinds:
-        due.append(AbandonedWindows(leases, f"{COMMAND} sweep {time.time()}", at_once=True))
+        swept_by = f"{COMMAND} sweep {time.time()}"
+        due.append(AbandonedWindows(leases, swept_by, at_once=True))
     if "grants" in args.kinds:
         reviews = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
-        overdue = OverdueGrants(
-            GrantRegistry(DatabaseStore(GRANT_PREFIX)),
-            reviews,
-            args.protected,
-            evidence=_absolute(args.evidence),
-            ended_by=_user_of("sweep") if args.evidence else "",
-        )
+        registry = GrantRegistry(DatabaseStore(GRANT_PREFIX))
+        ended_by = _user_of("sweep") if args.evidence else ""
+        evidence = _absolute(args.evidence)
+        overdue = OverdueGrants(registry, reviews, args.protected, evidence=evidence, ended_by=ended_by)
         due.append(overdue)
     ends = end_all(due, dry_run=args.dry_run)
     failure = failure_of(ends)

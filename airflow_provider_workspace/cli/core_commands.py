@@ -49,7 +49,8 @@ def ping(args: Namespace) -> None:
     else:
         print_lines(line, *moved)
         if report:
-            print_lines(*(finding.line() for finding in report.findings), report.summary())
+            findings = [finding.line() for finding in report.findings]
+            print_lines(*findings, report.summary())
     if report and report.breaks:
         raise SystemExit(2)
 
@@ -87,8 +88,12 @@ def windows(args: Namespace) -> None:
         print_lines(json.dumps({**found, "last_sweep": None if last is None else iso(last)}, indent=2))
         return
     unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
-    age = "never" if last is None else f"{iso(last, 'seconds')}, {(time.time() - last) / 60:.0f} min ago"
-    print_lines(*map(printable, [*unreadable, *_lease_lines(leases), f"Last sweep: {age}."]))
+    age = "never"
+    if last is not None:
+        minutes = (time.time() - last) / 60
+        age = f"{iso(last, 'seconds')}, {minutes:.0f} min ago"
+    lines = [*unreadable, *_lease_lines(leases), f"Last sweep: {age}."]
+    print_lines(*map(printable, lines))
 
 
 def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:

@@ -45,51 +45,52 @@ def get_workspace_commands() -> list[CLICommand]:
         metavar="CLASS",
         help="With --schema: operations of your own, such as my_package.endpoints.ListBatchExports",
     )
-    plan_args = (
-        Arg(
-            ("files",),
-            nargs="+",
-            metavar="FILE",
-            help="Organization file (.yaml) or roster of the members (.csv, .json, .jsonl)",
-        ),
-        conn_id,
-        organization_id,
-        protected,
-        Arg(
-            ("--owner-level",),
-            help="With a roster: members with this level (a number or a name) or above are never changed or removed; "
-            "by default owner",
-        ),
-        Arg(("--max-removals",), metavar="LIMIT", help="With a roster: as the argument of the member sync, such as 25"),
-        Arg(
-            ("--columns",),
-            metavar="JSON",
-            help="With a roster: the columns argument of the member sync as JSON, such as "
-            """'{"Work mail": "email", "*": null}', or a list of fields by position""",
-        ),
-        Arg(
-            ("--where",),
-            metavar="JSON",
-            help="""With a roster: the where argument as JSON, such as '{"Status": "active"}'""",
-        ),
-        Arg(("--rows",), metavar="PATH", help="With a roster: where the list of rows is in JSON, such as 'Resources'"),
-        Arg(("--skip-rows",), type=int, default=0, metavar="N", help="With a roster: lines above its header to skip"),
-        Arg(
-            ("--levels",),
-            metavar="JSON",
-            help="""With a roster: levels by their texts as JSON, such as '{"Editor": "member", "*": null}'""",
-        ),
-        Arg(
-            ("--no-value",),
-            action="append",
-            default=[],
-            metavar="TEXT",
-            help="With a roster: a text that is no value, such as '0000-00-00'; repeat it for others",
-        ),
-        Arg(("--leavers",), action="store_true", help="Rosters are of people who leave; nobody else is changed"),
-        Arg(("--at",), metavar="DATE", help="Show the plan of that day or time, which decides what access has ended"),
-        Arg(("-o", "--output"), choices=("table", "json", "markdown"), default="table", help="Output format"),
+    files = Arg(
+        ("files",),
+        nargs="+",
+        metavar="FILE",
+        help="Organization file (.yaml) or roster of the members (.csv, .json, .jsonl)",
     )
+    owner_level = Arg(
+        ("--owner-level",),
+        help="With a roster: members with this level (a number or a name) or above are never changed or removed; "
+        "by default owner",
+    )
+    max_removals = Arg(
+        ("--max-removals",), metavar="LIMIT", help="With a roster: as the argument of the member sync, such as 25"
+    )
+    columns = Arg(
+        ("--columns",),
+        metavar="JSON",
+        help="With a roster: the columns argument of the member sync as JSON, such as "
+        """'{"Work mail": "email", "*": null}', or a list of fields by position""",
+    )
+    where = Arg(
+        ("--where",),
+        metavar="JSON",
+        help="""With a roster: the where argument as JSON, such as '{"Status": "active"}'""",
+    )
+    rows = Arg(
+        ("--rows",), metavar="PATH", help="With a roster: where the list of rows is in JSON, such as 'Resources'"
+    )
+    skip_rows = Arg(
+        ("--skip-rows",), type=int, default=0, metavar="N", help="With a roster: lines above its header to skip"
+    )
+    levels = Arg(
+        ("--levels",),
+        metavar="JSON",
+        help="""With a roster: levels by their texts as JSON, such as '{"Editor": "member", "*": null}'""",
+    )
+    no_value = Arg(
+        ("--no-value",),
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="With a roster: a text that is no value, such as '0000-00-00'; repeat it for others",
+    )
+    leavers = Arg(("--leavers",), action="store_true", help="Rosters are of people who leave; nobody else is changed")
+    at = Arg(("--at",), metavar="DATE", help="Show the plan of that day or time, which decides what access has ended")
+    plan_output = Arg(("-o", "--output"), choices=("table", "json", "markdown"), default="table", help="Output format")
     organization_of_person = Arg(("--organization-id",), help="The organization, if the person is noted in several")
     end = Arg(("--end",), metavar="EMAIL", help="End the temporary access of this person now, as the sweep does")
     dry_run_of_end = Arg(
@@ -115,36 +116,41 @@ def get_workspace_commands() -> list[CLICommand]:
     def command(name: str, text: str, *args: Arg) -> ActionCommand:
         return ActionCommand(name=name, help=text, func=partial(run, name), args=args)
 
-    subcommands = [
-        command(
-            "ping",
-            "Test the API key; with --schema, exit status 2: an operation will break, 1: error",
-            *(conn_id, schema, operation, output),
-        ),
-        command("whoami", "Show the scopes of the API key that reads can confirm", conn_id),
-        command("plan", "Compare with files, read-only; exit status 0: equal, 2: may differ, 1: error", *plan_args),
-        command("import", "Print an organization file that describes an organization", conn_id, organization_id),
-        command("windows", "List maintenance windows and the last sweep", output),
-        command(
-            "grants",
-            "List temporary access, or end it early; exit status 2: some is overdue, 1: error",
-            *(end, organization_of_person, dry_run_of_end, protected, evidence, output),
-        ),
-        command(
-            "decisions",
-            "List whom access reviews have lowered or removed, which other features do not undo",
-            *(lift, reason, organization_of_person, output),
-        ),
-        command(
-            "sweep",
-            "Resume the exports of abandoned windows, and end temporary access that is over",
-            *(dry_run, kinds, protected, evidence, output),
-        ),
-        command(
-            "resume",
-            "Resume one batch export, unless a maintenance window holds it",
-            *(export_id, conn_id, organization_id),
-        ),
-        command("sandbox", "Start a local workspace service for tests and trials", port, profile),
-    ]
+    ping = command(
+        "ping",
+        "Test the API key; with --schema, exit status 2: an operation will break, 1: error",
+        *(conn_id, schema, operation, output),
+    )
+    whoami = command("whoami", "Show the scopes of the API key that reads can confirm", conn_id)
+    plan = command(
+        "plan",
+        "Compare with files, read-only; exit status 0: equal, 2: may differ, 1: error",
+        *(files, conn_id, organization_id, protected, owner_level, max_removals, columns, where),
+        *(rows, skip_rows, levels, no_value, leavers, at),
+        plan_output,
+    )
+    import_ = command("import", "Print an organization file that describes an organization", conn_id, organization_id)
+    windows = command("windows", "List maintenance windows and the last sweep", output)
+    grants = command(
+        "grants",
+        "List temporary access, or end it early; exit status 2: some is overdue, 1: error",
+        *(end, organization_of_person, dry_run_of_end, protected, evidence, output),
+    )
+    decisions = command(
+        "decisions",
+        "List whom access reviews have lowered or removed, which other features do not undo",
+        *(lift, reason, organization_of_person, output),
+    )
+    sweep = command(
+        "sweep",
+        "Resume the exports of abandoned windows, and end temporary access that is over",
+        *(dry_run, kinds, protected, evidence, output),
+    )
+    resume = command(
+        "resume",
+        "Resume one batch export, unless a maintenance window holds it",
+        *(export_id, conn_id, organization_id),
+    )
+    sandbox = command("sandbox", "Start a local workspace service for tests and trials", port, profile)
+    subcommands = [ping, whoami, plan, import_, windows, grants, decisions, sweep, resume, sandbox]
     return [GroupCommand(name="workspace", help="The workspace administration service", subcommands=subcommands)]

@@ -51,9 +51,11 @@ def plan(args: Namespace) -> None:
                 errors[file] = str(error)
     for file, message in errors.items():
         # The name first: a CI may take a line that begins otherwise for a command.
-        print(*(printable(f"{file}: {line}") for line in message.split("\n")), sep="\n", file=sys.stderr)  # noqa: T201
+        for line in message.split("\n"):
+            print(printable(f"{file}: {line}"), file=sys.stderr)  # noqa: T201
     print_lines(*FORMATS[args.output](plans, errors))
-    if errors or any(one.plan.differences or one.plan.counts["set"] for one in plans):
+    has_changes = any(one.plan.differences or one.plan.counts["set"] for one in plans)
+    if errors or has_changes:
         raise SystemExit(1 if errors else 2)
 
 
@@ -168,12 +170,15 @@ def _access_notes(hook: WorkspaceHook, organization_id: str) -> AccessNotes:
     from airflow_provider_workspace.access.reviews.notes import DECISIONS_PREFIX, ReviewRegistry
     from airflow_provider_workspace.notes.database_store import DatabaseStore
 
+    grants = GrantRegistry(DatabaseStore(GRANT_PREFIX))
+    reviews = ReviewRegistry(DatabaseStore(DECISIONS_PREFIX))
+    invited = InvitedRegistry(DatabaseStore(INVITED_PREFIX))
     return AccessNotes(
         service=hook.client.settings.base_url,
         organization_id=organization_id,
-        grants=GrantRegistry(DatabaseStore(GRANT_PREFIX)),
-        reviews=ReviewRegistry(DatabaseStore(DECISIONS_PREFIX)),
-        invited=InvitedRegistry(DatabaseStore(INVITED_PREFIX)),
+        grants=grants,
+        reviews=reviews,
+        invited=invited,
     )
 
 

@@ -36,7 +36,9 @@ class Planned:
 
 def _table(plans: Sequence[Planned], _: Mapping[str, str]) -> Iterator[str]:
     for planned in plans:
-        yield f"Organization {visible(planned.organization)} ({planned.file}): {planned.plan.table()}"
+        organization = visible(planned.organization)
+        table = planned.plan.table()
+        yield f"Organization {organization} ({planned.file}): {table}"
 
 
 def _json(plans: Sequence[Planned], errors: Mapping[str, str]) -> Iterator[str]:

@@ -184,8 +184,9 @@ class WorkspaceClient:
         request = op.request()
         call = _Call(op, request, why, caller_looks_up, note)
         self._mask_all(request.secrets)
+        may_retry = partial(self._may_retry, op.endpoint)
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(partial(self._may_retry, op.endpoint)),
+            retry=tenacity.retry_if_exception(may_retry),
             wait=self._seconds_to_wait,
             stop=tenacity.stop_after_attempt(self._policy.max_attempts),
             before_sleep=self._log_retry,
@@ -212,7 +213,9 @@ class WorkspaceClient:
         if not self.settings.paths:
             return op
         template = self.settings.paths.get(operation_key(type(op)))
-        return op if template is None else op.moved_to(MovedPath(template, self.default_ids))
+        if template is None:
+            return op
+        return op.moved_to(MovedPath(template, self.default_ids))
 
     def _may_retry(self, endpoint: Endpoint, error: BaseException) -> bool:
         if endpoint.refusals_count and isinstance(error, WorkspaceRateLimitError):
@@ -221,7 +224,9 @@ class WorkspaceClient:
 
     def _seconds_to_wait(self, state: RetryCallState) -> float:
         # Jitter, not cryptography.
-        return self._policy.wait(state.attempt_number, _error_of(state).retry_after, random.random())  # noqa: S311
+        jitter = random.random()  # noqa: S311
+        retry_after = _error_of(state).retry_after
+        return self._policy.wait(state.attempt_number, retry_after, jitter)
 
     def _log_retry(self, state: RetryCallState) -> None:
         log.warning(
@@ -254,11 +259,13 @@ class WorkspaceClient:
         finally:
             with changed:
                 self._under_way.discard(call)
-                self._width = 1 if call.throttled else min(self.settings.max_concurrency, self._width + 1)
+                wider = min(self.settings.max_concurrency, self._width + 1)
+                self._width = 1 if call.throttled else wider
                 changed.notify_all()
 
     def _may_begin(self) -> bool:
-        return len(self._under_way) < self._width and not any(call.throttled for call in self._under_way)
+        is_throttled = any(call.throttled for call in self._under_way)
+        return len(self._under_way) < self._width and not is_throttled
 
     def _attempt(self, call: _Call) -> Any:
         call.attempts += 1
@@ -309,7 +316,8 @@ class WorkspaceClient:
             response = self._exchange_once(op, request, url)
         if url != asked:
             is_there = response.status not in (*REDIRECTS, 404, 405, 410)
-            self._remember(request.method, asked, url if is_there and keeps_method else None)
+            new_url = url if is_there and keeps_method else None
+            self._remember(request.method, asked, new_url)
         return response
 
     def _exchange_once(self, op: Operation[Any], request: Request, url: str) -> Response:

@@ -203,10 +203,11 @@ def attempt_error(
     redacted = context.with_secrets_of(op).redacted
     if not sent:
         failure = _connection_failure(causes, context, settings, timeout=timeout, overdue=overdue)
+        reason = redacted(failure.reason).rstrip(".: ")
         return request_error(
             WorkspaceConnectionError,
             op,
-            f"was not sent: {redacted(failure.reason).rstrip('.: ')}",
+            f"was not sent: {reason}",
             cure=failure.cure,
             outcome=Outcome.NOT_SENT,
             retryable=failure.retryable,
@@ -214,8 +215,9 @@ def attempt_error(
         )
     what = "was sent, but no complete response arrived"
     if not timeout:
-        reason = f"{type(causes[-1]).__name__}: {causes[-1]}"
-        return request_error(WorkspaceTransportError, op, f"{what}: {redacted(reason).rstrip('.: ')}")
+        last = causes[-1]
+        reason = redacted(f"{type(last).__name__}: {last}").rstrip(".: ")
+        return request_error(WorkspaceTransportError, op, f"{what}: {reason}")
     if overdue:
         setting = "total_timeout"
         reason = f"not within {settings.total_timeout:g} s"
@@ -252,7 +254,8 @@ def _connection_failure(
         return _ConnectionFailure(f"no connection within {seconds:g} s", cure, retryable)
     tls = next((cause for cause in causes if isinstance(cause, ssl.SSLError)), None)
     if tls is None or isinstance(tls, TRANSIENT_TLS_ERRORS):
-        return _ConnectionFailure(f"{type(causes[-1]).__name__}: {causes[-1]}", cure, retryable)
+        last = causes[-1]
+        return _ConnectionFailure(f"{type(last).__name__}: {last}", cure, retryable)
     if isinstance(tls, ssl.SSLCertVerificationError):
         cure = f"Correct the host or proxy of {context.source}, or set 'verify' in its extra to your CA file."
     return _ConnectionFailure(f"TLS failed, {type(tls).__name__}: {tls}", cure, retryable=False, problem="tls-failed")

@@ -54,9 +54,10 @@ class LoopBackend:
         route = Route(settings)
         proxy = httpx.Proxy(route.proxy, ssl_context=route.proxy_tls) if route.proxy else None
         no_cookies = DefaultCookiePolicy(allowed_domains=())
+        timeout = httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout)
         self._http = httpx.AsyncClient(
             headers=route.headers,
-            timeout=httpx.Timeout(settings.read_timeout, connect=settings.connect_timeout),
+            timeout=timeout,
             verify=route.tls or False,
             proxy=proxy,
             trust_env=False,

@@ -29,6 +29,9 @@ class ProgressLog:
             return
         self._said = now
         rate = done / max(now - self._began, 1e-3)
-        left = f", {(total - done) / rate:.0f} s left" if 0 < done < total else ""
+        left = ""
+        if 0 < done < total:
+            seconds_left = (total - done) / rate
+            left = f", {seconds_left:.0f} s left"
         percent = 100 * done / total
         log.info("%s: %d of %d (%.0f %%), %.1f a second%s", self.what, done, total, percent, rate, left)

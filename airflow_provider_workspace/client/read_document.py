@@ -46,7 +46,8 @@ def read_document(url: str, settings: Settings) -> str:
     with closing(ThreadBackend(settings)) as backend:
         response = backend.exchange(op, Request("GET", url, shown, ()), url, context)
     if response.status == 429 or response.status >= 500:
-        raise status_error(op, context.cleaned(op, response), context, datetime.now(timezone.utc))
+        now = datetime.now(timezone.utc)
+        raise status_error(op, context.cleaned(op, response), context, now)
     if response.status != 200:
         raise WorkspaceInputError(
             f"{shown} returned {response.status}. Check the URL of the document, or save it to a file"

@@ -99,7 +99,8 @@ def _path(name: str, path: object, defaults: set[str]) -> str:
     text = path if isinstance(path, str) else ""
     with_slash = text if text.endswith("/") else f"{text}/"
     segments = text.split("/")
-    is_path = bool(PATH_PATTERN.fullmatch(with_slash)) and text.isascii() and text.isprintable() and "\\" not in text
+    is_plain = text.isascii() and text.isprintable() and "\\" not in text
+    is_path = is_plain and bool(PATH_PATTERN.fullmatch(with_slash))
     if not is_path or "." in segments or ".." in segments or with_slash == "/api/":
         raise ValueError(f"{problem} begin with /api/, and have no host, query or blanks; it is {shown(path)}")
     if "." in name:
@@ -120,7 +121,8 @@ def _path(name: str, path: object, defaults: set[str]) -> str:
         raise ValueError(f"{problem} name only {known} (of the operation and the connection), and {unknown[0]} is none")
     forgotten = [field for field in own_ids(operation.endpoint.path) if field not in path_fields(text)]
     if forgotten:
-        raise ValueError(f"{problem} name {', '.join(forgotten)}, or it leads to something else; it is {shown(path)}")
+        names_forgotten = ", ".join(forgotten)
+        raise ValueError(f"{problem} name {names_forgotten}, or it leads to something else; it is {shown(path)}")
     return text
 
 
@@ -313,10 +315,13 @@ def _expected(key: str, finding: "ErrorDetails") -> str:
     if key not in BOUNDS:
         context = finding.get("ctx", {})
         # Without the value, which may be a secret in the wrong place.
-        expected = str(context.get("expected") or context.get("error") or "text").partition(", not ")[0]
+        expectation = context.get("expected") or context.get("error") or "text"
+        expected, _, _ = str(expectation).partition(", not ")
         return expected.removeprefix("expected ")
     low, high = BOUNDS[key]
-    return f"a {'whole ' if finding['type'].startswith('int_') else ''}number from {low} to {high}"
+    is_whole = finding["type"].startswith("int_")
+    number = "whole number" if is_whole else "number"
+    return f"a {number} from {low} to {high}"
 
 
 def unknown_key(key: str, source: str) -> str:

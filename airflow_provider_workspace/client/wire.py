@@ -261,9 +261,11 @@ class _BoundedConnection(HTTPConnection):
         exchange.begin_step()
         found = socket.getaddrinfo(self._dns_host, self.port, allowed_gai_family(), socket.SOCK_STREAM)
         while True:
-            seconds, (*_, address) = exchange.timeout() / len(found), found.pop(0)
+            seconds = exchange.timeout() / len(found)
+            *_, address = found.pop(0)
+            host = str(address[0])
             try:
-                sock = create_connection((str(address[0]), self.port), seconds, socket_options=self.socket_options)
+                sock = create_connection((host, self.port), seconds, socket_options=self.socket_options)
             except OSError:
                 if not found:
                     raise

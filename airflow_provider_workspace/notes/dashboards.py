@@ -203,9 +203,10 @@ class DashboardRegistry:
         try:
             remembered = DashboardNote.model_validate(value)
         except ValidationError:
+            example = self.wanted.created(123).shown_text()
             raise WorkspaceInputError(
-                f"The value of the Airflow Variable '{self.wanted.variable_key}' is not a dashboard. Put "
-                f"{self.wanted.created(123).shown_text()} with the id of the dashboard there, or delete it"
+                f"The value of the Airflow Variable '{self.wanted.variable_key}' is not a dashboard. Put {example} "
+                "with the id of the dashboard there, or delete it"
             ) from None
         self._check(remembered)
         if remembered.dashboard_id is None:
@@ -227,10 +228,11 @@ class DashboardRegistry:
 
     def _two_dashboards(self, dashboard: Dashboard) -> WorkspaceDuplicateError:
         """Return the error for a Variable that has changed during the create."""
+        remembered = json.dumps(self._memory.read())
         msg = (
             f"There are two dashboards now: this task created {dashboard.id} in project {self.wanted.project_id}, and "
             "another one has created one too. Keep one, put its id into the Airflow Variable "
-            f"'{self.wanted.variable_key}', and delete the other. The Variable says {json.dumps(self._memory.read())}"
+            f"'{self.wanted.variable_key}', and delete the other. The Variable says {remembered}"
         )
         return WorkspaceDuplicateError(
             msg, operation="CreateDashboard", outcome="applied", retryable=False, problem="two-dashboards"
@@ -323,9 +325,11 @@ class _VariableMemory:
 
         :param key: the Variable that notes the create; by default that of this try
         """
+        example = self._wanted.created(123).shown_text()
+        key = key or self._wanted.key
         cure = (
-            f"If it exists, put its id into the Airflow Variable '{self._key}' as "
-            f"{self._wanted.created(123).shown_text()}; if not, delete the Variable '{key or self._wanted.key}'."
+            f"If it exists, put its id into the Airflow Variable '{self._key}' as {example}; if not, delete the "
+            f"Variable '{key}'."
         )
         return _unknown(self._wanted, cure, why)
 
@@ -427,7 +431,8 @@ def variable_key(organization_id: str, project: str, dashboard: str) -> str:
 
     names = [project_key(project), project_key(dashboard)]
     readable = "_".join(re.sub(r"[^A-Za-z0-9]+", "-", name)[:40].strip("-") for name in names)
-    return f"{DASHBOARD_PREFIX}{readable}_{digest(organization_id, *names)[:8]}"
+    unique = digest(organization_id, *names)[:8]
+    return f"{DASHBOARD_PREFIX}{readable}_{unique}"
 
 
 def remembered_dashboards(organization_id: str, settings: Settings, store: NoteStore) -> dict[str, dict[str, str]]:

@@ -77,11 +77,9 @@ def failure_of(ends: Iterable[Ended]) -> WorkspaceError | None:
     if len(failures) < 2:
         return failures[0] if failures else None
     pauses = [failure.retry_after for failure in failures if failure.retry_after is not None]
-    combined = WorkspaceError(
-        "\n".join(str(failure) for failure in failures),
-        problem="",  # each line has its own
-        permanent=all(failure.permanent for failure in failures),
-    )
+    message = "\n".join(str(failure) for failure in failures)
+    is_permanent = all(failure.permanent for failure in failures)
+    combined = WorkspaceError(message, problem="", permanent=is_permanent)  # each line has its own problem
     combined.retry_after = max(pauses, default=None)
     return combined
 
@@ -94,7 +92,10 @@ def _with_kind(kind: str, error: WorkspaceError) -> WorkspaceError:
 
 def reports_of(ends: Iterable[Ended], *, dry_run: bool) -> dict[str, Any]:
     """Return the reports by kind, without those of which nothing could be read."""
-    reports: dict[str, Any] = {ended.kind: dict(ended.report) for ended in ends if ended.report is not None}
+    reports: dict[str, Any] = {}
+    for ended in ends:
+        if ended.report is not None:
+            reports[ended.kind] = dict(ended.report)
     if dry_run:
         reports["dry_run"] = True
     return reports

@@ -57,7 +57,8 @@ class NoteRegistry(Generic[N, S]):
 
     def keys(self, prefix: str, end: str = "") -> list[str]:
         """Return the keys that begin and end in this way."""
-        return [key for key in self.store.list_keys() if key.startswith(prefix) and key.endswith(end)]
+        keys = [key for key in self.store.list_keys() if key.startswith(prefix)]
+        return [key for key in keys if key.endswith(end)]
 
     def find(self, prefix: str, *, skip_failed: bool = False) -> list[N]:
         """
@@ -98,7 +99,8 @@ class NoteRegistry(Generic[N, S]):
 
     def add(self, note: N, /) -> None:
         """Write a note."""
-        self.store.add(note.key, json.dumps(note.to_dict()))
+        text = json.dumps(note.to_dict())
+        self.store.add(note.key, text)
 
     def change(self, note: N, /, **changes: Any) -> N:
         """

@@ -56,7 +56,9 @@ class TaskState:
 
     def read(self) -> Any:
         """Return the value of this try or an earlier one; ``None`` if there is none."""
-        return self._carried.get(self._key) if self._store is None else self._store.get(self._key)
+        if self._store is None:
+            return self._carried.get(self._key)
+        return self._store.get(self._key)
 
     def write(self, value: object) -> None:
         """Store plain JSON."""
@@ -91,7 +93,10 @@ class TaskState:
         A worker that was suspended may wake up when Airflow has started another try long ago. The check reads the note
         again if either clock says that the last check was some seconds ago, and raises ``AirflowFailException``.
         """
-        store, token, lock, checked = self._store, uuid4().hex, threading.Lock(), _clocks()
+        store = self._store
+        token = uuid4().hex
+        lock = threading.Lock()
+        checked = _clocks()
         if store is None:
             return None
         store.set(LATEST_TRY, token)
@@ -128,7 +133,8 @@ class TaskState:
         A retry that cannot read the state of the earlier try counts from its own start. If the clock was set back since
         then, it counts from now, so that a wait ends.
         """
-        begun, now = self.has_begun(what), self._clock()
+        begun = self.has_begun(what)
+        now = self._clock()
         at: float | None = self.read()["at"] if begun else self._carried.get(RETRY_BEGAN)
         if at is None:
             return None

@@ -108,8 +108,12 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         asked = draft.model_copy(update={"user_uuid": people.user_uuid_at(draft.user_email)})
         others = [grant for grant in noted if grant.may_be_for_person_of(asked)]
         others += registry.of_person(asked)
-        given: dict[int | None, int | None] = {grant.level: grant.then for grant in others if grant.key != draft.key}
-        wish = GrantWish(email=draft.user_email, level=draft.level, terms=self._terms(), given=given)
+        given: dict[int | None, int | None] = {}
+        for grant in others:
+            if grant.key != draft.key:
+                given[grant.level] = grant.then
+        terms = self._terms()
+        wish = GrantWish(email=draft.user_email, level=draft.level, terms=terms, given=given)
         planned = plan_grant(people, wish, decided, now)
         if not planned.plan.changes:
             self.log.info("Nothing is to be given: %s has level %s.", draft.user_email, planned.before)
@@ -122,8 +126,10 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         self._raise_if_decided(planned)
         self.log.info("%s", planned.plan.table())
         place = describe_organization(hook.client.settings, draft.organization_id)
-        subject = f"Give {draft.user_email} temporary access as {describe_level(self.level)} to {place}?"
-        self.await_approval(subject, planned.plan, facts=self._facts(draft, planned), about=[draft.user_email])
+        level = describe_level(self.level)
+        subject = f"Give {draft.user_email} temporary access as {level} to {place}?"
+        facts = self._facts(draft, planned)
+        self.await_approval(subject, planned.plan, facts=facts, about=[draft.user_email])
         if self.is_dry_run:
             return planned.plan.to_dict()
         grant = self._note(hook, registry, planned, own)
@@ -174,9 +180,10 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         until = f"{timedelta(seconds=self.length or 0)} after the approval"
         if self.until is not None:
             until = for_people(draft.until)
+        level = describe_level(draft.level)
         return {
             "For": draft.user_email,
-            "Level": f"{describe_level(draft.level)} instead of {before}",
+            "Level": f"{level} instead of {before}",
             "Until": until,
             "Then": then,
             "Why": draft.reason,
@@ -223,6 +230,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         approval = self._approval()
         approved_by = approval.approver if approval else ""
         approved_at = parse_timestamp(approval.at) if approval else None
+        had_level = planned.people.had_level(self.level) if user_uuid is None else None
         grant = self.draft(hook)
         changes = {
             "then": planned.then,
@@ -230,7 +238,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             "approved_at": approved_at,
             "user_uuid": user_uuid,
             "until": self._end_after(approved_at, grant),
-            "had_level": planned.people.had_level(self.level) if user_uuid is None else None,
+            "had_level": had_level,
         }
         grant = grant.model_copy(update=changes)
         registry.add(grant)
@@ -249,10 +257,14 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if approved_at is None:
             return draft.until
         approved_at = min(approved_at, draft.since)  # the clock of Airflow's API server may be ahead
-        until = draft.until if self.length is None else float(int(approved_at + self.length))
-        if draft.since < min(until, approved_at + MAX_APPROVAL_AGE):
+        until = draft.until
+        if self.length is not None:
+            until = float(int(approved_at + self.length))
+        latest_start = min(until, approved_at + MAX_APPROVAL_AGE)
+        if draft.since < latest_start:
             return until
-        why = f"The access that was approved at {for_people(approved_at)} was not given in time"
+        approved = for_people(approved_at)
+        why = f"The access that was approved at {approved} was not given in time"
         raise WorkspaceInputError(f"{why}. Start a new run to ask again", problem="approval-expired")
 
     def _give(self, hook: WorkspaceHook, registry: GrantRegistry, grant: Grant, *, is_new: bool) -> Grant:
@@ -263,16 +275,17 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         from airflow_provider_workspace.notes.note import utc_now
 
         known = {other.key: other.given_at for other in registry.active(grant)}
+        organization_id = grant.organization_id
         giver = Giver(
             client=hook.client,
-            organization_id=grant.organization_id,
+            organization_id=organization_id,
             read_giving=partial(self._giving_of, registry, grant, known),
             clock=utc_now,
-            invite=partial(self.invite_people, hook=hook, organization_id=grant.organization_id),
+            invite=partial(self.invite_people, hook=hook, organization_id=organization_id),
             journal=self.journal,
         )
         check_try = hook.client.before_write
-        access = AccessNotes.of_tasks(hook.client.settings, grant.organization_id)
+        access = AccessNotes.of_tasks(hook.client.settings, organization_id)
 
         def before_write(operation: Operation[Any], why: str) -> None:
             check_try(operation, why)
@@ -320,8 +333,13 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         person = person_of([grant, *active])
         own = [noted for noted in active if noted.key == grant.key]
         others = [noted for noted in active if noted.key != grant.key]
-        begun = [other for other in others if other.key not in known or known[other.key] != other.given_at]
-        return Giving(rows_of([*own, *begun], person), [person], begun)
+        begun: list[Grant] = []
+        for other in others:
+            is_known = other.key in known and known[other.key] == other.given_at
+            if not is_known:
+                begun.append(other)
+        rows = rows_of([*own, *begun], person)
+        return Giving(rows, [person], begun)
 
     def _note_again_if_over(self, registry: GrantRegistry, grant: Grant) -> None:
         """Note a grant again that a sweep ended while its last request was under way: the next sweep takes it."""
@@ -356,27 +374,34 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         if (self.length is None) is (self.until is None):
             raise WorkspaceInputError("Give either length=… or until=…")
         if len(self.reason) > MAX_REASON:
-            msg = f"reason has {len(self.reason)} characters, and at most {MAX_REASON} are noted. Shorten it"
+            length = len(self.reason)
+            msg = f"reason has {length} characters, and at most {MAX_REASON} are noted. Shorten it"
             raise WorkspaceInputError(msg)
         now = time.time()
         until = now + (self.length or 0)
         if self.until is not None:
-            until = moment_of(self.until).replace(microsecond=0).timestamp()
+            end = moment_of(self.until).replace(microsecond=0)
+            until = end.timestamp()
         if until <= now:
             raise WorkspaceInputError(f"until is over: {self.until}. Give a later one")
         ti = self._context.get("ti")
         asked = AnswerRules(started_by=self.started_by, requested_by=self.requested_by or "")
         # Airflow gives each try its own id.
         writer = getattr(ti, "id", None) or uuid4()
+        dag_id = getattr(ti, "dag_id", "-")
+        run_id = getattr(ti, "run_id", "-")
+        map_index = getattr(ti, "map_index", -1)
+        organization_id = hook.organization_or_default(self.organization_id)
+        user_email = check_address("user_email", self.user_email)
         return Grant(
-            dag_id=str(getattr(ti, "dag_id", "-")),
-            run_id=str(getattr(ti, "run_id", "-")),
+            dag_id=str(dag_id),
+            run_id=str(run_id),
             task_id=self.task_id,
-            map_index=getattr(ti, "map_index", -1),
+            map_index=map_index,
             service=hook.client.settings.base_url,
             workspace_conn_id=self.workspace_conn_id,
-            organization_id=hook.organization_or_default(self.organization_id),
-            user_email=check_address("user_email", self.user_email),
+            organization_id=organization_id,
+            user_email=user_email,
             level=self.level,
             since=now,
             until=float(int(until)),
@@ -424,10 +449,11 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
 
         raise_if_unsupported()
         email = check_address("user_email", self.user_email)
+        organization_id = hook.organization_or_default(self.organization_id)
         wish = EarlyEnd(
             user_email=email,
             ended_by=self.initiator,
-            organization_id=hook.organization_or_default(self.organization_id),
+            organization_id=organization_id,
             service=hook.client.settings.base_url,
         )
         registry = GrantRegistry(grants.GRANT_VARIABLES)
@@ -438,13 +464,14 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
         elif state.has_begun(ENDED):
             self.log.info("An earlier try has ended the temporary access of %s.", email)
             return {"ended": ends_of_earlier_tries(self.journal), "left": [], "active": 0}
+        evidence = self._evidence()
         ended = end_early(
             registry,
             reviews,
             wish,
             self.protected,
             dry_run=self.is_dry_run,
-            evidence=self._evidence(),
+            evidence=evidence,
             journal=self.journal,
         )
         for end in ended.ended:
@@ -459,4 +486,5 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
 
         if self.evidence is None:
             return None
-        return GrantEvidence(self.evidence, self.try_identity()[0])
+        ended_by, _ = self.try_identity()
+        return GrantEvidence(self.evidence, ended_by)

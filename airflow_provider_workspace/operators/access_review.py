@@ -89,7 +89,8 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
         from airflow_provider_workspace.access.reviews.evidence import Evidence
 
         ti = self._context["ti"]
-        names = (ti.dag_id, str(ti.map_index), self.task_id.rpartition(".")[0])
+        group_id, _, _ = self.task_id.rpartition(".")
+        names = (ti.dag_id, str(ti.map_index), group_id)
         return Evidence(self.evidence, ti.run_id, *names, digests=self.digests, state=self._written)
 
     def open(self, hook: WorkspaceHook, needed: int = 0, *, population: str = "", decisions: str = "") -> OpenReview:
@@ -101,10 +102,9 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
         """
         from airflow_provider_workspace.access.reviews.evidence import Carried
 
-        carried = Carried(
-            population or self._digest_from(self.read_task_id, POPULATION_SHA256),
-            decisions or self._digest_from(self.decide_task_id, DECISIONS_SHA256),
-        )
+        population_digest = population or self._digest_from(self.read_task_id, POPULATION_SHA256)
+        decisions_digest = decisions or self._digest_from(self.decide_task_id, DECISIONS_SHA256)
+        carried = Carried(population_digest, decisions_digest)
         where = self.where(hook)
         return self.evidence_of_run.open(where["organization_id"], where["service"], needed, carried)
 
@@ -201,14 +201,17 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
         """Return the rules of the review, for its evidence."""
         from airflow_provider_workspace.access.rules.review_records import Rules
 
+        protected = sorted(self.guards().protected)
+        review_timeout = timedelta(seconds=self.review_timeout)
+        decisions_count_for = timedelta(seconds=self.decisions_count_for)
         return Rules(
             reviewers=tuple(self.reviewers),
             allow_self_approval=self.allow_self_approval,
             owner_level=self.owner_level,
             max_removals=self.max_removals,
-            protected=tuple(sorted(self.guards().protected)),
-            review_timeout=str(timedelta(seconds=self.review_timeout)),
-            decisions_count_for=str(timedelta(seconds=self.decisions_count_for)),
+            protected=tuple(protected),
+            review_timeout=str(review_timeout),
+            decisions_count_for=str(decisions_count_for),
             decisions_folder=self.decisions_folder,
             digests=None if self.digests is None else str(self.digests),
         )
@@ -242,18 +245,21 @@ class WorkspaceReadPopulationOperator(WorkspaceAccessReviewOperator):
             self.log.info("The population was read at %s, by an earlier try.", population.read_at)
         else:
             last = evidence.last_review(**self.where(hook))
-            population = self.read_now(hook, last, project_levels=self._project_levels(hook), roster=self._addresses())
+            project_levels = self._project_levels(hook)
+            roster = self._addresses()
+            population = self.read_now(hook, last, project_levels=project_levels, roster=roster)
         evidence.write_population(population)
         people = len(population.people)
         first = sum(bool(person.look) for person in population.people)
         self.log.info("%s have access, %s to look at first: %s", people, first, folder)
+        files = {TABLE: folder.digest(TABLE)}
         return {
             "folder": str(folder),
             "read_at": population.read_at,
             "people": people,
             "to_look_at": first,
             POPULATION_SHA256: folder.digest(POPULATION),
-            FILES: {TABLE: folder.digest(TABLE)},
+            FILES: files,
         }
 
     def _addresses(self) -> set[str] | None:
@@ -335,7 +341,8 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
         if self._answer is not None:
             # Also if somebody has decided already: then this answer is another one, and is refused.
             answer_rules = self._answer_rules(review.population)
-            decided = evidence.decide(review.population, self._answer, answer_rules, self.rules())
+            rules = self.rules()
+            decided = evidence.decide(review.population, self._answer, answer_rules, rules)
         elif decided is None:
             self._ask(hook, evidence, review.population, review.population_sha256)
         else:
@@ -387,10 +394,11 @@ class WorkspaceDecideAccessOperator(WorkspaceAccessReviewOperator):
             body = f"{NOT_ABOUT_THEMSELVES}\n\n{body}"
         form = form_of(population, has_file=self.decisions_folder is not None)
         now = datetime.now(timezone.utc)
+        due_at = now + timedelta(seconds=self.review_timeout)
         told = {
             "population": digest,
             "asked_at": to_second(now),
-            "due_at": to_second(now + timedelta(seconds=self.review_timeout)),
+            "due_at": to_second(due_at),
             "notified": self._names_of_notifiers(),
         }
         self.log.info("Waiting until everybody is decided, under Required Actions.")
@@ -448,7 +456,8 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
             self.log.info("%s", plan.table())
             plan.check_losses(self.max_removals)
         except WorkspaceError as error:
-            evidence.end_try(evidence.folder.next_number(), planned, error, rules, dry_run=self.is_dry_run)
+            number = evidence.folder.next_number()
+            evidence.end_try(number, planned, error, rules, dry_run=self.is_dry_run)
             raise
         # Outside of both: where another worker has begun, its files say what is done.
         number = evidence.folder.next_number()
@@ -456,14 +465,18 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
         try:
             if self.is_dry_run:
                 return plan.to_dict()
-            notes.reviews.note(self.note(hook, population, decisions))
-            invite = partial(self.invite_people, hook=hook, organization_id=self.where(hook)["organization_id"])
+            note = self.note(hook, population, decisions)
+            notes.reviews.note(note)
+            organization_id = self.where(hook)["organization_id"]
+            invite = partial(self.invite_people, hook=hook, organization_id=organization_id)
             apply(hook.client, plan, invite, lambda: self._plan(hook, population, decisions).plan)
             notes.settle(plan)
         except WorkspaceError as error:
             failed = error
         outcomes = evidence.end_try(number, planned, failed, rules, dry_run=self.is_dry_run)
-        return {"folder": str(evidence.folder), "counts": counts_of(outcomes), FILES: evidence.folder.own_files()}
+        counts = counts_of(outcomes)
+        files = evidence.folder.own_files()
+        return {"folder": str(evidence.folder), "counts": counts, FILES: files}
 
     def _plan(self, hook: WorkspaceHook, population: Population, decisions: Decisions) -> PlannedReview:
         """Return what the decisions change, as things are now."""
@@ -504,11 +517,12 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
             return False
         ti = self._context["ti"]
         is_mapped = ti.map_index is not None and ti.map_index >= 0
+        map_index = ti.map_index if is_mapped else None
         states_by_run = ti.get_task_states(
             dag_id=ti.dag_id,
             run_ids=[ti.run_id],
             task_ids=[self.read_task_id],
-            map_index=ti.map_index if is_mapped else None,
+            map_index=map_index,
         )
         index = f"_{ti.map_index}" if is_mapped else ""
         states = states_by_run.get(ti.run_id, {})
@@ -523,8 +537,10 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         opened = self.open(hook)
         review, digest = find_closed(evidence.folder)
         if review is None:
-            closing = ReviewClosing(evidence.folder, opened, self._files_of_earlier_tasks())
-            review, digest = closing.close(partial(self.read_now, hook), self._facts(hook))
+            earlier_files = self._files_of_earlier_tasks()
+            closing = ReviewClosing(evidence.folder, opened, earlier_files)
+            facts = self._facts(hook)
+            review, digest = closing.close(partial(self.read_now, hook), facts)
         evidence.keep_digest(digest)
         if review.state == COMPLETE and opened.population and opened.decisions:
             note = self.note(hook, opened.population, opened.decisions)
@@ -546,11 +562,12 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
     def _facts(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Return what the evidence says of this run."""
         ti = self._context["ti"]
+        airflow_url = conf.get("api", "base_url", fallback="")
         return {
             "dag_id": ti.dag_id,
             "run_id": ti.run_id,
             "package": f"airflow-provider-workspace {__version__}",
-            "airflow": conf.get("api", "base_url", fallback="") or "not set ([api] base_url)",
+            "airflow": airflow_url or "not set ([api] base_url)",
             "rules": self.rules(),
             "are_noted": lists_variables(),
             **self.where(hook),

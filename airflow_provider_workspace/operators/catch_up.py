@@ -89,7 +89,8 @@ class WorkspaceDrainExportsOperator(OfExports, WorkspaceOperator):
         end_at = self.opened_at + self.length
         if left and time.time() < end_at:
             self.log.info("Runs under way:\n%s", "\n".join(left))
-            self.defer_until(min(end_at, time.time() + LOOK_INTERVAL.total_seconds()))
+            next_look = time.time() + LOOK_INTERVAL.total_seconds()
+            self.defer_until(min(end_at, next_look))
         if left:
             self.log.warning("The work begins, although runs are under way:\n%s", "\n".join(left))
         return {"ended_at": time.time()}
@@ -146,7 +147,8 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
         left = [line for look in looks for line in look.lines_left]
         if not left or self.is_dry_run:
             self.task_state.forget()
-            announce(self._context, self, {} if self.is_dry_run else extra_of(looks))
+            extra = {} if self.is_dry_run else extra_of(looks)
+            announce(self._context, self, extra)
             return report
         self.log.info("Not exported yet:\n%s", "\n".join(left))
         if time.time() < began + self.timeout:
@@ -185,16 +187,21 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
 
         def remember(asked: list[Ask]) -> None:
             noted = state.read() or {}
-            notes = {**noted.get("asked", {}), export_id: [ask.model_dump(mode="json") for ask in asked]}
+            own_notes = [ask.model_dump(mode="json") for ask in asked]
+            notes = {**noted.get("asked", {}), export_id: own_notes}
             state.write({**noted, "asked": notes})
 
-        asked = [Ask.model_validate(each) for each in (state.read() or {}).get("asked", {}).get(export_id, ())]
-        since, until = moment_at(self.since), moment_at(began if self.until is None else self.until)
+        notes = (state.read() or {}).get("asked", {})
+        asked = [Ask.model_validate(note) for note in notes.get(export_id, ())]
+        since = moment_at(self.since)
+        until = moment_at(began if self.until is None else self.until)
         return CatchUp(export, since, until, began, time.time, remember, asked)
 
     def _defer(self, began: float) -> NoReturn:
         """Wait in the triggerer, at the latest until the time is over."""
-        self.defer_until(min(began + self.timeout, time.time() + self.poll_interval))
+        end_at = began + self.timeout
+        next_look = time.time() + self.poll_interval
+        self.defer_until(min(end_at, next_look))
 
 
 def _failure(looks: Sequence[Look], left: Sequence[str]) -> str:

@@ -21,7 +21,8 @@ class WorkspaceGetOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Retrieve the record."""
-        return self.plain(hook.send(self.operation_from_arguments(hook, self.operation)))
+        read = self.operation_from_arguments(hook, self.operation)
+        return self.plain(hook.send(read))
 
 
 class WorkspaceCreateOperator(WorkspaceWriteOperator):
@@ -89,7 +90,8 @@ class WorkspaceDeleteOperator(WorkspaceWriteOperator):
         listed = self.operation_from_arguments(hook, self.list_operation)
         id_field = path_fields(delete.endpoint.path)[-1]
         record_id = getattr(delete, id_field)
-        what = f"{id_field.removesuffix('_id')} {record_id}"
+        kind = id_field.removesuffix("_id")
+        what = f"{kind} {record_id}"
         deleted = self.remove(hook, what, delete, find=lambda: find_by_id(hook.client, listed, record_id))
         return {id_field: record_id, "deleted": deleted}
 
@@ -130,7 +132,8 @@ class SelectsRows(WorkspaceOperator):
         fields = check_fields(self.fields or [], model, return_secrets=self.return_secrets)
         rows = map(self.plain, hook.client.rows(listed))
         selected = filter_rows(rows, where=where, fields=fields, count_only=self.count_only, max_rows=self.max_rows)
-        self.log.info("%d rows", selected if isinstance(selected, int) else len(selected))
+        count = selected if isinstance(selected, int) else len(selected)
+        self.log.info("%d rows", count)
         return selected
 
 

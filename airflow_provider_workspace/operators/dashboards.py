@@ -90,10 +90,11 @@ class WorkspaceCreateDashboardOperator(DashboardArguments, WorkspaceWriteOperato
 
         create = self.operation_from_arguments(hook, "dashboards.CreateDashboard")
         task, try_number = self.try_identity()
+        settings = hook.client.settings
         wanted = DashboardNote(
-            service=hook.client.settings.base_url,
+            service=settings.base_url,
             project_id=str(create.project_id),
-            organization_id=hook.client.settings.organization_id,
+            organization_id=settings.organization_id,
             name=create.name,
             dashboard_id=None,
             variable_key=self.variable_key or "",
@@ -184,7 +185,9 @@ class WorkspaceAddDashboardCollaboratorOperator(OfDashboard, OfUser, WorkspaceCr
     level: Arg[int | None] = arg(kinds.FIELD, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
-        return self.create(hook, self.operation_from_arguments(hook, self.operation, user_uuid=self.find_user(hook)))
+        user_uuid = self.find_user(hook)
+        operation = self.operation_from_arguments(hook, self.operation, user_uuid=user_uuid)
+        return self.create(hook, operation)
 
 
 class WorkspaceRemoveDashboardCollaboratorOperator(OfDashboard, OfUser, WorkspaceDeleteOperator):
@@ -201,10 +204,12 @@ class WorkspaceRemoveDashboardCollaboratorOperator(OfDashboard, OfUser, Workspac
             members.request()  # refuse now an organization that could not be asked after the removal
         except WorkspaceConfigError:
             members = None
+        collaborator = f"collaborator {user_uuid} of dashboard {self.dashboard_id}"
+        delete = self.operation_from_arguments(hook, "dashboards.RemoveDashboardCollaborator", user_uuid=user_uuid)
         deleted = self.remove(
             hook,
-            f"collaborator {user_uuid} of dashboard {self.dashboard_id}",
-            self.operation_from_arguments(hook, "dashboards.RemoveDashboardCollaborator", user_uuid=user_uuid),
+            collaborator,
+            delete,
             find=lambda: find_by_uuid(hook.client, collaborators, user_uuid),
             explain=lambda error: check_collaborator_id(hook.client, error, user_uuid, collaborators, members),
         )

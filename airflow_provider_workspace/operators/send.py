@@ -45,7 +45,9 @@ class WorkspaceSendOperator(SelectsRows, WorkspaceWriteOperator):
         from airflow_provider_workspace.hooks.workspace import with_default_ids
 
         cls: type[Operation[Any]] = load_operation("operation", self.operation)
-        return cls(**with_default_ids(hook, cls, (self.arguments or {}) | dict.fromkeys(self.set_null)))
+        nulls = dict.fromkeys(self.set_null)
+        arguments = {**(self.arguments or {}), **nulls}
+        return cls(**with_default_ids(hook, cls, arguments))
 
     def work(self, hook: WorkspaceHook) -> Any:
         """Write, list or read."""
@@ -71,7 +73,8 @@ class WorkspaceSendOperator(SelectsRows, WorkspaceWriteOperator):
         operation, state = self.own_operation(hook), self.task_state
         endpoint, name = operation.endpoint, type(operation).__name__
         # Airflow keeps the state of a cleared task, whose max_tries is higher: a person has looked.
-        what = f"{name} {getattr(self._context.get('ti'), 'max_tries', None)}"
+        max_tries = getattr(self._context.get("ti"), "max_tries", None)
+        what = f"{name} {max_tries}"
         if not endpoint.repeatable and state.age(what) is not None:
             raise WorkspaceOutcomeUnknownError(
                 f"{name} may or may not have been applied: an earlier try of this task was interrupted. "

@@ -103,13 +103,14 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
             ti_id = getattr(self._context.get("ti"), "id", None)
             writer = str(ti_id) if ti_id else ""
             reviews = ReviewRegistry(decisions.REVIEW_VARIABLES)
+            ended_by, _ = self.try_identity()
             overdue = OverdueGrants(
                 GrantRegistry(grants.GRANT_VARIABLES),
                 reviews,
                 self.protected,
                 writer=writer,
                 evidence=self.evidence,
-                ended_by=self.try_identity()[0],
+                ended_by=ended_by,
                 journal=self.journal,
             )
             due.append(overdue)
@@ -120,4 +121,5 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
         if ended.alarm and not self.fail_if_any:
             self.log.warning("%s: %s", ended.kind, ended.alarm)
         elif not ended.error:
-            self.log.info("%s: %s", ended.kind, "\n".join(ended.lines) or "nothing is due.")
+            lines = "\n".join(ended.lines)
+            self.log.info("%s: %s", ended.kind, lines or "nothing is due.")

@@ -184,7 +184,8 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         self._raise_if_never_paused(total)
         self._raise_if_fields_refused(total)
         if overdue:
-            msg = f"{overdue} Resumed: {_listed(total.resumed)}; held by other windows: {_listed(total.held)}."
+            resumed = _listed(total.resumed)
+            msg = f"{overdue} Resumed: {resumed}; held by other windows: {_listed(total.held)}."
             raise AirflowFailException(with_problem(msg, "window-overdue"))
         self._raise_if_outcome_skipped(ti, total)
         return {name: results[name] for name in RETURNED}
@@ -215,11 +216,13 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         from airflow_provider_workspace.api.timestamps import iso
 
         window = self.window
-        until = _latest_end(ti, window, lease_registry().all(window=window), self.open_task_id)
+        leases = lease_registry().all(window=window)
+        until = _latest_end(ti, window, leases, self.open_task_id)
         now = time.time()
         if until is None or now < until:
             return ""
-        had_to_end, began = iso(until, "seconds"), iso(now, "seconds")
+        had_to_end = iso(until, "seconds")
+        began = iso(now, "seconds")
         return (
             f"The window is overdue: it had to end by {had_to_end}, and its closing task began at {began}. Check what "
             "its work did after that, then set a longer max_length."
@@ -232,9 +235,11 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
         refused = {export_id: reason for export_id, reason in total.never_paused.items() if reason}
         if refused:
+            resumed = _listed(total.resumed)
+            reasons = ids_and_other_reasons(refused)
             msg = (
                 f"NEVER PAUSED: {count_exports(refused)}, which ran during the work. {first_reason(refused)} Resumed: "
-                f"{_listed(total.resumed)}. {ids_and_other_reasons(refused)}"
+                f"{resumed}. {reasons}"
             )
             raise AirflowFailException(with_problem(msg, "never-paused"))
         if total.never_paused:
@@ -248,10 +253,12 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         refused = total.fields_refused
         if not refused:
             return
+        exports = count_exports(refused)
+        reason = first_reason(refused)
+        other_reasons = ids_and_other_reasons(refused)
         msg = (
-            f"Resumed without resume_fields, which the service refused: {count_exports(refused)}. "
-            f"{first_reason(refused)} Correct resume_fields, and fill what the exports have missed by hand. "
-            f"{ids_and_other_reasons(refused)}"
+            f"Resumed without resume_fields, which the service refused: {exports}. {reason} Correct resume_fields, "
+            f"and fill what the exports have missed by hand. {other_reasons}"
         )
         raise AirflowFailException(with_problem(msg, "resume-fields-refused"))
 
@@ -267,7 +274,8 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
         if not self.outcome_task_id:
             return
-        run = _states_of_window(ti, {self.outcome_task_id, *self.setup_task_ids, *self.work_task_ids})
+        task_ids = {self.outcome_task_id, *self.setup_task_ids, *self.work_task_ids}
+        run = _states_of_window(ti, task_ids)
         if "skipped" not in run.states(self.outcome_task_id, ANY_INDEX):
             return
         failed = self._failed_tasks(run)
@@ -367,10 +375,9 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
         done = resume_exports(self, self._context["ti"], self.open_task_id)
         if done.failed:
             raise still_paused_error(done.failed, done.resumed)
-        msg = (
-            f"The window is overdue: {why}. Resumed: {_listed(done.resumed)}; held by other windows: "
-            f"{_listed(done.held)}."
-        )
+        resumed = _listed(done.resumed)
+        held = _listed(done.held)
+        msg = f"The window is overdue: {why}. Resumed: {resumed}; held by other windows: {held}."
         raise AirflowFailException(with_problem(msg, "window-overdue"))
 
 

@@ -258,7 +258,8 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         """
         from airflow_provider_workspace.windows.window_state import FINISHED_STATES, closing_state
 
-        _, state = closing_state(lease_registry().store.run(window, ()), window)
+        run = lease_registry().store.run(window, ())
+        _, state = closing_state(run, window)
         if state in FINISHED_STATES:
             raise AirflowSkipException(
                 f"'{window.close_task_id}' is {state}, so nothing would resume the exports, and nothing was paused. "
@@ -397,7 +398,8 @@ class RequireOpenWindow:
         ti: Any = context["ti"]
         if ti.run_id.startswith(TEST_RUN):
             return
-        window = Window(ti.dag_id, ti.run_id, self.close_task_id, ti.map_index if self.mapped else -1)
+        map_index = ti.map_index if self.mapped else -1
+        window = Window(ti.dag_id, ti.run_id, self.close_task_id, map_index)
         registry = lease_registry()
         state = window_state(registry, registry.all(window=window), time.time())
         for _ in range(MAX_LOOKS):

@@ -72,9 +72,11 @@ def plan_collaborators(
         listed = read_rows(client, ops.dashboards.ListDashboardCollaborators(**dashboard.ids))
         for row in listed:
             identity = collaborator_identity(dashboard.ids["dashboard_id"], row.user_uuid or row.label)
-            access_list.add(identity, AccessEntry(dashboard.name_of(row.label or "-"), row.level))
+            name = dashboard.name_of(row.label or "-")
+            access_list.add(identity, AccessEntry(name, row.level))
     people = one_row_each(members)
-    rows = {address_key(row.email): row for row in sorted(wanted, key=attrgetter("moment"))}
+    rows_in_order = sorted(wanted, key=attrgetter("moment"))
+    rows = {address_key(row.email): row for row in rows_in_order}
     planner = _Planner(
         dashboard=dashboard,
         rows=rows,
@@ -173,7 +175,8 @@ class _Planner:
             return self._change("unknown", who, before=before, why=why, should_lose=True)
         user_uuid = collaborator.user_uuid or collaborator.label
         operation = ops.dashboards.RemoveDashboardCollaborator(**self.dashboard.ids, user_uuid=user_uuid)
-        return self._change("remove", self._who(key, collaborator), before=before, why=why, operation=operation)
+        who = self._who(key, collaborator)
+        return self._change("remove", who, before=before, why=why, operation=operation)
 
     def _of_newcomer(self, key: str, row: Collaborator) -> Change | None:
         """Add somebody who is no collaborator, as far as their addresses show; ``None`` if that is as wanted."""
@@ -182,7 +185,8 @@ class _Planner:
             if users or not self._nameless:
                 return None
             why = f"{row.over}, unless {self._one_of_nameless}"
-            return self._change("unknown", row.email, why=why, intended=self._intended(key, {}), should_lose=True)
+            intended = self._intended(key, {})
+            return self._change("unknown", row.email, why=why, intended=intended, should_lose=True)
         level: dict[str, Any] = {} if row.level is None else {"level": row.level}
         after = level | row.fields
         intended = self._intended(key, after)

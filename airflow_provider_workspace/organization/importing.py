@@ -169,4 +169,6 @@ def _fields(record: BaseModel, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _person(email: str, level: int | None) -> Any:
-    return email if level is None else {"email": email, "level": LEVEL_NAMES.get(level, level)}
+    if level is None:
+        return email
+    return {"email": email, "level": LEVEL_NAMES.get(level, level)}

@@ -110,13 +110,14 @@ class AirflowOrganizationReader:
         from airflow_provider_workspace.notes.dashboards import DashboardNote, DashboardRegistry, variable_key
 
         task, try_number = self._owner
+        default_key = variable_key(self.organization_id, project, entry.name)
         wanted = DashboardNote(
             service=self.client.settings.base_url,
             project_id=str(project_id),
             organization_id=self.organization_id,
             name=entry.name,
             dashboard_id=None,
-            variable_key=entry.variable_key or variable_key(self.organization_id, project, entry.name),
+            variable_key=entry.variable_key or default_key,
             task=task,
             try_number=int(try_number),
         )

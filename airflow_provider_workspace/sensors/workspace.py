@@ -468,8 +468,10 @@ class WorkspaceBatchExportCompleteSensor(WorkspaceSensor):
         from airflow_provider_workspace.windows.export_runs import Export
 
         until = moment_at(self._until())
-        export = Export.read(hook.client, hook.project_or_default(self.project_id), self.batch_export_id)
-        last = export.schedule.before(export.schedule.latest_end(until))
+        project_id = hook.project_or_default(self.project_id)
+        export = Export.read(hook.client, project_id, self.batch_export_id)
+        latest_end = export.schedule.latest_end(until)
+        last = export.schedule.before(latest_end)
         since = min(until - BEFORE_UNTIL, last.start) if self.since is None else moment_at(self.since)
         seen = Look(export, coverage_between(export, since, until), ())
         if not seen.coverage.intervals:

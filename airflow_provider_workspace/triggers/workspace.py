@@ -323,9 +323,10 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
             rows = {str(row.id): listed(row.name, None) async for row in projects}
         elif self.what == "member":
             members = hook.list_members(organization_id=organization_id)
-            rows = {
-                _member_id(row): listed(row.user.email if row.user else None, row.joined_at) async for row in members
-            }
+            rows = {}
+            async for row in members:
+                email = row.user.email if row.user else None
+                rows[_member_id(row)] = listed(email, row.joined_at)
             if not rows:
                 raise WorkspaceError(NO_MEMBERS, problem="list-too-short", permanent=False)
         else:

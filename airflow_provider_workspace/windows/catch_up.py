@@ -36,7 +36,8 @@ MAX_ASKS = 3
 def coverage_between(export: Export, since: datetime, until: datetime) -> Coverage:
     """Return which intervals of an export between two moments are exported."""
     intervals = export.schedule.between(since, until)
-    return coverage_of(intervals, export.runs(intervals[0].start) if intervals else [])
+    runs = export.runs(intervals[0].start) if intervals else []
+    return coverage_of(intervals, runs)
 
 
 def gaps(export: Export, since: datetime, until: datetime) -> list[Interval]:
@@ -83,7 +84,8 @@ class Ask(BaseModel):
         """Return whether a backfill is the one that was asked for."""
         if self.backfill_id is not None:
             return backfill.id == self.backfill_id
-        return _covers(backfill.interval, self.interval) and backfill.id not in self.earlier
+        is_new = backfill.id not in self.earlier
+        return is_new and _covers(backfill.interval, self.interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +102,16 @@ class Look:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
-        intervals, until = self.coverage.intervals, self.coverage.complete_until
+        intervals = self.coverage.intervals
+        until = self.coverage.complete_until
+        filled = [_plain(interval) for interval in self.filled]
+        missing = [_plain(interval) for interval in joined(self._left)]
         return {
             "batch_export_id": self.export.batch_export_id,
             "from": _iso(intervals[0].start) if intervals else None,
-            "complete_until": until and _iso(until),
-            "filled": [_plain(interval) for interval in self.filled],
-            "missing": [_plain(interval) for interval in joined(self._left)],
+            "complete_until": _iso(until) if until else None,
+            "filled": filled,
+            "missing": missing,
             "paused": self.export.paused,
         }
 
@@ -115,11 +120,16 @@ class Look:
         """A line for each interval without a completed run."""
         begun = set(self.coverage.under_way)
         name = self.export.batch_export_id
-        return [f"{name}: {each}{', under way' if each in begun else ''}" for each in self._left]
+        lines: list[str] = []
+        for interval in self._left:
+            state = ", under way" if interval in begun else ""
+            lines.append(f"{name}: {interval}{state}")
+        return lines
 
     @property
     def _left(self) -> tuple[Interval, ...]:
-        return tuple(sorted((*self.coverage.missing, *self.coverage.under_way)))
+        left = (*self.coverage.missing, *self.coverage.under_way)
+        return tuple(sorted(left))
 
 
 @dataclass
@@ -171,7 +181,8 @@ class CatchUp:
     def _look(self, coverage: Coverage) -> Look:
         left = {*coverage.missing, *coverage.under_way}
         asked = [ask.interval for ask in self.asked]
-        filled = [each for each in coverage.intervals if each not in left and any(_covers(one, each) for one in asked)]
+        exported = [interval for interval in coverage.intervals if interval not in left]
+        filled = [interval for interval in exported if any(_covers(one, interval) for one in asked)]
         return Look(self.export, coverage, joined(filled))
 
     def _is_wanted(self, interval: Interval, coming: Sequence[Interval], now: float) -> bool:
@@ -180,7 +191,8 @@ class CatchUp:
             return False
         if any(_covers(other, interval) for other in coming):
             return False
-        asks = [ask for ask in self.asked if ask.at >= self.began and _covers(ask.interval, interval)]
+        asks_that_count = [ask for ask in self.asked if ask.at >= self.began]
+        asks = [ask for ask in asks_that_count if _covers(ask.interval, interval)]
         return len(asks) < MAX_ASKS
 
     def _ask(self, missing: Interval, backfills: Sequence[Backfill]) -> bool:
@@ -189,9 +201,9 @@ class CatchUp:
         ask = Ask(interval=missing, at=self.clock(), earlier=earlier)
         self._note([*self.asked, ask])
         log.info("Batch export %s: asking for %s.", self.export.batch_export_id, missing)
-        answer = self.export.client.attempt(
-            self.export.ask_for(missing), why=f"no run has exported {missing}", caller_looks_up=True
-        )
+        request = self.export.ask_for(missing)
+        why = f"no run has exported {missing}"
+        answer = self.export.client.attempt(request, why=why, caller_looks_up=True)
         if is_in_doubt(answer):
             log.warning("Nobody answered whether %s is exported again: looking for it before asking again.", missing)
             return False
@@ -201,8 +213,10 @@ class CatchUp:
                 log.warning("The service runs too many backfills: asking again later. %s", answer)
                 return False
             raise answer
-        answered = {"at": self.clock(), "backfill_id": answer.backfill_id or answer.id, "is_answered": True}
-        self._note([*self.asked[:-1], ask.model_copy(update=answered)])
+        backfill_id = answer.backfill_id or answer.id
+        answered = {"at": self.clock(), "backfill_id": backfill_id, "is_answered": True}
+        earlier_asks = self.asked[:-1]
+        self._note([*earlier_asks, ask.model_copy(update=answered)])
         return True
 
     def _note(self, asked: list[Ask]) -> None:
@@ -213,10 +227,9 @@ class CatchUp:
 def report_of(looks: Sequence[Look]) -> dict[str, Any]:
     """Return plain JSON of exports, and up to when all of them are complete; ``None`` if nothing was to be exported."""
     untils = [look.coverage.complete_until for look in looks if look.coverage.complete_until]
-    return {
-        "complete_until": _iso(min(untils)) if untils else None,
-        "exports": [look.to_dict() for look in looks],
-    }
+    complete_until = _iso(min(untils)) if untils else None
+    exports = [look.to_dict() for look in looks]
+    return {"complete_until": complete_until, "exports": exports}
 
 
 def extra_of(looks: Sequence[Look]) -> dict[str, Any]:
@@ -229,9 +242,11 @@ def extra_of(looks: Sequence[Look]) -> dict[str, Any]:
     if not intervals:
         return {}
     export_ids = [look.export.batch_export_id for look in looks]
-    start, end = max(each[0].start for each in intervals), min(each[-1].end for each in intervals)
+    start = max(each[0].start for each in intervals)
+    end = min(each[-1].end for each in intervals)
     whole = Interval(min(start, end), end)
-    return {"export": export_ids[0] if len(export_ids) == 1 else export_ids, **_plain(whole)}
+    export = export_ids[0] if len(export_ids) == 1 else export_ids
+    return {"export": export, **_plain(whole)}
 
 
 def _plain(interval: Interval) -> dict[str, str]:

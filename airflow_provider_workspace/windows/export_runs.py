@@ -165,9 +165,11 @@ class Export:
             records = list(self.client.rows(ListBatchExportRuns(**self._ids, start=start)))
         runs: list[ExportRun] = []
         for record in records:
-            begins, ends = self._moment(record.data_interval_start), self._moment(record.data_interval_end)
+            begins = self._moment(record.data_interval_start)
+            ends = self._moment(record.data_interval_end)
             if begins and ends:
-                runs.append(ExportRun(Interval(begins, ends), record.status or ""))
+                interval = Interval(begins, ends)
+                runs.append(ExportRun(interval, record.status or ""))
         return runs
 
     def backfills(self) -> list[Backfill]:
@@ -180,9 +182,12 @@ class Export:
             records = list(self.client.rows(ListBackfills(**self._ids)))
         backfills: list[Backfill] = []
         for record in records:
-            begins, ends = self._moment(record.start_at) or EPOCH, self._moment(record.end_at) or FOREVER
+            begins = self._moment(record.start_at) or EPOCH
+            ends = self._moment(record.end_at) or FOREVER
             is_under_way = record.status not in ENDED_STATUSES and not record.finished_at
-            backfills.append(Backfill(record.id or record.backfill_id, Interval(begins, ends), is_under_way))
+            backfill_id = record.id or record.backfill_id
+            backfill = Backfill(backfill_id, Interval(begins, ends), is_under_way)
+            backfills.append(backfill)
         return backfills
 
     @property
@@ -198,9 +203,12 @@ class Export:
 
     def ask_for(self, missing: Interval) -> CreateBackfill:
         """Return the request for a backfill of some intervals that follow each other."""
-        start_at, end_at = (iso(moment.timestamp(), "seconds") for moment in (missing.start, missing.end))
         if self.schedule.takes_dates:
-            start_at, end_at = (str(self.schedule.day_of(moment)) for moment in (missing.start, missing.end))
+            start_at = str(self.schedule.day_of(missing.start))
+            end_at = str(self.schedule.day_of(missing.end))
+        else:
+            start_at = iso(missing.start.timestamp(), "seconds")
+            end_at = iso(missing.end.timestamp(), "seconds")
         return CreateBackfill(**self._ids, start_at=start_at, end_at=end_at)
 
 

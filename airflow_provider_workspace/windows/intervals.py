@@ -131,7 +131,8 @@ class Schedule:
         """Return the end that is some intervals later."""
         if self.every:
             return end + timedelta(seconds=intervals * self.every)
-        return self.start_of(self.day_of(end) + timedelta(days=intervals * self.days))
+        days = timedelta(days=intervals * self.days)
+        return self.start_of(self.day_of(end) + days)
 
     def between(self, since: datetime, until: datetime) -> list[Interval]:
         """
@@ -198,7 +199,8 @@ class Coverage:
         """Up to when everything is exported, from the first interval on; ``None`` if there are no intervals."""
         if not self.intervals:
             return None
-        return min((interval.start for interval in (*self.under_way, *self.missing)), default=self.intervals[-1].end)
+        starts = [interval.start for interval in (*self.under_way, *self.missing)]
+        return min(starts, default=self.intervals[-1].end)
 
 
 def joined(intervals: Iterable[Interval]) -> list[Interval]:

@@ -62,18 +62,23 @@ class Closed:
 
     def added_to(self, earlier: Closed) -> Closed:
         """Return this result together with that of earlier tries, which may have resumed other exports."""
+        resumed = [*earlier.resumed, *self.resumed]
+        left_paused = [*earlier.left_paused, *self.left_paused]
+        fields_in_doubt = [*earlier.fields_in_doubt, *self.fields_in_doubt]
         return replace(
             self,
-            resumed=_without_duplicates([*earlier.resumed, *self.resumed]),
-            left_paused=_without_duplicates([*earlier.left_paused, *self.left_paused]),
+            resumed=_without_duplicates(resumed),
+            left_paused=_without_duplicates(left_paused),
             held={**earlier.held, **self.held},
             never_paused={**earlier.never_paused, **self.never_paused},
             fields_refused={**earlier.fields_refused, **self.fields_refused},
-            fields_in_doubt=_without_duplicates([*earlier.fields_in_doubt, *self.fields_in_doubt]),
+            fields_in_doubt=_without_duplicates(fields_in_doubt),
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
+        failed = {export_id: str(error) for export_id, error in self.failed.items()}
+        again_after = None if self.wait_until is None else iso(self.wait_until)
         return {
             "resumed": self.resumed,
             "held": self.held,
@@ -82,8 +87,8 @@ class Closed:
             "fields_refused": self.fields_refused,
             "fields_in_doubt": self.fields_in_doubt,
             "seen": self.seen,
-            "failed": {export_id: str(error) for export_id, error in self.failed.items()},
-            "again_after": None if self.wait_until is None else iso(self.wait_until),
+            "failed": failed,
+            "again_after": again_after,
         }
 
     def call_again_after(self, until: float) -> None:
@@ -282,8 +287,9 @@ def still_paused_error(
     unnoted = {export_id: error for export_id, error in failed.items() if export_id in resumed}
     failed = {export_id: error for export_id, error in failed.items() if export_id not in resumed}
     if unnoted:
+        export_ids = ", ".join(unnoted)
         details = (
-            f"Resumed, but still noted as paused: {count_exports(unnoted)}, {', '.join(unnoted)}. "
+            f"Resumed, but still noted as paused: {count_exports(unnoted)}, {export_ids}. "
             f"{first_reason(unnoted)} {details}"
         )
     if not failed:
@@ -309,5 +315,6 @@ def first_reason(reasons: Mapping[str, object]) -> str:
 
 def ids_and_other_reasons(reasons: Mapping[str, object]) -> str:
     """Return the ids of all exports, and the reasons of those after the first one: the end of a message."""
-    others = [f"{export_id}: {reason}" for export_id, reason in reasons.items()][1:]
-    return " ".join([f"Batch exports: {', '.join(reasons)}.", *others])
+    export_ids = ", ".join(reasons)
+    lines = [f"{export_id}: {reason}" for export_id, reason in reasons.items()]
+    return " ".join([f"Batch exports: {export_ids}.", *lines[1:]])

@@ -236,7 +236,8 @@ def _results(swept: SweptWindow) -> list[str]:
     results: list[str] = []
     for result, exports in sections:
         if exports:
-            results.append(f"{result} {', '.join(exports)}")
+            export_ids = ", ".join(exports)
+            results.append(f"{result} {export_ids}")
     if closed.wait_until is not None:
         results.append(f"to be resumed again after {iso(closed.wait_until, 'seconds')}")
     return results
@@ -262,7 +263,8 @@ class AbandonedWindows:
             closer = Closer(self.registry, hooks, self.by)
             swept = sweep_windows(closer, at_once=self.at_once, dry_run=dry_run)
         if not dry_run:
-            self.registry.record_sweep(SweepRecord(at=closer.clock(), windows=swept.records))
+            record = SweepRecord(at=closer.clock(), windows=swept.records)
+            self.registry.record_sweep(record)
         message = str(swept)
         lines = message.splitlines()
         report = swept.to_dict()
@@ -271,4 +273,5 @@ class AbandonedWindows:
             error = still_paused_error(swept.failed, swept.resumed, message)
             return Ended(self.kind, report, lines, error, is_left=True)
         is_alarm = not dry_run and (bool(swept.resumed) or is_stuck)
-        return Ended(self.kind, report, lines, alarm=message if is_alarm else "", is_left=is_stuck)
+        alarm = message if is_alarm else ""
+        return Ended(self.kind, report, lines, alarm=alarm, is_left=is_stuck)

@@ -64,11 +64,9 @@ class GrantsEnded:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
-        return {
-            "ended": [*self.earlier, *(end.to_dict() for end in self.ended)],
-            "left": [end.to_dict() for end in self.left],
-            "active": self.active,
-        }
+        ended = [end.to_dict() for end in self.ended]
+        left = [end.to_dict() for end in self.left]
+        return {"ended": [*self.earlier, *ended], "left": left, "active": self.active}
 
 
 @dataclass(frozen=True)
@@ -111,10 +109,10 @@ class EarlyEnd:
             raise WorkspaceInputError(msg)
         users = {grant.user_uuid for grant in named if grant.user_uuid}
         if len(users) > 1:
-            variables = ", ".join(f"'{grant.key}' (user {grant.user_uuid})" for grant in named)
+            variables = [f"'{grant.key}' (user {grant.user_uuid})" for grant in named]
             why = f"{len(users)} users had the address {self.user_email}, so nobody can tell whose access is to end"
             cure = "Set until of the right Variables to a time that is over"
-            raise WorkspaceInputError(f"{why}. {cure}: {variables}")
+            raise WorkspaceInputError(f"{why}. {cure}: {', '.join(variables)}")
         return [grant for grant in here if self.names(grant) or grant.user_uuid in users]
 
 
@@ -216,7 +214,9 @@ def end_grants(
         _run_side_by_side(list(organizations.values()), dry_run=dry_run)
     unreadable = registry.unreadable if only is None else {}
     result = _result_of(people, unreadable, active=len(active))
-    return result if journal is None else replace(result, earlier=ends_of_earlier_tries(journal, grants))
+    if journal is None:
+        return result
+    return replace(result, earlier=ends_of_earlier_tries(journal, grants))
 
 
 def ends_of_earlier_tries(journal: Journal, noted: Collection[Grant] = ()) -> list[Mapping[str, Any]]:
@@ -279,7 +279,8 @@ def _cut(registry: GrantRegistry, grant: Grant, now: float, ended_by: str) -> No
     """Note that a grant is over, and who ended it."""
     log.info("%s: %s ends the temporary access until %s now.", grant.user_email, ended_by, grant.row["until"])
     agreed_until = grant.agreed_until or grant.until
-    registry.change(grant, until=float(int(now) - 1), ended_by=ended_by, agreed_until=agreed_until)
+    until = float(int(now) - 1)
+    registry.change(grant, until=until, ended_by=ended_by, agreed_until=agreed_until)
 
 
 def _result_of(people: list[PersonEnd], unreadable: dict[str, str], *, active: int) -> GrantsEnded:
@@ -297,9 +298,12 @@ def _result_of(people: list[PersonEnd], unreadable: dict[str, str], *, active: i
                 ended.append(GrantEnd(grant, grant.key, done=person.done, evidence=evidence))
         else:
             log.error("%s: %s", email, person.error)
-            left += [GrantEnd(grant, grant.key, why=str(person.error)) for grant in person.over]
+            for grant in person.over:
+                end = GrantEnd(grant, grant.key, why=str(person.error))
+                left.append(end)
     for key, why in unreadable.items():
-        left.append(GrantEnd(None, key, why=GrantRegistry.describe_unreadable(key, why)))
+        description = GrantRegistry.describe_unreadable(key, why)
+        left.append(GrantEnd(None, key, why=description))
     error: WorkspaceError | None = None
     if left:
         is_permanent = all(person.is_permanent for person in people)
@@ -385,11 +389,10 @@ def _run_in_turn(connections: list[OrganizationEnds], stopped: Event, dry_run: b
 def _error_of(left: list[GrantEnd], *, permanent: bool) -> WorkspaceError:
     grants = "1 grant" if len(left) == 1 else f"{len(left)} grants"
     first = left[0]
-    msg = (
-        f"{grants} could not be ended. {first.user_email}: {first.why.rstrip('.')}. Then clear this task or run "
-        f"'{COMMAND} sweep'."
-    )
+    why = first.why.rstrip(".")
+    msg = f"{grants} could not be ended. {first.user_email}: {why}. Then clear this task or run '{COMMAND} sweep'."
     if len(left) > 1:
         others = [f"{end.user_email}: {end.why}" for end in left[1:]]
-        msg += f" The others: {name_first(others, 'the log')}"
+        others_named = name_first(others, "the log")
+        msg += f" The others: {others_named}"
     return WorkspaceError(msg, permanent=permanent, problem="access-not-ended")

@@ -76,7 +76,8 @@ class GrantEnd:
     def line(self) -> str:
         """What became of it and whom it served, for people."""
         request = f" ({self.grant.request})" if self.grant else ""
-        return f"{self.user_email}: {self.done or self.why}{request}"
+        result = self.done or self.why
+        return f"{self.user_email}: {result}{request}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -171,7 +172,8 @@ class PersonEnd:
     @property
     def no_candidates(self) -> frozenset[str]:
         """The users who cannot have accepted the invite, since they were members when the service deleted it."""
-        is_deleted = any(self.plan.outcomes.get(change) == ChangeResult("done") for change in self.withdrawals)
+        done = ChangeResult("done")
+        is_deleted = any(self.plan.outcomes.get(change) == done for change in self.withdrawals)
         return self.users_before if is_deleted else frozenset()
 
     @property
@@ -197,20 +199,25 @@ class PersonEnd:
     @property
     def description(self) -> str:
         """What is done, for people."""
-        changes = [*self.earlier, *(f"{change.name}: {change.notes}" for change in (*self.sent, *self.taken))]
+        lines = [f"{change.name}: {change.notes}" for change in (*self.sent, *self.taken)]
+        changes = [*self.earlier, *lines]
         return "; ".join(changes) if changes else "they did not have it any more"
 
     @property
     def proof(self) -> EndProof | None:
         """What was sent, and what the lists showed of it; ``None`` if they were not read."""
-        lines = [
-            f"{type(change.operation).__name__}: {change.name}: {change.notes}" for change in self.sent + self.taken
-        ]
-        return self.seen and self.seen.model_copy(update={"sent": (*self.earlier, *lines)})
+        if self.seen is None:
+            return None
+        lines: list[str] = []
+        for change in (*self.sent, *self.taken):
+            operation = type(change.operation).__name__
+            lines.append(f"{operation}: {change.name}: {change.notes}")
+        return self.seen.model_copy(update={"sent": (*self.earlier, *lines)})
 
     def ends(self, grant: Grant) -> bool:
         """Return whether a note says what it said when this began to end its grant."""
-        return any(ending.key == grant.key and ending.terms == grant.terms for ending in self.over)
+        own = [ending for ending in self.over if ending.key == grant.key]
+        return any(ending.terms == grant.terms for ending in own)
 
     def may_have_hit(self, active: Grant) -> bool:
         """Return whether an earlier run, which was killed, may have taken what a grant gives that was noted then."""
@@ -218,7 +225,8 @@ class PersonEnd:
 
     def take_over(self, other: PersonEnd) -> None:
         """End the grants of another too, who is the same user."""
-        self.over = sorted([*self.over, *other.over], key=BY_END)
+        over = [*self.over, *other.over]
+        self.over = sorted(over, key=BY_END)
         other.over = []
 
     @contextmanager
@@ -238,9 +246,11 @@ class PersonEnd:
         kept = [change for change in self.plan.changes if _is_kept(change)]
         if not kept:
             return
-        named = "; ".join(f"{change.name}: {change.notes}" for change in kept)
-        cure = "Remove them" if self.last.then is None else f"Set level {self.last.then}"
-        msg = f"{cure} by hand, or delete the Variable '{self.last.key}' if they may keep what they have"
+        last = self.last
+        lines = [f"{change.name}: {change.notes}" for change in kept]
+        named = "; ".join(lines)
+        cure = "Remove them" if last.then is None else f"Set level {last.then}"
+        msg = f"{cure} by hand, or delete the Variable '{last.key}' if they may keep what they have"
         raise WorkspaceError(f"{named}. {msg}", problem="access-not-ended")
 
 
@@ -370,7 +380,8 @@ class OrganizationEnds:
             return False
         people = self._read()
         if not people.holds(person.person):
-            people.raise_unless_gone(person.person, self._known_users(people) | person.no_candidates)
+            known = self._known_users(people) | person.no_candidates
+            people.raise_unless_gone(person.person, known)
         left = self._plan_end(person, people, person.over)
         return not any(change.sends or _is_kept(change) for change in left.changes)
 
@@ -430,7 +441,8 @@ class OrganizationEnds:
         if not over:
             person.done = "it was ended or changed meanwhile"
             return
-        person.began = min((grant.ending_since for grant in over if grant.ending_since), default=None)
+        begins = [grant.ending_since for grant in over if grant.ending_since]
+        person.began = min(begins, default=None)
         if not dry_run:
             over = [self._take(grant, person) for grant in over]
         person.over = over
@@ -451,8 +463,13 @@ class OrganizationEnds:
             return ()
         addresses = {address_key(email) for email in person.person.emails}
         again = {change.key for change in person.taken}
-        sent = [sending for sending in journal.earlier_at(self.place).values() if sending.key not in again]
-        return tuple(f"{one.row['name']}: {one.told}" for one in sent if one.row.get("person") in addresses)
+        lines: list[str] = []
+        for sending in journal.earlier_at(self.place).values():
+            is_of_person = sending.row.get("person") in addresses
+            if is_of_person and sending.key not in again:
+                name = sending.row["name"]
+                lines.append(f"{name}: {sending.told}")
+        return tuple(lines)
 
     def _still_over(self, person: PersonEnd) -> list[Grant]:
         """Return the grants of a person that are over, as their notes are now; what changed waits for the next run."""
@@ -499,7 +516,8 @@ class OrganizationEnds:
         decision = self._decision_about(who, people)
         decisions = [replace(decision, person=who)] if decision else []
         noted = NotedAccess(temporary, decisions)
-        return plan_end(people, who, rows_of(grants, who), guards=run.guards, now=run.now, noted=noted)
+        rows = rows_of(grants, who)
+        return plan_end(people, who, rows, guards=run.guards, now=run.now, noted=noted)
 
     def _decision_about(self, who: NotedPerson, people: OrganizationPeople) -> ReviewDecision | None:
         """Return what a review decided about a person; ``None`` if nothing is noted."""
@@ -510,16 +528,19 @@ class OrganizationEnds:
         """Return whether a review removed a person after a grant was noted."""
         decision = self._decision_about(person.person, people)
         claims = Claims((active_grant_of(grant),), decision)
-        entitled = entitlement_of(Saying(has_access=False), claims, self.run_of_sweep.now.timestamp())
+        now = self.run_of_sweep.now.timestamp()
+        entitled = entitlement_of(Saying(has_access=False), claims, now)
         return bool(entitled.ended)
 
     def _known_users(self, people: OrganizationPeople) -> set[str]:
         """Return the users who came by an invite of their own, here, and have the level that it gave."""
         levels = {member.user_uuid: member.level for member in people.members}
         known: set[str] = set()
+        place = (self.client.settings.base_url, self.organization_id)
         for grant in self.run_of_sweep.noted:
-            is_here = (grant.service, grant.organization_id) == (self.client.settings.base_url, self.organization_id)
-            if is_here and grant.user_uuid and grant.then is None and levels.get(grant.user_uuid) == grant.level:
+            is_here = (grant.service, grant.organization_id) == place
+            came_by_invite = grant.then is None
+            if is_here and came_by_invite and grant.user_uuid and levels.get(grant.user_uuid) == grant.level:
                 known.add(grant.user_uuid)
         return known
 
@@ -564,7 +585,8 @@ class OrganizationEnds:
         for person in waiting:
             with person.guarded():
                 if not people.holds(person.person):
-                    people.raise_unless_gone(person.person, self._known_users(people) | person.no_candidates)
+                    known = self._known_users(people) | person.no_candidates
+                    people.raise_unless_gone(person.person, known)
                     person.seen = self._see(person, people)
                     continue
                 taken = person.taken
@@ -628,7 +650,8 @@ class OrganizationEnds:
             for grant in giver.giving.grants:
                 self.registry.check(grant, is_over=False, is_own=False)
             self.decided = NotedAccess(decisions=self.read_decided())
-            if len(self._giving_to(returning, people).grants) < len(giver.giving.grants):
+            giving = self._giving_to(returning, people)
+            if len(giving.grants) < len(giver.giving.grants):
                 msg = "A grant ended before it was given again, so nothing more was sent. Run this again"
                 raise WorkspaceError(msg, problem="grant-changed", permanent=False)
 
@@ -664,11 +687,13 @@ class OrganizationEnds:
         who = person.person
         seen = people.as_noted([who])
         members = seen.having(who.email)
+        level = members[0].level if members else None
+        invite_id = seen.invite_id_at(who.email)
         return EndProof(
             lists_read_at=iso(self.read_at),
             members_read=len(people.members),
-            level=members[0].level if members else None,
-            has_invite=seen.invite_id_at(who.email) is not None,
+            level=level,
+            has_invite=invite_id is not None,
         )
 
     def _keep_evidence(self, person: PersonEnd) -> None:
@@ -693,8 +718,10 @@ class OrganizationEnds:
         journal = self.run_of_sweep.journal
         for grant in person.over:
             if journal is not None:
-                end = GrantEnd(grant, grant.key, person.description, evidence=person.evidence.get(grant.key, ""))
-                journal.begin([Sending(self.place, grant.key, end.to_dict(), status="done")])
+                evidence = person.evidence.get(grant.key, "")
+                end = GrantEnd(grant, grant.key, person.description, evidence=evidence)
+                sending = Sending(self.place, grant.key, end.to_dict(), status="done")
+                journal.begin([sending])
             if not self.registry.end(grant):
                 msg = f"The Variable '{grant.key}' was changed while its access was ended. The next run reads it again"
                 raise WorkspaceError(msg, problem="grant-changed", permanent=False)

@@ -83,6 +83,8 @@ class EndedGrant(BaseModel):
     @classmethod
     def of(cls, grant: Grant, proof: EndProof, ended_by: str) -> EndedGrant:
         """Return the life of a grant that ended now."""
+        agreed_until = grant.agreed_until or grant.until
+        ended_at = utc_now().timestamp()
         return cls(
             user_email=grant.user_email,
             user_uuid=grant.user_uuid,
@@ -97,11 +99,11 @@ class EndedGrant(BaseModel):
             noted_at=iso(grant.since),
             given_at=_iso_or_none(grant.given_at),
             given_by=grant.task,
-            agreed_until=iso(grant.agreed_until or grant.until),
+            agreed_until=iso(agreed_until),
             until=iso(grant.until),
             ended_early_by=grant.ended_by,
             ended_by=ended_by,
-            ended_at=iso(utc_now().timestamp()),
+            ended_at=iso(ended_at),
             proof=proof,
             variable=grant.key,
         )
@@ -110,7 +112,9 @@ class EndedGrant(BaseModel):
     def file_name(self) -> str:
         """The name of its file: its end, then digests of the person and of the grant; the same in each try."""
         until = re.sub(r"\.\d+|[:-]", "", self.until)
-        return f"{until}-{_digest(self.service, self.organization_id, self.user_email)}-{_digest(*self.identity)}.json"
+        person = _digest(self.service, self.organization_id, self.user_email)
+        grant = _digest(*self.identity)
+        return f"{until}-{person}-{grant}.json"
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -141,9 +145,10 @@ class GrantEvidence:
         """
         ended = EndedGrant.of(grant, proof, self.ended_by)
         file = self.folder.child(ended.file_name)
+        text = f"{ended.model_dump_json(indent=1)}\n"
         with self._lock:
             try:
-                file.create(f"{ended.model_dump_json(indent=1)}\n".encode(errors="backslashreplace"))
+                file.create(text.encode(errors="backslashreplace"))
             except FileExistsError:
                 _raise_unless_same(file, ended)
         return str(file.path).removeprefix("file://")

@@ -101,12 +101,14 @@ class Grant(EndingNote):
     @property
     def person(self) -> str:
         """The prefix of the Variable keys of all grants of the person."""
-        return f"{GRANT_PREFIX}{digest(self.service, self.organization_id, address_key(self.user_email))}."
+        person = digest(self.service, self.organization_id, address_key(self.user_email))
+        return f"{GRANT_PREFIX}{person}."
 
     @property
     def key(self) -> str:
         """The key of its Variable: a retry finds its own."""
-        return self.person + digest(self.dag_id, self.run_id, self.task_id, str(self.map_index))
+        task = digest(self.dag_id, self.run_id, self.task_id, str(self.map_index))
+        return self.person + task
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -177,7 +179,8 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
 
         :raises WorkspaceError: if one of its person is unreadable
         """
-        return self._find([grant], lambda noted: noted.identity[:2] == grant.identity[:2])
+        place = grant.identity[:2]
+        return self._find([grant], lambda noted: noted.identity[:2] == place)
 
     def of_person(self, *grants: Grant) -> list[Grant]:
         """
@@ -294,12 +297,13 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> NotedPer
         if grant.had_level is not None:
             holders = None if grant.had_level == UNKNOWN_HOLDERS else frozenset(grant.had_level)
             had_level.append((grant.level, holders))
+    emails = frozenset(grant.user_email for grant in noted)
     return NotedPerson(
         email=newest.user_email,
         since=first.since,
         user_uuid=user_uuid or noted_user,
         invite_ids=frozenset(invite_ids),
-        emails=frozenset(grant.user_email for grant in noted),
+        emails=emails,
         level=min(levels, default=None),
         had_level=tuple(had_level),
     )
@@ -314,11 +318,13 @@ def active_grant_of(grant: Grant) -> ActiveGrant:
         user_uuid=grant.user_uuid,
         invite_ids=frozenset(invite_ids),
     )
+    since = grant.since if grant.approved_at is None else grant.approved_at
+    until = grant.row["until"]
     return ActiveGrant(
         person=person,
         level=grant.level,
-        since=grant.since if grant.approved_at is None else grant.approved_at,
-        until=str(grant.row["until"]),
+        since=since,
+        until=str(until),
         approved_by=grant.approved_by,
         key=grant.key,
         then=grant.then,

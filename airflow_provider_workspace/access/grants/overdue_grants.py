@@ -40,7 +40,9 @@ class OverdueGrants:
 
     def end_due(self, *, dry_run: bool) -> Ended:
         """End them; a dry run reports what would be left, and that is no error."""
-        evidence = None if self.evidence is None else GrantEvidence(self.evidence, self.ended_by)
+        evidence: GrantEvidence | None = None
+        if self.evidence is not None:
+            evidence = GrantEvidence(self.evidence, self.ended_by)
         result = end_grants(
             self.registry,
             self.reviews,

@@ -296,7 +296,8 @@ def plan_grant(people: OrganizationPeople, wish: GrantWish, decided: NotedAccess
     people.raise_if_ambiguous(wish.email)
     # Who has a higher level is held like an owner.
     guards = Guards(frozenset(), wish.level)
-    plan = people.plan([{"target_email": wish.email, "level": wish.level}], guards, now)
+    row = {"target_email": wish.email, "level": wish.level}
+    plan = people.plan([row], guards, now)
     change = plan.changes[0] if plan.changes else None
     before: int | None = change.before.get("level") if change else wish.level
     has_level = before is not None and before >= wish.level
@@ -306,7 +307,8 @@ def plan_grant(people: OrganizationPeople, wish: GrantWish, decided: NotedAccess
     # What another grant gave ends as that grant says.
     left = wish.given.get(before, before)
     if left is not None and left >= wish.level:
-        return GrantPlan(plan=replace(plan, changes=[]), before=before, then=left, people=people)
+        nothing = replace(plan, changes=[])
+        return GrantPlan(plan=nothing, before=before, then=left, people=people)
     decision = _decision_below(wish, people, decided, now)
     then = _capped(left, decision) if decision else left
     giving = change
@@ -315,11 +317,13 @@ def plan_grant(people: OrganizationPeople, wish: GrantWish, decided: NotedAccess
         giving = Change("change", "members", f"member {wish.email}", operation=read)
     despite = {"despite": str(decision)} if decision else {}
     after = {"level": wish.level, **wish.terms, **despite, "then": REMOVED if then is None else then}
-    reasons = [f"then {REMOVED if then is None else describe_level(then)}"]
+    level_then = REMOVED if then is None else describe_level(then)
+    reasons = [f"then {level_then}"]
     if "until" in wish.terms:
         reasons.insert(0, f"until {wish.terms['until']}")
     granting = replace(giving, before=level_fields(before), after=after, why=", ".join(reasons))
-    return GrantPlan(plan=replace(plan, changes=[granting]), before=before, then=then, people=people, decision=decision)
+    granted = replace(plan, changes=[granting])
+    return GrantPlan(plan=granted, before=before, then=then, people=people, decision=decision)
 
 
 def _decision_below(
@@ -328,7 +332,8 @@ def _decision_below(
     """Return the decision of a review that counts now and allows less than a grant gives; ``None`` if there is none."""
     email = wish.email
     user_uuid = people.user_uuid_at(email)
-    decision = people.decision_about(decided, email=email, user_uuid=user_uuid, invite_id=people.invite_id_at(email))
+    invite_id = people.invite_id_at(email)
+    decision = people.decision_about(decided, email=email, user_uuid=user_uuid, invite_id=invite_id)
     return decision_against(wish.level, Claims(decision=decision), now.timestamp())
 
 
@@ -343,7 +348,8 @@ def plan_give(people: OrganizationPeople, giving: Giving, now: datetime) -> Plan
     """Plan what active grants give: invites and higher levels; nothing is taken."""
     if not giving.rows:
         return Plan()
-    plan = people.as_noted(giving.people).plan(giving.rows, NO_GUARDS, now)
+    seen = people.as_noted(giving.people)
+    plan = seen.plan(giving.rows, NO_GUARDS, now)
     plan.changes = [change for change in plan.changes if _gives(change)]
     return plan
 
@@ -366,7 +372,8 @@ def plan_end(
     if user:
         addresses.add(email_key(user))
     if guards.protects_any(addresses):
-        guards = replace(guards, protected=guards.protected | {address_key(person.email)})
+        protected = guards.protected | {address_key(person.email)}
+        guards = replace(guards, protected=protected)
     seen = people.as_noted([person])
     seen.raise_if_ambiguous(person.email)
     plan = seen.plan(rows, guards, now, noted)

@@ -120,7 +120,8 @@ def _field_of(person: ReviewedPerson, *, is_optional: bool) -> dict[str, Any]:
     facts += person.look
     title = visible(person.called)
     words = list(choices_of(person))
-    return _choice(title, words, is_optional=is_optional, description=visible(", ".join(facts)))
+    description = visible(", ".join(facts))
+    return _choice(title, words, is_optional=is_optional, description=description)
 
 
 def _fields_of_others(people: Sequence[ReviewedPerson], *, is_optional: bool) -> dict[str, dict[str, Any]]:
@@ -143,27 +144,32 @@ def _fields_of_others(people: Sequence[ReviewedPerson], *, is_optional: bool) ->
 def question_of(population: Population, folder: str) -> str:
     """Return the Markdown body of the question: everybody, first those whom a reviewer must look at."""
     count = len(population.people)
-    where = f"organization {inert(population.organization_id)} at {inert(population.service)}"
+    organization_id = inert(population.organization_id)
+    where = f"organization {organization_id} at {inert(population.service)}"
     file = inert(f"{folder}/population.csv")
-    first = [person for person in population.people if person.group]
+    read_at = for_people(parse_time(population.read_at))
+    first = len([person for person in population.people if person.group])
     opening = [
         f"{count} people and invites have access to {where}.",
         "",
-        f"- **Lists read at**: {for_people(parse_time(population.read_at))}",
+        f"- **Lists read at**: {read_at}",
         f"- **All of them**: {file}",
         f"- **Projects**: {describe_scope_of_levels(population)}",
         "",
         *since_last_review(population),
         "",
-        f"To look at first: {len(first)} of {count}.",
+        f"To look at first: {first} of {count}.",
         "",
         *too_many_to_look_at(population),
     ]
-    lines = [*opening, *_tables_of(population, DECISION_HEADERS, cells_of)]
+    tables = _tables_of(population, DECISION_HEADERS, cells_of)
+    lines = [*opening, *tables]
     if len(fit(lines)) < len(lines):
-        lines = [*opening, *_tables_of(population, SHORT_HEADERS, _short_cells_of)]
+        short_tables = _tables_of(population, SHORT_HEADERS, _short_cells_of)
+        lines = [*opening, *short_tables]
     shown = fit(lines)
-    rows_shown = [line for line in shown if line.startswith("| ") and not line.startswith(HEADS_OF_TABLES)]
+    table_lines = [line for line in shown if line.startswith("| ")]
+    rows_shown = [line for line in table_lines if not line.startswith(HEADS_OF_TABLES)]
     hidden = count - len(rows_shown)
     if hidden:
         shown.append(f"\n**{hidden} of {count} are not shown here. Decide about them too: they are in {file}.**")
@@ -176,8 +182,10 @@ def _tables_of(
     """Return a table for each group of people, with its heading and their number."""
     lines: list[str] = []
     for group, people in population.groups.items():
-        title = f"{group[:1].upper()}{group[1:]}" or "Everybody else, by name"
-        rows = table(headers, map(cells, people[:MAX_DECISION_ROWS]))
+        initial = group[:1].upper()
+        title = f"{initial}{group[1:]}" or "Everybody else, by name"
+        people_shown = people[:MAX_DECISION_ROWS]
+        rows = table(headers, map(cells, people_shown))
         lines += [f"**{title}: {len(people)}**", "", *rows, ""]
     return lines
 
@@ -233,10 +241,12 @@ def cells_of(person: ReviewedPerson) -> list[str]:
     if person.kind != MEMBER:
         access = f"{person.kind}, {access}"
     if person.projects:
-        access = f"{access}; {', '.join(person.projects)}"
+        projects = ", ".join(person.projects)
+        access = f"{access}; {projects}"
+    reasons = ", ".join(person.look)
     return [
         who,
-        ", ".join(person.look),
+        reasons,
         access,
         _day(person.joined_at),
         _day(person.last_login),
@@ -294,7 +304,8 @@ class _Words:
         """Add what is said about somebody."""
         who = _find(self.people, name)
         if who not in self.people:
-            self.problems.append(f"{who[:MAX_SHOWN]!r} ({where}): expected somebody in the population")
+            name_shown = who[:MAX_SHOWN]
+            self.problems.append(f"{name_shown!r} ({where}): expected somebody in the population")
             return
         self.said.setdefault(who, {})[where] = word
 
@@ -313,7 +324,8 @@ class _Words:
             places.append(f"{where}: {text[:MAX_WORD]!r}")
         found = ", ".join(places) or "not decided"
         expected = ", ".join(choices_of(person))
-        self.problems.append(f"{who[:MAX_SHOWN]!r} ({found}): expected one of {expected}")
+        name_shown = who[:MAX_SHOWN]
+        self.problems.append(f"{name_shown!r} ({found}): expected one of {expected}")
         return None
 
 
@@ -337,12 +349,14 @@ def read_answer(
         words.add(row[WHO], f"row {number} of the file", row[DECISION])
     by_default: list[str] = []
     if file_rows is None and answer.get(ALL_OTHERS) == KEEP:
-        by_default = [who for who in words.people if who not in words.said and who not in form]
+        without_words = [who for who in words.people if who not in words.said]
+        by_default = [who for who in without_words if who not in form]
         for who in by_default:
             words.add(who, "everybody else", KEEP)
     undecided = [who for who in words.people if who not in words.said]
     if by_default and undecided:
-        words.problems.append(f"{counted(len(undecided), 'person', 'people')} to look at first without a choice")
+        people = counted(len(undecided), "person", "people")
+        words.problems.append(f"{people} to look at first without a choice")
     decisions: dict[str, Decision] = {}
     for who in words.people:
         decision = words.decision(who)
@@ -350,7 +364,8 @@ def read_answer(
             decisions[who] = decision
     exceptions = _read_exceptions(words, answer)
     if words.problems:
-        refuse(f"The answer has {counted(len(words.problems), 'mistake', 'mistakes')}", words.problems)
+        mistakes = counted(len(words.problems), "mistake", "mistakes")
+        refuse(f"The answer has {mistakes}", words.problems)
     return ReadAnswer(decisions, by_default, exceptions)
 
 
@@ -375,9 +390,11 @@ def _read_exceptions(words: _Words, answer: Mapping[str, Any]) -> dict[str, str]
         who = _find(words.people, name)
         if who not in words.people or not reason.strip():
             expected = "expected somebody in the population, ':' and the reason"
-            words.problems.append(f"exceptions, {name[:MAX_SHOWN]!r}: {expected}")
+            name_shown = name[:MAX_SHOWN]
+            words.problems.append(f"exceptions, {name_shown!r}: {expected}")
         elif who in exceptions:
-            words.problems.append(f"exceptions, {who[:MAX_SHOWN]!r}: expected one line for each person")
+            name_shown = who[:MAX_SHOWN]
+            words.problems.append(f"exceptions, {name_shown!r}: expected one line for each person")
         exceptions[who] = reason.strip()
     return exceptions
 
@@ -391,7 +408,8 @@ def refuse(why: str, mistakes: Sequence[str] = ()) -> NoReturn:
     """
     message = f"{why}. {AGAIN}"
     if mistakes:
-        message += f": {'; '.join(mistakes[:MAX_PROBLEMS])}"
+        mistakes_shown = "; ".join(mistakes[:MAX_PROBLEMS])
+        message += f": {mistakes_shown}"
     raise errors.WorkspaceInputError(message, problem="answer-refused")
 
 
@@ -436,7 +454,8 @@ def read_decisions_file(text: str) -> list[dict[str, str]]:
 def _find(people: Mapping[str, ReviewedPerson], name: object) -> str:
     """Return somebody as the population names them, also after a spreadsheet; else what was given."""
     text = str(name or "").strip()
-    for spelling in (text, text.removeprefix("'"), visible(address_key(text))):
+    address = visible(address_key(text))
+    for spelling in (text, text.removeprefix("'"), address):
         if spelling in people:
             return spelling
     return text
@@ -445,6 +464,7 @@ def _find(people: Mapping[str, ReviewedPerson], name: object) -> str:
 def _parse(person: ReviewedPerson, word: object) -> Decision | None:
     text = str(word or "").strip().lower()
     for name, decision in choices_of(person).items():
-        if text in (name, name.removeprefix(LOWER_TO), str(decision)):
+        level = name.removeprefix(LOWER_TO)
+        if text in (name, level, str(decision)):
             return decision
     return None

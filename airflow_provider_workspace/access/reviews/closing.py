@@ -74,24 +74,29 @@ class ReviewClosing:
             last_look = self._look_last(look)
             outcomes = judge(population, decisions, last_look, AFTER, members_seen(folder))
         state, missing = self._state(outcomes)
+        read_at = population.read_at if population else None
+        files = {name: folder.digest(name) for name in folder.names() if name != PAGE}
+        other_files = folder.other_names()
         review = ClosedReview(
             **facts,
             state=state,
-            read_at=population.read_at if population else None,
+            read_at=read_at,
             closed_at=now(),
             missing=tuple(missing),
-            files={name: folder.digest(name) for name in folder.names() if name != PAGE},
-            other_files=tuple(folder.other_names()),
+            files=files,
+            other_files=tuple(other_files),
             outcomes=tuple(outcomes),
         )
         page_sha256 = self._write_page(review, last_look)
-        review = review.model_copy(update={"files": {**review.files, PAGE: page_sha256}})
+        files_with_page = {**files, PAGE: page_sha256}
+        review = review.model_copy(update={"files": files_with_page})
         folder.write(REVIEW, review)
         return review, folder.written_digest(REVIEW)
 
     def _look_last(self, look: Callable[[], Population]) -> Population:
         """Return the last look of an earlier try, or look now."""
-        last_look, _ = self.folder.read(LAST_LOOK, Population, self.folder.own_digest(LAST_LOOK))
+        digest = self.folder.own_digest(LAST_LOOK)
+        last_look, _ = self.folder.read(LAST_LOOK, Population, digest)
         if last_look is None:
             last_look = look()
             self.folder.write(LAST_LOOK, last_look)
@@ -106,13 +111,14 @@ class ReviewClosing:
             raise changed(folder.path / PAGE, "is not the file that was written")
         if present:
             return present
+        refused = self._last_refused()
         page = ReviewPage(
             review,
             population=self.opened.population,
             decided=self.opened.decisions,
             sent=tuple(self._sent()),
             last_look=last_look,
-            refused=self._last_refused(),
+            refused=refused,
         )
         folder.write(PAGE, page.text())
         return folder.digest(PAGE)

@@ -61,7 +61,8 @@ class ReviewBeside:
         :raises WorkspaceInputError: if it is not there, or is another file
         """
         path = self.path / name
-        population, _ = read_record(path, Population, self.review.files.get(name, "nothing"))
+        digest = self.review.files.get(name, "nothing")
+        population, _ = read_record(path, Population, digest)
         if population is None:
             raise changed(path, "is not there, and its review.json lists it")
         return population
@@ -94,7 +95,8 @@ class EarlierReviews:
         if self.digests and not latest.digest:
             self._warn_of_unchecked(latest, reviews, self.digests)
         population = latest.read_population(POPULATION)
-        left = reviewed(population, latest.read_population(LAST_LOOK))
+        last_look = latest.read_population(LAST_LOOK)
+        left = reviewed(population, last_look)
         review = PreviousReview(
             folder=latest.path.name,
             read_at=population.read_at,

@@ -180,7 +180,8 @@ class Evidence:
     def write_population(self, population: Population) -> None:
         """Write who has access, also as a table for people."""
         self.folder.write(POPULATION, population)
-        self.folder.write(TABLE, csv_text(POPULATION_COLUMNS, csv_rows(population)))
+        rows = csv_rows(population)
+        self.folder.write(TABLE, csv_text(POPULATION_COLUMNS, rows))
 
     def last_review(self, organization_id: str, service: str) -> LastReview | None:
         """Return what the latest complete review beside this one left; see :meth:`EarlierReviews.last`."""
@@ -203,9 +204,13 @@ class Evidence:
             the answer then, and why. If another answer was written before this one
         """
         answerer = Answerer.read(answer.event.get("responded_by_user"))
+        responded_at = answer.event.get("responded_at")
+        reviewer = None
+        if answerer:
+            reviewer = Reviewer(id=answerer.id, name=answerer.name, email=answerer.email)
         known: dict[str, Any] = {
-            "decided_at": to_second(answer.event.get("responded_at")),
-            "by": Reviewer(id=answerer.id, name=answerer.name, email=answerer.email) if answerer else None,
+            "decided_at": to_second(responded_at),
+            "by": reviewer,
             "asked_at": answer.asked_at,
             "due_at": answer.due_at,
             "notified": answer.notified,
@@ -221,15 +226,18 @@ class Evidence:
             decided = read_answer(population, fields, form, file_rows)
         except WorkspaceInputError as error:
             refused = NotDecided(**known, why=reason_of(error))
-            self.folder.write(f"{NOT_DECIDED}{self.folder.next_number()}.json", refused)
+            number = self.folder.next_number()
+            self.folder.write(f"{NOT_DECIDED}{number}.json", refused)
             raise
+        reviewer_is_reviewed = _is_reviewed(answerer, population)
+        part_in_grants = _part_in_grants(answerer, population)
         decisions = Decisions(
             **known,
             decisions=decided.decisions,
             exceptions=decided.exceptions,
             by_default=len(decided.by_default),
-            reviewer_is_reviewed=_is_reviewed(answerer, population),
-            part_in_grants=_part_in_grants(answerer, population),
+            reviewer_is_reviewed=reviewer_is_reviewed,
+            part_in_grants=part_in_grants,
             population_sha256=answer.asked,
         )
         self.folder.write(DECISIONS, decisions)

@@ -137,7 +137,8 @@ class ReviewNote(EndingNote):
     @property
     def key(self) -> str:
         """The key of its Variable."""
-        return self.organization_prefix + digest(self.dag_id, self.run_id, self.review)
+        review = digest(self.dag_id, self.run_id, self.review)
+        return self.organization_prefix + review
 
     @property
     def decisions(self) -> list[ReviewDecision]:
@@ -154,21 +155,25 @@ class ReviewNote(EndingNote):
         people: list[DecidedPerson] = []
         for one in self.people:
             is_lifted = self._decision(one) == decision
-            people.append(one.model_copy(update={"lifted": lift}) if is_lifted else one)
+            person = one.model_copy(update={"lifted": lift}) if is_lifted else one
+            people.append(person)
         return tuple(people)
 
     def with_lifts_of(self, noted: ReviewNote) -> ReviewNote:
         """Return the note as a retry writes it again: what was lifted meanwhile stays lifted."""
         people: list[DecidedPerson] = []
         for one in self.people:
-            lifts = [other.lifted for other in noted.people if other.lifted and one.is_same_as(other)]
-            people.append(one.model_copy(update={"lifted": lifts[0]}) if lifts else one)
+            same = [other for other in noted.people if one.is_same_as(other)]
+            lifts = [other.lifted for other in same if other.lifted]
+            person = one.model_copy(update={"lifted": lifts[0]}) if lifts else one
+            people.append(person)
         return self.model_copy(update={"people": tuple(people)})
 
     def _decision(self, decided: DecidedPerson) -> ReviewDecision:
         invite_ids = [decided.invite_id] if decided.invite_id else []
+        person = NotedPerson(decided.email, self.decided_at, decided.user_uuid, frozenset(invite_ids))
         return ReviewDecision(
-            person=NotedPerson(decided.email, self.decided_at, decided.user_uuid, frozenset(invite_ids)),
+            person=person,
             level=decided.level,
             decided_at=self.decided_at,
             until=self.until,
@@ -199,9 +204,10 @@ def note_of_review(
         person = DecidedPerson.of(reviewed, decision)
         if person.is_known:
             people.append(person)
+    reviewer = decided.by.name or decided.by.id
     return ReviewNote(
         **place,
-        reviewer=decided.by.name or decided.by.id,
+        reviewer=reviewer,
         since=decided_at,
         until=decided_at + counts_for,
         decided_at=decided_at,
@@ -315,7 +321,8 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
         :param decided: everybody whom the review decided, also those who stay
         """
         notes = self.of_organization(note.service, note.organization_id)
-        earlier = [one for one in notes if one.key != note.key and one.decided_at <= note.decided_at]
+        others = [one for one in notes if one.key != note.key]
+        earlier = [one for one in others if one.decided_at <= note.decided_at]
         over = _over_before(earlier, note.decided_at)
         for one in earlier:
             if one in over:
@@ -348,9 +355,9 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
                 raise WorkspaceError(self.describe_unreadable(key, why), problem="decisions-unreadable")
             raise WorkspaceInputError(f"No decision about {who}. Give an address that '{COMMAND} decisions' shows")
         if len(places) > 1:
-            organizations = ", ".join(sorted(organization for _, organization in places))
+            organizations = sorted(organization for _, organization in places)
             why = f"Reviews decided about {who} in {len(places)} organizations"
-            raise WorkspaceInputError(f"{why}. Name one: {organizations}")
+            raise WorkspaceInputError(f"{why}. Name one: {', '.join(organizations)}")
         users = {person.user_uuid for person in named if person.user_uuid}
         if len(users) > 1:
             why = f"{len(users)} users had the address {who}, so nobody can tell whom this is about"

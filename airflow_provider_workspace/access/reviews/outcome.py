@@ -196,7 +196,8 @@ def _result_of(plan: Plan, change: Change) -> tuple[str, str]:
         if result is None:
             return NOT_SENT, "the task ended before it, or the person is gone"
         if plan.joined and isinstance(change.operation, ops.invites.DeleteInvite):
-            return UNKNOWN, f"sent, but {describe_candidates(plan.joined)}"
+            candidates = describe_candidates(plan.joined)
+            return UNKNOWN, f"sent, but {candidates}"
         return result.status, result.reason or "sent"
     if isinstance(error, WorkspaceConnectionError):
         return NOT_SENT, str(error)

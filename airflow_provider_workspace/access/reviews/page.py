@@ -73,7 +73,8 @@ class ReviewPage:
             lines += _section("Scope", _scope(self.population))
             lines += _section("Since the last review", since_last_review(self.population))
             lines += _section("Temporary access", _temporary(self.population, self.decided))
-        lines += _section("Not done", table(("what",), ([reason] for reason in review.missing)))
+        missing = [[reason] for reason in review.missing]
+        lines += _section("Not done", table(("what",), missing))
         lines += _section("Decisions by exception", self._decisions_by_exception())
         lines += _section(f"Everybody with access ({review.read_at or 'not read'})", self._everybody())
         lines += _section("Access since then, left to the next review", self._access_since())
@@ -81,7 +82,8 @@ class ReviewPage:
         lines += _section("Facts", table(("what", ""), self._facts()))
         lines += _section("Files", self._files())
         if review.other_files:
-            names = table(("file",), ([name] for name in review.other_files))
+            others = [[name] for name in review.other_files]
+            names = table(("file",), others)
             lines += _section("Other files, which nothing has read", names)
         return "\n".join(lines)
 
@@ -94,7 +96,8 @@ class ReviewPage:
         if self.decided is None:
             sentence = f"Nobody was reviewed: {len(self.population.people)} people and invites have access."
             return [sentence, "", self._not_decided()]
-        return [f"{self._result(self.decided)}.", "", _reviewed_by(self.decided)]
+        result = self._result(self.decided)
+        return [f"{result}.", "", _reviewed_by(self.decided)]
 
     def _result(self, decided: Decisions) -> str:
         """Return what was decided, and how much of it the last look proves."""
@@ -102,7 +105,9 @@ class ReviewPage:
         counts = _numbers_of(decided.decisions.values())
         changed = [outcome for outcome in self.review.outcomes if outcome.decision != KEEP]
         later = sum(outcome.outcome == LATER for outcome in changed)
-        waiting = f" ({later} later, at the end of temporary access)" if later else ""
+        waiting = ""
+        if later:
+            waiting = f" ({later} later, at the end of temporary access)"
         if self.review.state == COMPLETE:
             read_at = self.last_look.read_at if self.last_look else ""
             return f"{people}: {counts}{waiting}; all of it is proven by the last look at {read_at}"
@@ -116,7 +121,8 @@ class ReviewPage:
             return "Nobody was asked, or the question still stands."
         answered = "no answer counts"
         if self.refused.by is not None:
-            answered = f"the answer of {inert(str(self.refused.by))} does not count"
+            reviewer = inert(str(self.refused.by))
+            answered = f"the answer of {reviewer} does not count"
         times = ", ".join([*_times_of(self.refused), answered])
         return f"The question: {times}. {_notified(self.refused)}"
 
@@ -134,7 +140,9 @@ class ReviewPage:
         """Return what was decided about somebody, what was done, and what the last look shows."""
         decision = self.decided.decisions.get(who) if self.decided else None
         described = "-" if decision is None else describe_decision(decision)
-        return [described, self._outcomes_sent.get(who, "-"), self._outcomes_seen.get(who, "-")]
+        sent = self._outcomes_sent.get(who, "-")
+        seen = self._outcomes_seen.get(who, "-")
+        return [described, sent, seen]
 
     def _decisions_by_exception(self) -> list[str]:
         """Return the table of who does not simply stay: lowered, removed, with an exception, or not done."""
@@ -146,7 +154,8 @@ class ReviewPage:
         rows: list[list[str]] = []
         for who, decision in decisions.items():
             if decision != KEEP or who in exceptions or who in open_names:
-                rows.append([who, *self._outcome_cells(who), exceptions.get(who, "")])
+                reason = exceptions.get(who, "")
+                rows.append([who, *self._outcome_cells(who), reason])
         return table(("who", "decision", "done", "last look", "exception"), rows)
 
     def _everybody(self) -> list[str]:
@@ -187,7 +196,8 @@ class ReviewPage:
         ]
         if self.population is not None:
             facts += _facts_of_population(self.population)
-        facts.append(("last look at", self.last_look.read_at if self.last_look else "none"))
+        last_look_at = self.last_look.read_at if self.last_look else "none"
+        facts.append(("last look at", last_look_at))
         if self.decided is None:
             facts.append(("decided by", "nobody"))
         else:
@@ -215,7 +225,8 @@ def _section(title: str, content: Iterable[str]) -> list[str]:
 def _scope(population: Population) -> list[str]:
     """Return what was read: the organization, and each list with its number of rows."""
     domains = ", ".join(population.verified_domains) or "none"
-    organization = f"{inert(population.organization_id)} at {inert(population.service)}"
+    organization_id = inert(population.organization_id)
+    organization = f"{organization_id} at {inert(population.service)}"
     lines = [f"Organization {organization}; verified domains: {inert(domains)}.", ""]
     lines += [_described_list(each) for each in population.lists]
     if not any(each.name == "collaborators" for each in population.lists):
@@ -237,14 +248,17 @@ def _temporary(population: Population, decided: Decisions | None) -> list[str]:
         grants = person.temporary.grants or (person.temporary.says,)
         rows += [[person.called, grant, after, part] for grant in grants]
     note = "Temporary access that ended since the last review is in the evidence files of the sweep, if it keeps them."
-    return [*table(("who", "temporary access", "after it", "the reviewer"), rows), "", note]
+    columns = ("who", "temporary access", "after it", "the reviewer")
+    return [*table(columns, rows), "", note]
 
 
 def _described_list(each: ReadList) -> str:
     name: str = each.name
     if each.dashboard_id is not None:
         name = f"collaborators of dashboard {each.dashboard_id} in project {each.project_id}"
-    count = "the service states no count" if each.counted is None else f"the service counts {each.counted}"
+    count = "the service states no count"
+    if each.counted is not None:
+        count = f"the service counts {each.counted}"
     return f"- {inert(name)}: {each.rows} rows read, {count}"
 
 
@@ -255,13 +269,16 @@ def _reviewed_by(decided: Decisions) -> str:
     """Return who reviewed whom, how, how long it took, and who was notified."""
     one_by_one = len(decided.decisions) - decided.by_default
     how = f'{one_by_one} were decided one by one, {decided.by_default} by "everybody else stays"'
-    times = [*_times_of(decided), f"answered {decided.decided_at or 'at an unknown time'}"]
+    decided_at = decided.decided_at or "at an unknown time"
+    times = [*_times_of(decided), f"answered {decided_at}"]
     asked = parse_timestamp(decided.asked_at)
     answered = parse_timestamp(decided.decided_at)
     if asked is not None and answered is not None and answered >= asked:
-        times.append(f"after {_duration(answered - asked)}")
+        duration = _duration(answered - asked)
+        times.append(f"after {duration}")
     reviewer = inert(str(decided.by))
-    sentences = [f"Reviewed by {reviewer}: {how}; {', '.join(times)}."]
+    when = ", ".join(times)
+    sentences = [f"Reviewed by {reviewer}: {how}; {when}."]
     if decided.reviewer_is_reviewed is True:
         sentences.append("**They are one of these people, and decided about themselves.**")
     elif decided.reviewer_is_reviewed:
@@ -290,8 +307,11 @@ def _duration(seconds: float) -> str:
         return f"{int(seconds)} seconds"
     days, minutes = divmod(minutes, 24 * 60)
     hours, minutes = divmod(minutes, 60)
-    parts = [(days, "days"), (hours, "hours"), (minutes, "minutes")]
-    return " ".join(f"{number} {unit}" for number, unit in parts if number)
+    parts: list[str] = []
+    for number, unit in ((days, "days"), (hours, "hours"), (minutes, "minutes")):
+        if number:
+            parts.append(f"{number} {unit}")
+    return " ".join(parts)
 
 
 # The table of facts
@@ -302,8 +322,9 @@ def _facts_of_population(population: Population) -> list[tuple[str, str]]:
     before = "none"
     if previous is not None:
         before = f"{previous.folder}, read {previous.read_at} (sha256 {previous.sha256})"
+    count = len(population.people)
     return [
-        ("people", str(len(population.people))),
+        ("people", str(count)),
         ("verified domains", _said(population.verified_domains)),
         ("previous review", before),
     ]

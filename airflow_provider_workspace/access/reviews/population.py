@@ -95,22 +95,24 @@ def read_population(
     :raises WorkspaceIncompleteListError: if a list is known to be short
     :raises WorkspaceError: if the list of members is empty, which cannot be
     """
-    domains = read_rows(client, ops.domains.ListDomains(organization_id=organization_id))
+    listing = ops.domains.ListDomains(organization_id=organization_id)
+    domains = read_rows(client, listing)
     verified_domains = [domain_key(domain.domain or "") for domain in domains if domain.is_verified]
     verified = sorted(set(verified_domains))
     lists = _Lists(client, organization_id)
     found = lists.read(dict.fromkeys(boards))
-    logins = [access.record.last_login for access in found if access.kind == MEMBER]
-    homes = homes_of(access.record for access in found if access.kind == MEMBER)
+    members = [access.record for access in found if access.kind == MEMBER]
+    logins = [member.last_login for member in members]
     reader = _Reader(
         roster=roster,
         guards=guards,
         shows_logins=any(logins),
         verified=verified,
         noted=noted,
-        homes=homes,
+        homes=homes_of(members),
         project_levels=project_levels,
     )
+    lifted = [decision.lifting for decision in noted.decisions if decision.lifted]
     people = [reader.person(who, access) for who, access in _named(found).items()]
     population = Population(
         read_at=to_second(now),
@@ -118,7 +120,7 @@ def read_population(
         organization_id=organization_id,
         verified_domains=tuple(verified),
         lists=tuple(lists.counts),
-        lifted=tuple(decision.lifting for decision in noted.decisions if decision.lifted),
+        lifted=tuple(lifted),
         read_with=describe_reading(client.settings),
         shows_projects=project_levels is not None,
         people=tuple(people),
@@ -145,14 +147,16 @@ class _Access:
 
     def names(self) -> Iterable[str]:
         """Return what people may call it; each says more than the one before."""
-        who = visible(address_key(self.user.email or "")) or f"{self.kind} {self.user.uuid}"
+        user = self.user
+        identity = f"{self.kind} {user.uuid}"
+        who = visible(address_key(user.email or "")) or identity
         if self.board is not None:
             who = f"{who} on dashboard {self.board.dashboard_id}"
         yield who
         if self.board is not None:
             who = f"{who} of project {self.board.project_id}"
             yield who
-        yield f"{who} ({self.kind} {self.user.uuid})"
+        yield f"{who} ({identity})"
 
 
 def _named(found: Iterable[_Access]) -> dict[str, _Access]:
@@ -190,10 +194,14 @@ class _Lists:
                 f"task later. Organization: {self.organization_id}",
                 problem="list-too-short",
             )
-        found = [_Access(MEMBER, member.user or User(), member) for member in present.members]
+        found: list[_Access] = []
+        for member in present.members:
+            user = member.user or User()
+            found.append(_Access(MEMBER, user, member))
         for invite in present.invites:
             invited = User(uuid=invite.id, email=invite.target_email, first_name=invite.first_name)
             found.append(_Access(INVITE, invited, invite))
+
         users = {member.user.uuid: member.user for member in present.members if member.user}
         for board in boards:
             for collaborator in self._collaborators(board):
@@ -205,13 +213,15 @@ class _Lists:
     def _invites(self) -> list[Invite]:
         listing = ops.invites.ListInvites(organization_id=self.organization_id)
         invites, counted = read_counted(self.client, listing)
-        self.counts.append(ReadList(name="invites", rows=len(invites), counted=counted))
+        count = ReadList(name="invites", rows=len(invites), counted=counted)
+        self.counts.append(count)
         return invites
 
     def _members(self) -> list[Member]:
         listing = ops.members.ListMembers(organization_id=self.organization_id)
         members, counted = read_counted(self.client, listing)
-        self.counts.append(ReadList(name="members", rows=len(members), counted=counted))
+        count = ReadList(name="members", rows=len(members), counted=counted)
+        self.counts.append(count)
         return members
 
     def _collaborators(self, board: ReviewedDashboard) -> list[DashboardCollaborator]:
@@ -256,6 +266,8 @@ class _Reader:
         """Return the row of somebody."""
         user = access.user
         record = access.record
+        board = access.board
+        joined_at = getattr(record, "joined_at", None)
         claims = self._claims(access)
         temporary = _temporary(claims.grants, record.level)
         return ReviewedPerson(
@@ -264,10 +276,10 @@ class _Reader:
             email=user.email,
             id=user.uuid,
             name=user.full_name,
-            project_id=access.board.project_id if access.board else None,
-            dashboard_id=access.board.dashboard_id if access.board else None,
+            project_id=board.project_id if board else None,
+            dashboard_id=board.dashboard_id if board else None,
             level=record.level,
-            joined_at=to_second(getattr(record, "joined_at", None)),
+            joined_at=to_second(joined_at),
             last_login=self._last_login(record),
             is_2fa_enabled=getattr(record, "is_2fa_enabled", None),
             projects=self._projects(access),
@@ -285,7 +297,8 @@ class _Reader:
             return None
         described: list[str] = []
         for project, level in sorted(levels.items()):
-            described.append(f"{project}: {describe_level(level) if isinstance(level, int) else level}")
+            level_name = describe_level(level) if isinstance(level, int) else level
+            described.append(f"{project}: {level_name}")
         return tuple(described)
 
     def _is_on_roster(self, access: _Access) -> bool | None:
@@ -330,13 +343,15 @@ def _temporary(grants: Iterable[ActiveGrant], level: int | None) -> Temporary | 
         return None
     last = max(giving, key=attrgetter("until"))
     since = max(grant.since for grant in noted)
+    requesters = [grant.requested_by for grant in noted]
+    approvers = [grant.approved_by for grant in noted]
     return Temporary(
         says=str(last),
         then=last.then,
         since=since,
         grants=tuple(map(str, noted)),
-        requested_by=", ".join(grant.requested_by for grant in noted),
-        approved_by=", ".join(grant.approved_by for grant in noted),
+        requested_by=", ".join(requesters),
+        approved_by=", ".join(approvers),
     )
 
 
@@ -367,7 +382,8 @@ def _compared(population: Population, last: LastReview) -> Population:
     people: list[ReviewedPerson] = []
     for person in population.people:
         lifted = "" if person.lifted in last.population.lifted else person.lifted
-        people.append(person.model_copy(update={"change": _change(before, person), "lifted": lifted}))
+        change = _change(before, person)
+        people.append(person.model_copy(update={"change": change, "lifted": lifted}))
     news = {"previous": last.review, "left": tuple(sorted(left)), "people": tuple(people)}
     return population.model_copy(update=news)
 
@@ -400,10 +416,14 @@ def _in_groups(population: Population, now: datetime) -> Population:
     too_many: list[str] = []
     said_once: set[str] = set()
     for group in RISK_GROUPS:
-        whole = [who for who, listed in reasons.items() if group in {reason.group for reason in listed}]
+        whole: list[str] = []
+        for who, listed in reasons.items():
+            if any(reason.group == group for reason in listed):
+                whole.append(who)
         people = [who for who in whole if who not in groups]
         # Each administrator is decided about, however many there are.
-        if group == RAISED_LEVEL or len(people) <= room - len(groups):
+        room_left = room - len(groups)
+        if group == RAISED_LEVEL or len(people) <= room_left:
             groups |= dict.fromkeys(people, group)
         else:
             too_many.append(f"{group}: {len(whole)} of {count}")
@@ -411,8 +431,9 @@ def _in_groups(population: Population, now: datetime) -> Population:
                 said_once.add(group)
     listed_people: list[ReviewedPerson] = []
     for person in population.people:
-        look = tuple(reason.text for reason in reasons[person.who] if reason.group not in said_once)
-        listed_people.append(person.model_copy(update={"look": look, "group": groups.get(person.who, "")}))
+        look = [reason.text for reason in reasons[person.who] if reason.group not in said_once]
+        group = groups.get(person.who, "")
+        listed_people.append(person.model_copy(update={"look": tuple(look), "group": group}))
     listed_people.sort(key=_place_of)
     return population.model_copy(update={"too_many": tuple(too_many), "people": tuple(listed_people)})
 
@@ -420,7 +441,8 @@ def _in_groups(population: Population, now: datetime) -> Population:
 def _place_of(person: ReviewedPerson) -> tuple[int, int, str]:
     """Return where somebody stands: those to look at first in front, with owners before administrators."""
     level = (person.level_under or 0) if person.group == RAISED_LEVEL else 0
-    return (*RISK_GROUPS, "").index(person.group), -level, person.who
+    groups = (*RISK_GROUPS, "")
+    return groups.index(person.group), -level, person.who
 
 
 def _reasons(person: ReviewedPerson, now: datetime) -> list[_Reason]:
@@ -432,7 +454,8 @@ def _reasons(person: ReviewedPerson, now: datetime) -> list[_Reason]:
     if level >= LEVELS["owner"]:
         reasons.append(_Reason("owner", RAISED_LEVEL))
     elif level > LEVELS["member"]:
-        reasons.append(_Reason(describe_level(level).partition(" (")[0], RAISED_LEVEL))
+        level_name, _, _ = describe_level(level).partition(" (")
+        reasons.append(_Reason(level_name, RAISED_LEVEL))
     if person.outside:
         reasons.append(_Reason("outside the verified domains", GUESTS))
     seen = parse_timestamp(person.last_login)

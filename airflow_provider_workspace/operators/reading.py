@@ -356,7 +356,8 @@ def read_seconds(name: str, value: object, *, least: float = 0.0, years: int = 1
     longest = "a year" if years == 1 else f"{years} years"
     found = str(value) if isinstance(value, float | timedelta) else shown(value)
     raise WorkspaceInputError(
-        f"{name} must be a timedelta or a number of seconds, from {least:g} s to {longest}, not {found}"
+        f"{name} must be a timedelta or a number of seconds, such as 14400 for 4 hours, from {least:g} s to {longest}, "
+        f"not {found}"
     )
 
 

@@ -410,7 +410,7 @@ def _parse(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[Any, A
         loader = _Loader(text)
         node = loader.get_single_node()
         mistakes = list(_mistakes_of_yaml(node))
-        data: dict[Any, Any] = {} if mistakes else loader.construct_document(node)
+        content: dict[Any, Any] = {} if mistakes else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise _wrong(name, [(line, error.problem or "this is not YAML")]) from None
@@ -419,7 +419,8 @@ def _parse(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[Any, A
         raise _wrong(name, [(1, why)]) from None
     if mistakes:
         raise _wrong(name, mistakes)
-    return node, data
+    # What such keys hold is only for anchors.
+    return node, {key: value for key, value in content.items() if not str(key).startswith("x-")}
 
 
 def choose_organization(found: Mapping[str, Organization], organization: str | None, name: str) -> Organization:

@@ -80,7 +80,7 @@ def open_page(airflow: LiveAirflow, browser: Browser, page: str) -> None:
 def test_only_approvers_can_answer(airflow: LiveAirflow, server: SandboxServer) -> None:
     run_id, question = ask(airflow, server, NOAH, LIV, approvers=["ruth", "max"])
     task, approve = task_url(DAG, run_id, TASK), question["options"][0]
-    assert f"| remove | member {NOAH} | " in question["body"].replace("<wbr>", "")
+    assert f"| remove | member {NOAH} (Noah Newton) | " in question["body"].replace("<wbr>", "")
     with pytest.raises(urllib.error.HTTPError, match="403"):
         answer(airflow, task, approve, "eve")
     assert effects(server) == []

@@ -15,7 +15,9 @@ import pytest
 import yaml
 
 import airflow_provider_workspace
+from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.organization.file import read_organizations
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
@@ -348,3 +350,13 @@ def test_unreadable_files_are_an_error(connect: Connect, tmp_path: Path) -> None
         task = WorkspaceApplyOrganizationOperator(task_id="plan", part="exports", file=f"{tmp_path}/{name}")
         with pytest.raises(AirflowFailException, match=says):
             task.execute({})
+
+
+def test_keys_for_anchors_are_left_alone(plan: Plan) -> None:
+    text = "x-team: &team\n- {email: ada@example.com, level: member}\nmembers:\n  people: *team\n"
+    found = read_organizations(text, "north.yaml")[""]
+    assert found.members is not None
+    assert found.members.people is not None
+    assert [person.email for person in found.members.people] == ["ada@example.com"]
+    with pytest.raises(WorkspaceInputError, match="line 1: y-team: unknown field"):
+        read_organizations("y-team: 1\n", "north.yaml")

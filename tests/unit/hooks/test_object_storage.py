@@ -80,7 +80,7 @@ def test_a_url_is_read(
         ("file://[{0}/a.csv", "is not a valid URL"),
         ("file://{0}/latin.csv", "Byte 7 is not UTF-8. Save the file with the encoding UTF-8"),
         ("file://{0}/columns.csv", "In: 'file://{0}/columns.csv'"),
-        ("file://{0}/a.xlsx", "is not a roster: expected a name that ends in .csv, .json, .jsonl"),
+        ("file://{0}/a.xlsx", "is not a roster: expected a name that ends in .csv, .tsv, .json, .jsonl, .ndjson"),
     ],
 )
 def test_a_path_without_a_roster_is_an_error_before_sending(

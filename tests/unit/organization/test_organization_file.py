@@ -352,7 +352,7 @@ def test_unreadable_files_are_an_error(connect: Connect, tmp_path: Path) -> None
             task.execute({})
 
 
-def test_keys_for_anchors_are_left_alone(plan: Plan) -> None:
+def test_keys_for_anchors_are_left_alone() -> None:
     text = "x-team: &team\n- {email: ada@example.com, level: member}\nmembers:\n  people: *team\n"
     found = read_organizations(text, "north.yaml")[""]
     assert found.members is not None

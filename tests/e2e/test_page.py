@@ -477,7 +477,8 @@ def test_a_failed_answer_leaves_the_last_one(page: Page) -> None:
 def test_sections_wait_only_for_their_own_answer(page: Page) -> None:
     page.open()
     # Only tasks of organization files that invite nobody: the campaigns are behind them.
-    others = [{"operator": "WorkspaceApplyOrganizationOperator", "id": str(number)} for number in range(100)]
+    other = {"operator": "WorkspaceApplyOrganizationOperator", "rendered_fields": {"part": "domains"}}
+    others = [{**other, "id": str(number)} for number in range(100)]
     nothing = {"task_instances": others, "total_entries": 900}
     page.fail(variables="hang", **{"operator=WorkspaceCreateInvitesOperator": nothing})
     page.browser.driver.refresh()

@@ -15,13 +15,13 @@ from airflow_provider_workspace.procedures.roster import Entry
 from airflow_provider_workspace.procedures.roster_columns import Layout
 from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.procedures.roster_tables import rows_at
-from airflow_provider_workspace.procedures.row_shape import _displaced_address
+from airflow_provider_workspace.procedures.row_shape import ADDRESS_FIELD, _displaced_address
 
 
 def test_a_layout_without_addresses_has_none_in_another_column() -> None:
     layout = Layout(("Name", "Team"), ("first_name", None), {}, 2)
     assert _displaced_address(["Ada", "ada@example.com"], layout) == ""
-    layout = Layout(("Mail", "Team"), ("email", None), {}, 2)
+    layout = Layout(("Mail", "Team"), (ADDRESS_FIELD, None), {}, 2)
     assert _displaced_address(["Ada", "data"], layout) == ""
 
 

@@ -139,10 +139,9 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
     def _level_before(self, hook: WorkspaceHook, planned: GrantPlan) -> int | None:
         """Return the level before the first try that gave one; ``None`` for no access."""
         place = hook.client.settings.organization_at_service(planned.people.organization_id)
-        for sending in self.journal.earlier_at(place).values():
-            level: int | None = sending.row["before"].get("level")
-            return level
-        return planned.before
+        earlier = self.journal.earlier_at(place).values()
+        levels = [sending.row["before"].get("level") for sending in earlier]
+        return levels[0] if levels else planned.before
 
     @property
     def _noted(self) -> TaskState:

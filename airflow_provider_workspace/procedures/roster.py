@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from airflow_provider_workspace.api.comparison import address_key, show
 from airflow_provider_workspace.api.fields import explain
+from airflow_provider_workspace.api.ids import canonical_text
 from airflow_provider_workspace.api.operations.invites import InviteFields
 from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
@@ -58,7 +59,8 @@ class RosterRows(list[dict[str, Any]]):
     The rows of a roster, with the names of the interface; a blank row is an empty mapping.
 
     :ivar first_number: number of the first row, as a spreadsheet shows it: the header of a CSV file is row 1
-    :ivar left_out: by the numbers of rows that ``where`` leaves out, which are empty mappings too, their addresses
+    :ivar left_out: by the numbers of rows that ``where`` leaves out, which are empty mappings too, whom they name:
+        address and user
     :ivar misshapen: by the number of a row whose cells may stand in wrong columns, what is wrong with it
     :ivar hints: by the number of a row whose address may be invalid, what helps to find or correct it
     :ivar columns: the name of the column of each field, where it has another one
@@ -69,7 +71,7 @@ class RosterRows(list[dict[str, Any]]):
     def __init__(self, first_number: int = 1) -> None:
         super().__init__()
         self.first_number = first_number
-        self.left_out: dict[int, Any] = {}
+        self.left_out: dict[int, tuple[Any, Any]] = {}
         self.misshapen: dict[int, str] = {}
         self.hints: dict[int, str] = {}
         self.columns: dict[str, str] = {}
@@ -170,6 +172,8 @@ class Roster:
     :param with_end: numbers of the invalid rows that have an end, which may be over
     :param doubtful: keys of people of whom one row has ended, and another one is invalid
     :param remarks: what people must know about how the rows were read
+    :param people_left_out: of leavers, the number of a row that ``where`` leaves out, by the address and the user of
+        its person
     """
 
     rows: list[Row] = field(default_factory=list[Row])
@@ -181,6 +185,16 @@ class Roster:
     with_end: set[int] = field(default_factory=set[int])
     doubtful: frozenset[str] = frozenset()
     remarks: list[str] = field(default_factory=list[str])
+    people_left_out: dict[str, int] = field(default_factory=dict[str, int])
+
+    def note_rows_left_out(self) -> None:
+        """Note in the rows of people that ``where`` leaves out another one about them: they may be back."""
+        for rows in (self.rows, self.ended):
+            rows[:] = [self._with_row_left_out(row) for row in rows]
+
+    def _with_row_left_out(self, row: Row) -> Row:
+        number = self.people_left_out.get(row.key) or self.people_left_out.get(row.user_uuid)
+        return replace(row, row_left_out=number) if number else row
 
 
 def check_roster(
@@ -219,10 +233,11 @@ def check_roster(
         periods = people.setdefault(checked.key, {})
         until = checked.end.until if now else None
         periods.setdefault(until, []).append(checked)
-    if only_addresses and given.left_out:
-        _note_rows_left_out(people, given.left_out)
     for periods in people.values():
         _add_person(roster, [*periods.values()], now, only_addresses=only_addresses)
+    if only_addresses:
+        roster.people_left_out = _people_left_out(given.left_out)
+        roster.note_rows_left_out()
     roster.invalid.sort(key=attrgetter("row"))
     with_end = [row for row in (*roster.rows, *roster.ended) if row.end is not NO_END]
     with_end.sort(key=attrgetter("number"))
@@ -232,13 +247,16 @@ def check_roster(
     return roster
 
 
-def _note_rows_left_out(people: Mapping[str, dict[str | None, list[Row]]], left_out: Mapping[int, Any]) -> None:
-    """Note in the rows of people that ``where`` leaves out another one about them: they may be back."""
-    for number, address in left_out.items():
-        periods = people.get(address_key(address)) if isinstance(address, str) else None
-        for until, rows in (periods or {}).items():
-            noted = [replace(row, row_left_out=row.row_left_out or number) for row in rows]
-            people[address_key(address)][until] = noted
+def _people_left_out(left_out: Mapping[int, tuple[Any, Any]]) -> dict[str, int]:
+    """Return the first row that ``where`` leaves out by the address, and by the user, of its person."""
+    numbers: dict[str, int] = {}
+    for number, (address, user_uuid) in left_out.items():
+        if isinstance(address, str):
+            numbers.setdefault(address_key(address), number)
+        if user_uuid:
+            numbers.setdefault(canonical_text(str(user_uuid)), number)
+    numbers.pop("", None)
+    return numbers
 
 
 def _add_person(roster: Roster, periods: list[list[Row]], now: datetime | None, *, only_addresses: bool) -> None:

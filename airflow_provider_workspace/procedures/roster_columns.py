@@ -410,7 +410,9 @@ class RowFilter:
         for name, wanted in self._wanted.items():
             position = layout.positions.get(name, len(cells))
             cell = cells[position] if position < len(cells) else None
-            value = comparable(cell) if position < len(cells) else self._defaults.get(name)
+            value = comparable(cell)
+            if value is None:
+                value = self._defaults.get(name)
             if value is not None and not isinstance(value, COMPARABLE):
                 raise WorkspaceInputError(
                     f"where compares {name}, and row {number} has {type_name(cell)} there: expected a text, number, "

@@ -23,6 +23,7 @@ from airflow_provider_workspace.procedures.roster_columns import (
     ROSTER_FIELDS,
     TEXT_FIELDS,
     UNNAMED_CELLS,
+    USER_FIELD,
     Columns,
     Layout,
     RosterColumns,
@@ -183,7 +184,7 @@ class _RowReader:
         if problem:
             return self._note_misshapen(number, problem, cells, values)
         if self._filter.columns and UNNAMED_CELLS not in values and not self._filter.selects(cells, layout, number):
-            self._roster.left_out[number] = values.get(ADDRESS_FIELD)
+            self._roster.left_out[number] = values.get(ADDRESS_FIELD), values.get(USER_FIELD)
             return {}
         address = values.setdefault(ADDRESS_FIELD, None)
         if UNNAMED_CELLS in values:
@@ -223,7 +224,7 @@ class _RowReader:
     ) -> dict[str, Any]:
         """Return a row whose cells may stand in wrong columns: nothing counts but its address, and that it may end."""
         self._roster.misshapen[number] = problem
-        row: dict[str, Any] = {ADDRESS_FIELD: address_in(cells)}
+        row: dict[str, Any] = {ADDRESS_FIELD: address_in([values.get(ADDRESS_FIELD), *cells])}
         if "until" in values or "until" in self.columns.spellings:
             row["until"] = values.get("until", "")
         return row

@@ -229,4 +229,4 @@ def holders_of(registry: LeaseRegistry, lease: Lease, clock: Callable[[], float]
     others = registry.read_all(registry.other_keys(lease))
     now = clock()
     paused = [other for other in others if other.state == "paused"]
-    return [other for other in paused if not window_state(registry, [other], now).needs_sweep]
+    return [other for other in paused if not state_as_far_as_known(registry, [other], now).needs_sweep]

@@ -29,9 +29,14 @@ def find_people_by_user(roster: Roster, members: Sequence[Member]) -> None:
 
     :raises WorkspaceInputError: if the address of a row is that of another user
     """
+    addresses = {member.user_uuid: member.email_address for member in members if member.user_uuid}
+    for user_uuid, number in list(roster.people_left_out.items()):
+        key = address_key(addresses.get(user_uuid, ""))
+        if key:
+            roster.people_left_out.setdefault(key, number)
+    roster.note_rows_left_out()
     if not any(row.user_uuid for row in (*roster.rows, *roster.ended)):
         return
-    addresses = {member.user_uuid: member.email_address for member in members if member.user_uuid}
     users = users_by_address(members)
     taken = {row.key for row in (*roster.rows, *roster.ended)}
     for rows in (roster.rows, roster.ended):
@@ -52,6 +57,7 @@ def find_people_by_user(roster: Roster, members: Sequence[Member]) -> None:
                 invite = row.invite.model_copy(update={"target_email": email})
                 rows.append(replace(row, key=key, invite=invite))
                 roster.remarks.append(f"The user of row {row.number}, {given}, has the address {email} now.")
+    roster.note_rows_left_out()
 
 
 def _raise_if_of_another_user(row: Row, users: Sequence[str]) -> None:

@@ -537,3 +537,37 @@ def test_a_row_that_slipped_never_removes_in_green(sandbox: SandboxServer, tmp_p
     if fault == "missing" and form == "tuples":  # there it is null, which is a value
         gone.add(f"{NAMES[place]}@example.com")
     assert removed <= gone
+
+
+@pytest.mark.usefixtures("sandbox")
+@pytest.mark.parametrize(
+    ("leaving", "names_user", "back"),
+    [
+        ("noah.old@example.com", True, NOAH),
+        ("noah.old@example.com", True, "noah.old@example.com"),
+        (NOAH, False, "noah.old@example.com"),
+    ],
+)
+def test_a_rehired_leaver_is_known_by_the_user_too(leaving: str, back: str, *, names_user: bool) -> None:
+    """Whichever row has the address of before."""
+    members = WorkspaceListMembersOperator(task_id="members").execute({})
+    (user,) = [member["user"]["uuid"] for member in members if member["user"]["email"] == NOAH]
+    left = {"email": leaving, "user_uuid": user if names_user else None, "status": "left"}
+    rehired = {"email": back, "user_uuid": user, "status": "active"}
+    plan = leave([left, rehired], columns={"status": None}, where={"status": "left"})
+    assert (plan["counts"]["remove"], plan["counts"]["differs"]) == (0, 1)
+
+
+@pytest.mark.parametrize("empty", [None, "", "-"])
+def test_defaults_say_what_an_empty_cell_is_that_where_compares(empty: object) -> None:
+    rows = [{"email": "adam.admin@example.com", "suspended": "no"}, {"email": NOAH, "suspended": empty}]
+    arguments = {"columns": {"suspended": None}, "where": {"suspended": "no"}, "defaults": {"suspended": "no"}}
+    plan = sync(rows, no_value=["-"], max_removals=None, dry_run=True, **arguments)
+    assert not [row for row in plan["changes"] if row["action"] == "remove" and NOAH in row["name"]]
+
+
+def test_an_invalid_row_is_about_the_address_in_its_own_column() -> None:
+    whole = {"manager": "adam.admin@example.com", "email": "mina.member@example.com", "status": "left"}
+    rows = [whole, {"manager": "adam.admin@example.com", "email": NOAH}]
+    with pytest.raises(AirflowFailException, match=rf"row 2 \({NOAH}\): no 'status'"):
+        leave(rows, columns={"manager": None, "status": None}, where={"status": "left"})

@@ -600,6 +600,22 @@ def test_a_window_whose_states_cannot_be_read_does_not_stop_the_sweep(sandbox: S
     assert history(sandbox, SECOND) == ["pause", "unpause"]
 
 
+def test_another_window_whose_states_cannot_be_read_holds_an_export_until_its_end(
+    sandbox: SandboxServer, airflow: Airflow
+) -> None:
+    opened(FIRST, run_id="unread")
+    opened(FIRST, run_id="over")
+    airflow.end("over", "its run is over")
+    airflow.runs.unread = {"unread"}
+    sweep()
+    assert "unpause" not in history(sandbox, FIRST)
+    (key,) = airflow.lease_keys()
+    airflow.edit(key, until=PAST)
+    with pytest.raises(AirflowFailException, match=f"resumed {FIRST}"):
+        sweep()
+    assert history(sandbox, FIRST)[-1] == "unpause"
+
+
 @pytest.mark.parametrize("length", [5, 60, 250])
 def test_many_tasks_with_long_ids_are_asked_for_in_short_requests(airflow: Airflow, length: int) -> None:
     task_ids = [f"{number}".rjust(length, "g") for number in range(300)]

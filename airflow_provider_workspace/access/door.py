@@ -95,18 +95,22 @@ class WithdrawnInvites:
     Who was there before a task withdrew the invites of a plan: whoever joins until its next try may have accepted one.
 
     :param page_of: returns the state of the task that holds a page of the note, by its number
+    :param max_tries: the number of tries of the task: who clears it has looked at whom its error named
     """
 
-    def __init__(self, client: WorkspaceClient, page_of: Callable[[int], TaskState]) -> None:
+    def __init__(
+        self, client: WorkspaceClient, page_of: Callable[[int], TaskState], max_tries: int | None = None
+    ) -> None:
         self._client = client
         self._page_of = page_of
-        self._pages = 0
+        self._max_tries = max_tries
         self._known: KnownPeople | None = None
         digests: set[str] = set()
-        while page := page_of(self._pages).read():
+        number = 0
+        while (page := page_of(number).read()) and page["max_tries"] == max_tries:
             digests.update(page["digests"])
             self._known = KnownPeople(frozenset(digests), page["hidden"])
-            self._pages += 1
+            number += 1
 
     def begin(self, plan: Plan) -> None:
         """Note who is there before a plan withdraws invites, unless an earlier try has."""
@@ -118,8 +122,8 @@ class WithdrawnInvites:
         pages = [digests[start : start + MAX_KNOWN] for start in range(0, len(digests), MAX_KNOWN)]
         # The first page last: the note counts when it is whole.
         for number, page in reversed(list(enumerate(pages))):
-            self._page_of(number).write({"digests": page, "hidden": people.hidden})
-        self._pages = len(pages)
+            note = {"digests": page, "hidden": people.hidden, "max_tries": self._max_tries}
+            self._page_of(number).write(note)
 
     def joined(self, plan_again: Callable[[], Plan]) -> list[str]:
         """Wait until the lists must show whoever accepted an invite that an earlier try withdrew; return who may be."""
@@ -127,11 +131,6 @@ class WithdrawnInvites:
             return []
         wait_for_who_accepted(self._client)
         return self._known.joined(plan_again().access_list)
-
-    def forget(self) -> None:
-        """Forget who was there: the task ends, and has told who joined."""
-        for number in reversed(range(self._pages)):
-            self._page_of(number).forget()
 
 
 @dataclass(frozen=True)

@@ -306,11 +306,6 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
 
         return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=APPROVAL)
 
-    @property
-    def _max_tries(self) -> int | None:
-        """The number of tries of the task, which increases each time it is cleared."""
-        return getattr(self._context.get("ti"), "max_tries", None)
-
 
 def ask_and_wait(
     task: Any,

@@ -521,7 +521,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
                 return TaskState(self._context, dry_run=self.is_dry_run, key=key)  # too long to be carried
 
             is_first = self.try_identity()[1] == 1 and not self._was_deferred
-            knows_all = self.is_dry_run or self.has_task_state or is_first
+            knows_all = self.is_dry_run or self.task_state.survives_tries or is_first
             check = self.check_latest_try or (lambda: None)
             self._journal = Journal(page_of, self.sent_by, knows_all=knows_all, check=check)
         return self._journal
@@ -538,17 +538,17 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             key = f"{KEY}.withdrawn.{digest(place)}.{number}"
             return TaskState(self._context, carried, dry_run=self.is_dry_run, key=key)
 
-        return WithdrawnInvites(client, page_of)
+        return WithdrawnInvites(client, page_of, self._max_tries)
+
+    @property
+    def _max_tries(self) -> int | None:
+        """The number of tries of the task, which increases each time it is cleared."""
+        return getattr(self._context.get("ti"), "max_tries", None)
 
     @property
     def sent_by(self) -> str:
         """Who sends, for people: this try."""
         return f"try {self.try_identity()[1]}"
-
-    @property
-    def has_task_state(self) -> bool:
-        """Whether a retry reads what this try notes: since Airflow 3.3."""
-        return self._context.get("task_state_store") is not None
 
     def open_report(
         self, rows: str, columns: Sequence[str], needs_attention: Collection[str], path: object
@@ -563,7 +563,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         if path is None:
             return None
         number = self.try_identity()[1]
-        keeps_other = number > 1 and not (self.is_dry_run or self.has_task_state)
+        keeps_other = number > 1 and not (self.is_dry_run or self.task_state.survives_tries)
         part = f"try-{number}" if keeps_other else ""
         return ReportFile(path, rows, columns, needs_attention, self._context.get("ti"), part)
 

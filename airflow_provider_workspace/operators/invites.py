@@ -97,12 +97,14 @@ class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
         notes = AccessNotes.of_tasks(hook.client.settings, operation.organization_id)
         door = notes.door(hook.client, Guards.read(self.protected, None))
         plan = door.plan_withdrawal(operation, was_sent=self.task_state.has_begun(what))
-        known = KnownPeople.read(self.task_state.facts(what)) or door.known_before(operation)
-        self.task_state.begin(what, **(known.facts if known else {}))
+        facts = self.task_state.facts(what)
+        # Who clears the task has looked at whom its error named.
+        noted = KnownPeople.read(facts) if facts.get("max_tries") == self._max_tries else None
+        known = noted or door.known_before(operation)
+        self.task_state.begin(what, max_tries=self._max_tries, **(known.facts if known else {}))
         deleted = super().remove(hook, what, operation, explain=explain, **options)
         if known:
             joined = door.joined_since(known)
-            self.task_state.begin(what)  # a person looks at whom the error names; another try names them no more
             raise_if_joined(operation.invite_id, joined)
         plan.outcomes = dict.fromkeys(plan.changes, ChangeResult("done"))
         notes.settle(plan)

@@ -101,16 +101,18 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
         door = notes.door(hook.client, Guards.read(self.protected, self.owner_level))
         was_sent = self.task_state.has_begun(what)
         user_uuid = self.find_user(hook, removed=lambda: was_sent)
-        if not user_uuid:
-            notes.end(door.left_by(self.user_email or ""))
-            self.push_approval()
-            return {"user_uuid": None, "deleted": True}
+        if not user_uuid:  # nobody has the address any more, though the user may have another by now
+            user_uuid = self.task_state.facts(what)["user_uuid"]
+            if not _is_still_there(hook, door, user_uuid, what):
+                notes.end(door.left_by(self.user_email or ""))
+                self.push_approval()
+                return {"user_uuid": user_uuid, "deleted": True}
         delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
         plan = door.plan_removal(delete, allow_last_owner=self.allow_last_owner, was_sent=was_sent)
         self.log.info("%s", plan.table())
         organization = describe_organization(hook.client.settings, members.organization_id)
         self.await_approval(f"Make these changes to the members of {organization}?", plan)
-        self.task_state.begin(what)
+        self.task_state.begin(what, user_uuid=user_uuid)
         deleted = self.remove(
             hook,
             what,
@@ -243,7 +245,6 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
                 apply(hook.client, plan, invite, make_plan, journal=self.journal)
             plan.joined += withdrawn.joined(make_plan)
             access.settle(plan)
-            withdrawn.forget()
             raise_if_access_is_left(plan.unproven, plan.left_by_hand)
         except WorkspaceError:
             if file:

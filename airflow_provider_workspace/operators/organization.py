@@ -275,7 +275,6 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         left: list[str] = self._carried.setdefault("left", [])
         if self.part is not None:
             result = self.apply(hook, self.part, planned, withdrawn)
-            withdrawn.forget()
             raise_if_access_is_left(planned.plan.unproven, planned.plan.left_by_hand)
             return result
         results: dict[str, Any] = self._carried.setdefault("parts", {})
@@ -290,7 +289,6 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
             before = ", ".join(results) or "nothing"
             msg = f"Not applied: {failed}. Applied before it: {before}. {error.why}"
             raise AirflowFailException(with_problem(msg, otherwise=error.general_problem)) from None
-        withdrawn.forget()
         raise_if_access_is_left(unproven, left)
         return results
 
@@ -326,7 +324,8 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         organization_id = planned.organization_id
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         verifications = [change for change in plan.changes if "is_verified" in change.after and change.operation]
-        self.journal.begin([plan.sending_of(change) for change in verifications])
+        noted = self.journal.earlier_at(plan.planned_for)
+        self.journal.begin([plan.sending_of(change) for change in verifications if change.key not in noted])
         self.wait_for_verification(hook.client, verifications)
         for change in verifications:
             plan.outcomes[change] = ChangeResult("done")

@@ -578,7 +578,6 @@ class OpenRows:
     def _finish_listed(self, seen: Snapshot, read_at: Moment) -> None:
         """Finish the rows of members and of people with an open invite."""
         invited = seen.open_invites()
-        has_access = {*seen.members, *invited}
         was_read_before = self.total > 0
         by_others = 0
         for row in list(self.open.values()):
@@ -586,7 +585,7 @@ class OpenRows:
                 self.finish(row, "invited", "by an earlier part of this task")
             elif row.key in self._quota.refused:
                 self.finish(row, "failed", self._quota.refused[row.key])
-            elif row.key in self._earlier and row.key in has_access:
+            elif self._was_invited_earlier(row, seen):
                 self.finish(row, "invited", self._earlier[row.key].told)
             elif row.key in seen.members:
                 if was_read_before and not row.may_be_invited:
@@ -606,6 +605,18 @@ class OpenRows:
             )
         if not was_read_before:
             self.total = len(self.open)
+
+    def _was_invited_earlier(self, row: OpenRow, seen: Snapshot) -> bool:
+        """Return whether the lists show the invite of a row that an earlier try was about to send, with its level."""
+        earlier = self._earlier.get(row.key)
+        if earlier is None:
+            return False
+        if row.key in seen.members:
+            return True
+        wanted = earlier.row["after"].get("level")
+        level = seen.invite_levels.get(row.key)
+        is_as_sent = level is None or wanted is None or level == wanted
+        return row.key in seen.open_invites() and is_as_sent and row.invite.level == wanted
 
     def _finish_found(self, row: OpenRow, read_at: Moment) -> None:
         """Finish a row that an earlier request has invited, as the list shows."""

@@ -83,8 +83,14 @@ class Journal:
         self._number = 0
         self._length = 0
         while entries := page_of(self._number).read():
-            self.earlier += [Sending(**entry) for entry in entries]
+            sendings = [Sending(**entry) for entry in entries]
+            self.earlier += sendings
+            self._length = len(json.dumps(entries))
+            self._pages = {self._number: {(one.place, one.key): one for one in sendings}}
             self._number += 1
+        if self._pages:  # the last one goes on while it has room
+            self._number -= 1
+            self._page_numbers = dict.fromkeys(self._pages[self._number], self._number)
 
     def earlier_at(self, place: str) -> dict[str, Sending]:
         """Return what was sent to an organization earlier, as it was noted last."""

@@ -17,7 +17,7 @@ from airflow_provider_workspace import errors
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.procedures import ensure
-from airflow_provider_workspace.procedures.access_list import AccessList
+from airflow_provider_workspace.procedures.access_list import AccessEntry, AccessList, identity_of
 from airflow_provider_workspace.procedures.invites_report import INVITES_THAT_NEED_ATTENTION
 from airflow_provider_workspace.procedures.journal import Sending
 from airflow_provider_workspace.procedures.until import END_FIELDS
@@ -554,10 +554,12 @@ class Plan:
             is_final = sending.status in FINISHED and row.action in PENDING
             if (key in again and not is_final) or part not in ("", row.part):
                 continue
-            is_done = bool(sending.status) or self._shows(row, sending.row["person"])
+            is_done = bool(sending.status) or self._shows(row, sending)
             status = (sending.status or "done") if is_done else "unknown"
             reason = sending.told if is_done else f"{sending.by} was about to send it"
             self.earlier.append(replace(row, status=status, reason=reason))
+            if not is_done:
+                self._add_renamed(row, sending)
         remarks = [self.remark]
         if self.earlier:
             remarks.append(f"This task had sent {counted(len(self.earlier), 'change', 'changes')} before.")
@@ -565,22 +567,41 @@ class Plan:
             remarks.append(UNKNOWN_TRIES)
         self.remark = "\n".join(filter(None, remarks))
 
-    def _shows(self, row: ChangeRow, person: str) -> bool:
+    def _shows(self, row: ChangeRow, sending: Sending) -> bool:
         """Return whether the lists show what a try was about to send for a person; what hides people proves nothing."""
         if row.part != "members":
             return False
-        levels = self.access_list.levels_of(person)
-        is_invited = person in self.access_list.invited
+        person = sending.row["person"]
         if row.action == "create":
-            return is_invited or bool(levels)
+            has_access = person in self.access_list.invited or bool(self.access_list.levels_of(person))
+            differs = any(change.person == person and change.action == "differs" for change in self.changes)
+            return has_access and not differs
+        entry = self._entry_of(sending)
         if row.action == "change":
-            return row.after["level"] in levels
-        return not (levels or is_invited or self.access_list.hides_people)
+            return entry is not None and entry.level == row.after["level"]
+        is_there = entry is not None or person in self.access_list.invited or self.access_list.levels_of(person)
+        return not (is_there or self.access_list.hides_people)
+
+    def _entry_of(self, sending: Sending) -> AccessEntry | None:
+        """Return the entry of the user whom a try was about to change, whatever their address is by now."""
+        return self.access_list.shown.get(tuple(sending.row["identity"]))
+
+    def _add_renamed(self, row: ChangeRow, sending: Sending) -> None:
+        """Say that somebody whom a try was about to remove is still there, at an address that no row names."""
+        entry = self._entry_of(sending)
+        if row.action != "remove" or entry is None or entry.person == sending.row["person"]:
+            return
+        if any(change.person == entry.person for change in self.changes):
+            return
+        why = f"{sending.by} was about to remove {row.name}, who is {entry.name} now"
+        line = Change("differs", row.part, entry.name, why=why, person=entry.person, should_lose=True)
+        self.changes.append(replace(line, cure="remove them by hand"))
 
     def sending_of(self, change: Change) -> Sending:
         """Return what is noted before a change is sent."""
         row = self._row(change, applied=True, digest=change.approval_digest(self.planned_for)).to_dict()
-        return Sending(self.planned_for, change.key, {**row, "person": change.person})
+        identity = identity_of(change.operation) or ()
+        return Sending(self.planned_for, change.key, {**row, "person": change.person, "identity": list(identity)})
 
     def check_losses(
         self,

@@ -87,7 +87,9 @@ class InvitedNote(Note):
 
     def after(self, plan: Plan) -> dict[str, EarlierInvite]:
         """Return the people who are still to be counted after a plan, and what it showed of their invites."""
-        sent = plan.access_list.invited - {change.person for change in plan.changes if change.invites}
+        # Who holds another invite than this is in the plan.
+        planned = {change.person for change in plan.changes if change.invites or change.action == "differs"}
+        sent = plan.access_list.invited - planned
         gone = set(plan.access_list.homes.values())
         for change, result in plan.outcomes.items():
             if result.status == "invited":
@@ -175,7 +177,7 @@ class InviteAgain:
         """Return why an open invite was renewed often enough, and what to do; an empty string if it was not."""
         earlier = self.people.get(row.key)
         cure = "withdraw it, and then invite them by hand"
-        if earlier and earlier.is_as(row):
+        if earlier and earlier.was_sent and earlier.is_as(row):
             return f", although it was sent as the row says: {cure}"
         if earlier and earlier.times > self.times:
             return f", after {earlier.times} invites: {cure}"

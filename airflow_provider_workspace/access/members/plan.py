@@ -474,7 +474,8 @@ class _Planner:
         keys = [*map(email_key, self.people.members), *map(email_key, self.people.invites)]
         for key in sorted(self.guards.protected):
             if is_pattern(key):
-                matched = [other for other in keys if other.endswith(key.removeprefix("*"))]
+                pattern = replace(self.guards, protected=frozenset([key]))
+                matched = [other for other in keys if pattern.protects(other)]
                 changes.append(remark_on("skip", key, describe_protected(key, matched, len(keys)), mark="kept"))
             elif not self._has_access(key) and key not in self._rows:
                 why = "protected, but neither a member nor invited: check the address"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_workspace.access.members.lines import ORDER, MemberChange
+from airflow_provider_workspace.access.members.lines import MemberChange, order_of
 from airflow_provider_workspace.access.reviews.population import claims_of
 from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
@@ -93,7 +93,7 @@ def plan_decisions(
             ends=ends,
         )
         changes.append(change)
-    changes.sort(key=lambda change: ORDER.index(change.action))
+    changes.sort(key=order_of)
     raise_if_no_owner_left(members, changes)
     organization = client.settings.organization_at_service(population.organization_id)
     access_list = present.access_list

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -24,7 +23,7 @@ from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests import decision_notes
-from tests.audit import effects, say, writes
+from tests.audit import effects, say, set_address, writes
 from tests.grant_notes import variable
 from tests.interruptions import Interruptions
 from tests.raw_server import SILENT, RawServer, Scene
@@ -768,17 +767,6 @@ def test_a_grant_whose_requester_is_unknown_is_not_asked_about(
 def test_self_approval_is_set_in_the_dag_file_only() -> None:
     with pytest.raises(WorkspaceError, match="Set allow_self_approval to True or False in the Dag file"):
         operator(allow_self_approval="{{ params.anybody }}")
-
-
-def set_address(sandbox: SandboxServer, user_uuid: str, email: str) -> None:
-    """Let somebody change their own address, which no key can do."""
-
-    async def change() -> None:
-        execute = sandbox.listener.service.state.db.execute
-        fields = "email = ?, record = json_set(record, '$.user.email', ?)"
-        execute(f"UPDATE members SET {fields} WHERE user_uuid = ?", (email, email, user_uuid))  # noqa: S608
-
-    asyncio.run_coroutine_threadsafe(change(), sandbox.listener.loop).result(10)
 
 
 def listed_members() -> list[dict[str, Any]]:

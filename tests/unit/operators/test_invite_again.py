@@ -215,6 +215,21 @@ def test_an_invite_that_the_service_changes_is_renewed_once(
 
 
 @pytest.mark.usefixtures("clock")
+def test_an_invite_by_hand_at_another_level_is_not_the_one_that_a_killed_try_sent(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [*STAYING, {"email": ADA, "level": 8}]
+    Interruptions(monkeypatch).before("POST")
+    with pytest.raises(Killed):
+        sync(rows)
+    with WorkspaceHook() as hook:
+        hook.create_invite(target_email=ADA, level=1)
+    assert "withdraw it and run this again" in line_of(sync(rows))
+    sync(rows, renew_invites=True)
+    assert mails(sandbox) == 2
+
+
+@pytest.mark.usefixtures("clock")
 def test_who_withdraws_an_invite_by_hand_because_the_row_has_changed_does_not_wait(sandbox: SandboxServer) -> None:
     rows = [*STAYING, {"email": ADA, "level": 8}]
     sync()

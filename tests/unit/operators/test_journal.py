@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 OLIVE, ADAM, MINA = "olive.owner@example.com", "adam.admin@example.com", "mina.member@example.com"
 ADA, BEN, LIV = "ada@example.com", "ben@example.com", "liv.invited@example.com"
+EVE = "eve@example.com"
 PROTECTED = [OLIVE, ADAM]
 
 
@@ -77,6 +78,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, number: int | None) -> Iterator[M
         for owner, name in (
             (HTTPAdapter, "send"),
             (TaskStore, "set"),
+            (TaskStore, "delete"),
             (Variables, "set"),
             (Variables, "delete"),
             (LocalFile, "write"),
@@ -231,6 +233,32 @@ def test_a_retry_tells_what_the_killed_try_has_done(
 @pytest.mark.needs_airflow("3.3", "the task state")
 @pytest.mark.usefixtures("clock")
 @pytest.mark.usefixtures("sandbox")
+@pytest.mark.parametrize(("level", "status"), [(1, "invited"), (8, "already_invited")])
+def test_an_invite_at_another_level_is_not_the_one_that_the_killed_try_sent(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, level: int, status: str
+) -> None:
+    connect(consistency_time=0)
+    store = TaskStore()
+
+    def send() -> Any:
+        path = str(tmp_path / "report.csv")
+        task = WorkspaceCreateInvitesOperator(task_id="task", invites=[{"email": ADA, "level": 1}], report_path=path)
+        return task.execute(context(store, 1))
+
+    with monkeypatch.context() as patch:
+        Interruptions(patch).after("/bulk/")
+        with pytest.raises(Killed):
+            send()
+    with WorkspaceHook() as hook:
+        (sent,) = [row for row in hook.list_invites() if row.target_email == ADA]
+        hook.delete_invite(invite_id=str(sent.id))
+        hook.create_invite(target_email=ADA, level=level)
+    assert invited(send()) == [(ADA, status)]
+
+
+@pytest.mark.needs_airflow("3.3", "the task state")
+@pytest.mark.usefixtures("clock")
+@pytest.mark.usefixtures("sandbox")
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 def test_a_retry_says_who_approved_what_the_killed_try_sent(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     connect(consistency_time=0)
@@ -330,6 +358,14 @@ def test_a_journal_has_pages_and_writes_what_changed() -> None:
     assert Journal(pages.of, "try 2").earlier_at("elsewhere") == {}
 
 
+def test_a_journal_goes_on_with_its_last_page() -> None:
+    pages = Pages()
+    for number in range(3):
+        Journal(pages.of, "try 1").begin([Sending("here", f"{number}")])
+    assert list(pages) == [0]
+    assert [sending.key for sending in Journal(pages.of, "try 2").earlier] == ["0", "1", "2"]
+
+
 @pytest.mark.parametrize(
     ("action", "after", "status"),
     [
@@ -343,7 +379,7 @@ def test_what_a_killed_try_was_about_to_send_is_done_if_the_lists_show_it(
     action: Any, after: dict[str, Any], status: str
 ) -> None:
     row = ChangeRow(action, "members", f"member {MINA}", {}, after, "", "not_sent", "").to_dict()
-    sending = Sending("here", "key", {**row, "person": MINA}, by="try 1")
+    sending = Sending("here", "key", {**row, "person": MINA, "identity": ["mina"]}, by="try 1")
     plan = Plan("here")
     plan.access_list.add(("mina",), AccessEntry("mina", 1, MINA))
     plan.take_over(Journal(lambda number: Pages({0: [asdict(sending)]}).of(number), "try 2"), "members")
@@ -352,9 +388,10 @@ def test_what_a_killed_try_was_about_to_send_is_done_if_the_lists_show_it(
 
 def test_what_was_sent_is_told_once_and_only_by_its_part() -> None:
     row = ChangeRow("set", "exports", "export 1", {}, {"paused": True}, "", "not_sent", "").to_dict()
-    done = Sending("here", "exports: set export 1", {**row, "person": ""}, "try 1", "done")
-    begun = Sending("here", "projects: create project x", {**row, "part": "projects", "person": ""}, "try 1")
-    refused = Sending("here", "exports: set export 2", {**row, "person": ""}, "try 1", "refused", "no")
+    noted: dict[str, Any] = {**row, "person": "", "identity": []}
+    done = Sending("here", "exports: set export 1", noted, "try 1", "done")
+    begun = Sending("here", "projects: create project x", {**noted, "part": "projects"}, "try 1")
+    refused = Sending("here", "exports: set export 2", noted, "try 1", "refused", "no")
 
     def taken_over(changes: list[Change], part: str) -> list[tuple[str, str]]:
         entries = [asdict(sending) for sending in (done, begun, refused)]
@@ -380,13 +417,43 @@ def test_a_try_that_was_replaced_writes_no_journal() -> None:
 
 
 def test_hidden_people_prove_no_removal() -> None:
-    row = ChangeRow("remove", "members", f"member {MINA}", {}, {}, "", "not_sent", "").to_dict()
-    sending = Sending("here", "key", {**row, "person": MINA}, by="try 1")
-    journal = Journal(lambda number: Pages({0: [asdict(sending)]}).of(number), "try 2")
-    plan = Plan("here")
-    plan.take_over(journal)
+    plan = take_over_a_removal(Plan("here"))
     assert [row.status for row in plan.earlier] == ["done"]
     plan = Plan("here")
     plan.access_list.add(("x",), AccessEntry("x", 1))
-    plan.take_over(journal)
+    take_over_a_removal(plan)
     assert [row.status for row in plan.earlier] == ["unknown"]
+
+
+def test_somebody_who_has_another_address_by_now_is_not_removed() -> None:
+    plan = Plan("here")
+    plan.access_list.add(("mina",), AccessEntry(f"member {EVE}", 1, EVE))
+    take_over_a_removal(plan)
+    assert [row.status for row in plan.earlier] == ["unknown"]
+    (line,) = plan.changes
+    assert (line.action, line.should_lose, line.cure) == ("differs", True, "remove them by hand")
+    assert line.notes == f"try 1 was about to remove member {MINA}, who is member {EVE} now; remove them by hand"
+    plan = Plan("here", [Change("skip", "members", f"member {EVE}", person=EVE)])
+    plan.access_list.add(("mina",), AccessEntry(f"member {EVE}", 1, EVE))
+    take_over_a_removal(plan)
+    assert [change.action for change in plan.changes] == ["skip"]
+
+
+@pytest.mark.parametrize("level", [1, 8])
+def test_an_invite_that_an_earlier_try_sent_counts_unless_the_plan_finds_another(level: int) -> None:
+    row = ChangeRow("create", "members", f"invite {MINA}", {}, {"level": 8}, "", "not_sent", "").to_dict()
+    sending = Sending("here", "key", {**row, "person": MINA, "identity": []}, by="try 1")
+    differs = [Change("differs", "members", f"invite {MINA}", person=MINA)] if level != 8 else []
+    plan = Plan("here", differs)
+    plan.access_list.invited = frozenset([MINA])
+    plan.take_over(Journal(lambda number: Pages({0: [asdict(sending)]}).of(number), "try 2"), "members")
+    assert [row.status for row in plan.earlier] == ["done" if level == 8 else "unknown"]
+
+
+def take_over_a_removal(plan: Plan) -> Plan:
+    """Let a plan take over from a try that was about to remove Mina, and was killed."""
+    plan.access_list.add(("ana",), AccessEntry("ana", 15, "ana@example.com"))
+    row = ChangeRow("remove", "members", f"member {MINA}", {}, {}, "", "not_sent", "").to_dict()
+    sending = Sending("here", "key", {**row, "person": MINA, "identity": ["mina"]}, by="try 1")
+    plan.take_over(Journal(lambda number: Pages({0: [asdict(sending)]}).of(number), "try 2"))
+    return plan

@@ -16,7 +16,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor, WorkspaceMembersJoinedSensor
 from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
 from airflow_provider_workspace.version_compat import TaskDeferred
-from tests.audit import say
+from tests.audit import say, set_address
 from tests.events import Silent, first_event, until
 
 if TYPE_CHECKING:
@@ -41,12 +41,6 @@ def change(sandbox: SandboxServer, statement: str, *values: str) -> None:
         sandbox.listener.service.state.db.execute(statement, values)
 
     asyncio.run_coroutine_threadsafe(execute(), sandbox.listener.loop).result(10)
-
-
-def set_address(sandbox: SandboxServer, user_uuid: str, email: str) -> None:
-    record = "json_set(record, '$.user.email', ?)"
-    statement = f"UPDATE members SET email = ?, record = {record} WHERE user_uuid = ?"  # noqa: S608
-    change(sandbox, statement, email, email, user_uuid)
 
 
 def join(sandbox: SandboxServer, email: str = ADA, *, leaver: str = "") -> None:

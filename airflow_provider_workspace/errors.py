@@ -507,10 +507,10 @@ def type_name(value: object) -> str:
     return f"something of type {type(value).__name__}"
 
 
-def shown(value: object) -> str:
+def shown(value: object, length: int = 40) -> str:
     """Describe an invalid value by the beginning of its text, or else by its type."""
     if isinstance(value, str):
-        return repr(value[:40])
+        return repr(value[:length])
     return type_name(value)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from airflow_provider_workspace.api.ids import canonical_id, canonical_uuid
 from airflow_provider_workspace.errors import did_you_mean, shown
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 # Longest path of a nested field in a message.
 MAX_FIELD_LENGTH = 100
@@ -64,6 +67,25 @@ def interface_names(cls: type[BaseModel]) -> dict[str, str]:
     return {name: each.serialization_alias or name for name, each in cls.model_fields.items()}
 
 
+# What was expected, by the type of pydantic's error.
+EXPECTED_BY_TYPE = {
+    "missing": "this field is required",
+    "string_type": "expected a string; put it in quotes",
+    "list_type": "expected a list, as in '[one, another]'",
+    "dict_type": "expected a mapping, as in '{name: value}'",
+    "model_type": "expected fields, as in '{name: value}'",
+    "int_parsing": "expected a whole number",
+    "int_type": "expected a whole number",
+    "bool_parsing": "expected true or false",
+    "bool_type": "expected true or false",
+}
+
+
+def expected_by(finding: ErrorDetails) -> str:
+    """Describe what pydantic expected instead of what it found."""
+    return EXPECTED_BY_TYPE.get(finding["type"]) or finding["msg"].removeprefix("Value error, ")
+
+
 def explain(cls: type[BaseModel], error: ValidationError) -> str:
     """Describe each invalid field and what is expected, without its value."""
     names = interface_names(cls)
@@ -71,11 +93,11 @@ def explain(cls: type[BaseModel], error: ValidationError) -> str:
     lines: list[str] = []
     for finding in error.errors(include_url=False, include_context=False, include_input=False):
         name = ".".join(str(part) for part in finding["loc"])[:MAX_FIELD_LENGTH]
-        message = finding["msg"].removeprefix("Value error, ")
         if finding["type"] == "extra_forbidden":
             lines.append(f"unknown field {name!r} ({did_you_mean(name, known, 'known fields: ')})")
         elif finding["type"] == "missing":
             lines.append(f"field '{names.get(name, name)}' is required")
         else:
-            lines.append(f"field '{names.get(name, name)}': {message}" if name else message)
+            expected = expected_by(finding)
+            lines.append(f"field '{names.get(name, name)}': {expected}" if name else expected)
     return "; ".join(lines)

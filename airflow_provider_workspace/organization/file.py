@@ -17,7 +17,7 @@ from airflow_provider_workspace.access.members.earlier_invites import TIMES_AGAI
 from airflow_provider_workspace.access.rules.guards import Guards, is_pattern, pattern_problem, protected_key
 from airflow_provider_workspace.api.comparison import address_key, domain_key
 from airflow_provider_workspace.api.database_limits import compared_key
-from airflow_provider_workspace.api.fields import TextId, Uuid
+from airflow_provider_workspace.api.fields import TextId, Uuid, expected_by
 from airflow_provider_workspace.api.levels import OptionalLevel, OptionalNumber
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.invites import InviteDetails
@@ -514,16 +514,12 @@ def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:
     section = next((part for part in reversed(path[:-1]) if part in SECTIONS), None)
     name = ".".join(str(part) for part in path)
     kind = finding["type"]
-    message = finding["msg"].removeprefix("Value error, ")
+    message = expected_by(finding)
     if kind == "extra_forbidden" and section and path[-1] in Organization.model_fields:
         message = f"unknown field (move it to the top, beside '{finding['loc'][0]}', not below it)"
     elif kind == "extra_forbidden":
         model = SECTIONS[section] if section else Organization
         message = f"unknown field ({did_you_mean(str(path[-1]), sorted(model.model_fields))})"
-    elif kind == "missing":
-        message = "this field is required"
-    elif kind == "string_type":
-        message = "expected a string; put it in quotes"
     return _line(where), f"{name}: {message}" if name else message
 
 

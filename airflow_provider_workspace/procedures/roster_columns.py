@@ -99,10 +99,10 @@ ERRORS_OF_FORMULAS = (
 WORDS_FOR_NO_VALUE = frozenset((*WORDS_OF_PROGRAMS, *WORDS_OF_EXPORTS, *ERRORS_OF_FORMULAS))
 # Invisible characters, underscores and hyphens, which do not count in the name of a column.
 IGNORED_CATEGORIES = ("Cf", "Pc", "Pd")
-# Maximum number of mistakes in an error, and of columns in one of them.
+# Maximum number of mistakes in an error, of columns in one of them, and length of a column that people copy.
 MAX_WRONG = 10
 MAX_NAMES = 60
-MAX_COLUMN_SHOWN = 40
+MAX_COLUMN_SHOWN = 200
 # Maximum number of values of a column that an error shows.
 MAX_VALUES = 10
 
@@ -278,7 +278,7 @@ class RosterColumns:
         missing = self._missing() if has_rows or self.by_position is not None else []
         if not (missing or self._unknown or self._wrong):
             return
-        mistakes = [f"no column {shown(name)}" for name in missing]
+        mistakes = [f"no column {shown(name, MAX_COLUMN_SHOWN)}" for name in missing]
         mistakes += _describe_unknown(self._unknown)
         mistakes += [f"{_in_row(number)}{mistake}" for mistake, number in self._wrong.items()]
         listed = "; ".join(mistakes[:MAX_WRONG])
@@ -328,7 +328,7 @@ def _describe_unknown(unknown: Mapping[str, int]) -> list[str]:
     """Return the columns that nobody knows by the first row that has them, each with the one that it resembles."""
     by_row: dict[int, list[str]] = {}
     for name, number in islice(unknown.items(), MAX_NAMES):
-        text = shown(name)
+        text = shown(name, MAX_COLUMN_SHOWN)
         hint = did_you_mean(name[:MAX_COLUMN_SHOWN].lower(), ROSTER_COLUMNS, "")
         if hint.endswith("?"):
             text += f" ({hint})"
@@ -392,10 +392,9 @@ class RowFilter:
                 continue
             may_be_missing = any(value is None or isinstance(value, Before) for value in wanted)
             if not may_be_missing:
-                return (
-                    f"no {shown(name)}, which where compares. If a missing one counts, add None to the values of "
-                    f"where; if not, add it to the row, or to defaults"
-                )
+                why = f"no {shown(name, MAX_COLUMN_SHOWN)}, which where compares"
+                cure = "add None to the values of where; if not, add it to the row, or to defaults"
+                return f"{why}. If a missing one counts, {cure}"
         return ""
 
     def selects(self, cells: Sequence[Any], layout: Layout, number: int) -> bool:

@@ -63,10 +63,10 @@ class CatchUp:
 
 
 @pytest.fixture(autouse=True)
-def _half_past_the_hour(sandbox: SandboxServer, clock: Clock) -> None:
+def _half_past_ten(sandbox: SandboxServer, clock: Clock) -> None:
+    """Begin far from midnight (UTC), at which the daily export is due."""
     sandbox.play_runs(history_hours=48)
-    now = time.time()
-    clock.wait(HOUR - now % HOUR + 1800)
+    clock.wait((10.5 * HOUR - time.time()) % (24 * HOUR))
 
 
 def pause_for(clock: Clock, hours: float, export_id: str = HOURLY) -> tuple[float, float]:

@@ -86,7 +86,8 @@ class ReadsRows(DeclaredArguments):
     :param where: which rows to read: the wanted value by column, such as ``{"Status": "active"}``, a list of
         alternatives, or an age such as ``{"Last login": {"before": "90d"}}``. Other rows are left out and counted
     :param rows: where the list of rows is in JSON, such as ``Resources`` or ``data.users``
-    :param skip_rows: how many lines above the header of a CSV file, or rows of another source, to skip
+    :param skip_rows: how many lines above the header of a CSV file, or rows of another source, to skip. The
+        description of a cursor is none of its rows
     :param levels: levels by their texts in the rows, such as ``{"Editor": "member", "*": None}``. ``None`` stands for
         no level, and ``"*"`` for all other texts
     :param no_value: texts that are no value, such as ``["-", "0000-00-00"]``

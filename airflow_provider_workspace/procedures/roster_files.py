@@ -39,7 +39,7 @@ from airflow_provider_workspace.procedures.roster_tables import (
     read_file,
     read_json,
     rows_at,
-    table_of_rows,
+    without_first_rows,
 )
 from airflow_provider_workspace.procedures.row_shape import RowShapes, address_in
 
@@ -106,7 +106,7 @@ def read_roster(
     if file is None:
         place = argument
         rows = rows_of_value(invites, argument, row_format.rows)
-        table = table_of_rows(rows, row_format.skip_rows) if row_format.skip_rows else _split_description(rows, columns)
+        table = without_first_rows(_split_description(rows, columns), row_format.skip_rows, argument)
     else:
         place = str(file)
         named_by_position = 0 if columns is None or isinstance(columns, Mapping) else len(columns)

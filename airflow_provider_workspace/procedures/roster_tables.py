@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any, Protocol
 
@@ -39,6 +39,8 @@ _SEPARATOR = re.compile(r'([\s,;]*)"?sep=([,;\t|])"?[,;\t|]*\r?\n?', re.IGNORECA
 _VERSION = re.compile(r"version:\s*v[\d.]+", re.IGNORECASE)
 # A cell that holds an address, whatever else it holds.
 _ADDRESS = re.compile(r"\S@\S")
+# A line of a text, with what ends it.
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|[\r\n])|[^\r\n]+")
 # In a cell, what ends a line.
 LINE_BREAK = re.compile(r"\r\n|[\r\n]")
 # In a cell with several lines, one that holds an address in a cell of its own: a row of somebody else.
@@ -95,7 +97,7 @@ def read_file(file: RosterFile, *, named: int = 0, rows: str | None = None, skip
     :param named: how many columns somebody else names by position. A header is then left out, and said
     :param rows: where the list of rows is in JSON; ``None`` if it is all
     :param skip_rows: how many lines of a CSV file, or rows of another, to skip first
-    :raises WorkspaceInputError: if it cannot be read
+    :raises WorkspaceInputError: if it cannot be read, or has no such rows
     """
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
@@ -106,20 +108,38 @@ def read_file(file: RosterFile, *, named: int = 0, rows: str | None = None, skip
     try:
         text = file.read()
         if suffix in (".csv", ".tsv"):
+            if rows is not None:
+                raise WorkspaceInputError(
+                    f"rows={rows!r} names a list in JSON, and a {suffix} file has none: leave it out. File: {file}"
+                )
             return _table_of_csv(file, text, named, skip_rows, "\t" if suffix == ".tsv" else "")
-        if suffix == ".json":
-            expected = "The file must hold a JSON array of rows"
-            return table_of_rows(rows_at(_read_json_or_lines(text), rows, expected, str(file)), skip_rows)
-        return table_of_rows(_rows_of_lines(text), skip_rows)
+        content = _read_json_or_lines(text) if suffix == ".json" else _rows_of_lines(text)
+        found = rows_at(content, rows, "The file must hold a JSON array of rows", str(file))
+        return without_first_rows(Table(found), skip_rows, str(file))
     except (csv.Error, ValueError) as error:
         if isinstance(error, WorkspaceInputError):
             raise
         raise WorkspaceInputError(f"The file cannot be read: {error}. File: {file}") from error
 
 
-def table_of_rows(rows: Sequence[Any], skip_rows: int) -> Table:
-    """Return rows that are no file, or have no header, without the first ones."""
-    return Table(rows[skip_rows:], first_number=skip_rows + 1) if skip_rows else Table(rows)
+def without_first_rows(table: Table, skip_rows: int, place: str) -> Table:
+    """
+    Return a table without its first rows.
+
+    :param place: where it comes from, for messages
+    :raises WorkspaceInputError: if none of its rows is left
+    """
+    if not skip_rows:
+        return table
+    _raise_if_all_skipped(len(table.rows), skip_rows, place)
+    return replace(table, rows=table.rows[skip_rows:], first_number=table.first_number + skip_rows)
+
+
+def _raise_if_all_skipped(count: int, skip_rows: int, place: str) -> None:
+    if 0 < count <= skip_rows:
+        raise WorkspaceInputError(
+            f"skip_rows={skip_rows} skips every row ({count} in all). Lower it, or leave it out. In: {place}"
+        )
 
 
 def rows_at(value: Any, path: str | None, expected: str, place: str) -> list[Any]:
@@ -237,8 +257,9 @@ def _is_value(cell: str) -> bool:
 
 def _table_of_csv(file: RosterFile, text: str, named: int, skip_rows: int, delimiter: str) -> Table:
     if skip_rows:
-        skipped = re.match(rf"(?:[^\r\n]*(?:\r\n|[\r\n])){{{skip_rows}}}", text)
-        text = text[skipped.end() :] if skipped else ""
+        lines = _LINE.findall(text)
+        _raise_if_all_skipped(len(lines), skip_rows, str(file))
+        text = "".join(lines[skip_rows:])
     first, rows, number = read_csv(text, delimiter)
     number += skip_rows
     if not first:

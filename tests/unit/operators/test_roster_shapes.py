@@ -253,6 +253,7 @@ def test_the_example_of_the_guide_removes_inactive_people_and_nobody_who_joined_
 # Forms of files and rows
 
 PEOPLE = [{"email": "mia@example.com", "level": "member"}, {"email": "noor@example.com", "level": "admin"}]
+GUARDS: dict[str, Any] = {"protected": [], "max_removals": None}
 LINES = "\n".join(map(json.dumps, PEOPLE))
 NESTED = [{"id": 1, "profile": {"email": "mia@example.com", "status": {"name": "Active"}}},
           {"id": 2, "profile": {"email": "noor@example.com", "status": {"name": "Gone"}}}]  # fmt: skip
@@ -284,6 +285,34 @@ def test_what_other_programs_write_is_read(write: Any, name: str, content: str, 
     assert task.execute({})["counts"]["invited"] == invited
 
 
+@pytest.mark.parametrize("as_rows", [lambda names, rows: (names, rows), lambda names, rows: [rows, names]])
+def test_rows_are_skipped_after_the_description_of_a_cursor(as_rows: Any) -> None:
+    names = [("email", None), ("level", None)]
+    rows = [["Export", ""], ["mia@example.com", 1], ["mia@example", 1]]
+    operator = WorkspaceCreateInvitesOperator(task_id="invite", invites=as_rows(names, rows), skip_rows=1)
+    with pytest.raises(AirflowFailException, match=r"Invalid rows: 1\. .*: row 3 \(mia@example\)"):
+        operator.execute({})
+    assert invite(as_rows(names, rows[:2]), skip_rows=1)["counts"]["invited"] == 1
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_no_road_skips_every_row(sandbox: SandboxServer, road: Any) -> None:
+    rows: Any = [["mina.member@example.com"], [NOAH]]
+    given: dict[str, Any] = {"columns": ["email"], "skip_rows": 2}
+    task: Any
+    if road is organization:
+        file = {"members": given}
+        task = WorkspaceApplyOrganizationOperator(task_id="apply", part="members", file=file, roster=rows)
+    elif road is invite:
+        task = WorkspaceCreateInvitesOperator(task_id="invite", invites=rows, **given)
+    else:
+        source = {"sync": "roster", "leave": "leavers"}[road.__name__]
+        task = WorkspaceSyncMembersOperator(task_id="sync", **{source: rows}, **given, **GUARDS)
+    with pytest.raises(AirflowFailException, match=r"skip_rows=2 skips every row \(2 in all\)\. Lower it"):
+        task.execute({})
+    assert sandbox.effects() == []
+
+
 @pytest.mark.parametrize("road", ROADS)
 def test_each_road_reads_the_format_of_rows(road: Any) -> None:
     rows = {"users": [["a title"], {"mail": "mina.member@example.com", "level": "Editor"}, {"mail": "-"}]}
@@ -296,7 +325,7 @@ def test_each_road_reads_the_format_of_rows(road: Any) -> None:
         return
     source = {"invite": "invites", "sync": "roster", "leave": "leavers"}[road.__name__]
     operator = WorkspaceCreateInvitesOperator if road is invite else WorkspaceSyncMembersOperator
-    guards: dict[str, Any] = {} if road is invite else {"protected": [], "max_removals": None}
+    guards: dict[str, Any] = {} if road is invite else GUARDS
     result = operator(task_id="read", **{source: rows}, **guards, **given).execute({})
     assert result["counts"].get("change", 0) == 0
     assert "blank" in json.dumps(result).lower()
@@ -325,7 +354,14 @@ def test_an_end_in_the_year_9999_is_none_but_keeps_a_leaver(write: Any) -> None:
         ("a.json", json.dumps(SCIM), {}, "Name the list that holds them: rows='Resources' (1 rows)"),
         ("a.json", '{"a": 1}', {"rows": "data.users"}, "There is no list at rows='data.users'. If a list is nested"),
         ("a.json", LINES + "\n{", {}, "Extra data"),
-        ("a.csv", "email\nmia@example.com\n", {"skip_rows": 9}, "The file is empty"),
+        ("a.csv", "email\nmia@example.com\n", {"skip_rows": 9}, "skip_rows=9 skips every row (2 in all). Lower it"),
+        ("a.csv", "email\r\nmia@example.com", {"skip_rows": 2}, "skip_rows=2 skips every row (2 in all). Lower it"),
+        ("a.csv", "Title\n\n", {"skip_rows": 1}, "The file is empty"),
+        ("a.json", json.dumps(PEOPLE), {"skip_rows": 2}, "skip_rows=2 skips every row (2 in all). Lower it"),
+        ("a.jsonl", LINES, {"skip_rows": 3}, "skip_rows=3 skips every row (2 in all). Lower it"),
+        ("a.jsonl", LINES, {"rows": "users"}, "There is no list at rows='users'"),
+        ("a.csv", "email\nmia@example.com\n", {"rows": "users"}, "rows='users' names a list in JSON, and a .csv file"),
+        ("a.tsv", "email\nmia@example.com\n", {"rows": "users"}, "rows='users' names a list in JSON, and a .tsv file"),
         ("a.csv", "email\nmia@example.com\n", {"skip_rows": -1}, "skip_rows must be 0 or more, not -1"),
         ("a.csv", "email\nmia@example.com\n", {"levels": {"Editor": "boss"}}, "levels: 'Editor' stands for no level"),
         ("a.csv", "Team of it@example.com\nemail\nmia@example.com\n", {}, "If it is a title, set skip_rows=1"),

@@ -21,7 +21,7 @@ from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.procedures.apply_plan import check_applied, send_changes
-from airflow_provider_workspace.procedures.ensure import MAX_CHECK_SECONDS, look_until
+from airflow_provider_workspace.procedures.ensure import look_until
 from airflow_provider_workspace.procedures.invites import invite_all
 from airflow_provider_workspace.procedures.journal import Sending
 from airflow_provider_workspace.procedures.plan import ChangeResult, Plan
@@ -579,7 +579,7 @@ class OrganizationEnds:
             readings.append(people)
             return all(people.holds(person.person) for person in waiting)
 
-        look_until(self.client, look, min(self.client.settings.consistency_time, MAX_CHECK_SECONDS))
+        look_until(self.client, look, self.client.settings.consistency_time)
         people = readings[-1]
         joined: list[PersonEnd] = []
         for person in waiting:

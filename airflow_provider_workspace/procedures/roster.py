@@ -149,6 +149,7 @@ class Entry:
     :param status: one of :data:`~airflow_provider_workspace.procedures.invites_report.STATUSES`
     :param reason: the reason, for people; empty if there is none
     :param invite_id: id of the new invite, if the service returned it
+    :param user_uuid: of an invalid row, the user whom it names; empty if it names none
     """
 
     row: int
@@ -156,6 +157,7 @@ class Entry:
     status: str
     reason: str = ""
     invite_id: str | None = None
+    user_uuid: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -170,7 +172,7 @@ class Roster:
     :param blank: how many rows are blank
     :param left_out: how many rows ``where`` leaves out
     :param with_end: numbers of the invalid rows that have an end, which may be over
-    :param doubtful: keys of people of whom one row has ended, and another one is invalid
+    :param doubtful: numbers of the invalid rows of people of whom another row has ended
     :param remarks: what people must know about how the rows were read
     :param people_left_out: of leavers, the number of a row that ``where`` leaves out, by the address and the user of
         its person
@@ -183,7 +185,7 @@ class Roster:
     blank: int = 0
     left_out: int = 0
     with_end: set[int] = field(default_factory=set[int])
-    doubtful: frozenset[str] = frozenset()
+    doubtful: set[int] = field(default_factory=set[int])
     remarks: list[str] = field(default_factory=list[str])
     people_left_out: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -224,7 +226,8 @@ def check_roster(
         problem = given.misshapen.get(number)
         checked = _misshapen(number, row, problem) if problem else _check_row(number, row)
         if isinstance(checked, Entry):
-            roster.invalid.append(_with_hints(checked, given))
+            user_uuid = canonical_text(str(row.get(USER_FIELD) or ""))
+            roster.invalid.append(replace(_with_hints(checked, given), user_uuid=user_uuid))
             if row.get("until") is not None:
                 roster.with_end.add(number)
             continue
@@ -335,7 +338,7 @@ def _check_row(number: int, row: Mapping[str, Any]) -> Row | Entry:
     for name, cell in given.items():
         if isinstance(cell, bytes | bytearray | memoryview):
             return Entry(number, email, "invalid", f"field '{name}': expected text, not bytes: decode the column")
-    user_uuid = str(given.pop(USER_FIELD, ""))
+    user_uuid = canonical_text(str(given.pop(USER_FIELD, "")))
     model: type[InviteFields | End] = End
     try:
         ends = {name: given.pop(name) for name in END_FIELDS if name in given}
@@ -360,7 +363,7 @@ def _conflict(row: Row, other: Row) -> Entry:
         if row.fields.get(name) != other.fields.get(name):
             differences.append(f"{name} {show(here)} here, {show(there)} there")
     reason = f"conflicts with row {other.number} (same address): {'; '.join(differences)}"
-    return Entry(row.number, row.invite.target_email, "invalid", reason)
+    return Entry(row.number, row.invite.target_email, "invalid", reason, user_uuid=row.user_uuid)
 
 
 def _tidy(address: str) -> str:

@@ -222,9 +222,10 @@ class _RowReader:
     def _note_misshapen(
         self, number: int, problem: str, cells: Sequence[Any], values: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return a row whose cells may stand in wrong columns: nothing counts but its address, and that it may end."""
+        """Return a row whose cells may stand in wrong columns: nothing counts but its person, and that it may end."""
         self._roster.misshapen[number] = problem
-        row: dict[str, Any] = {ADDRESS_FIELD: address_in([values.get(ADDRESS_FIELD), *cells])}
+        address = address_in([values.get(ADDRESS_FIELD), *cells])
+        row: dict[str, Any] = {ADDRESS_FIELD: address, USER_FIELD: values.get(USER_FIELD)}
         if "until" in values or "until" in self.columns.spellings:
             row["until"] = values.get("until", "")
         return row

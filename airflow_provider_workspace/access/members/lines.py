@@ -305,7 +305,7 @@ def rows_left_out(roster: Roster, *, is_leaving: bool) -> list[Change]:
         changes.append(remark_on("skip", entry.email, why, mark="duplicate"))
     for entry in roster.invalid:
         name = f"row {entry.row} {entry.email}".rstrip()
-        is_doubtful = entry.row in roster.with_end or address_key(entry.email) in roster.doubtful
+        is_doubtful = entry.row in roster.with_end or entry.row in roster.doubtful
         should_lose = is_leaving or is_doubtful
         why = f"left out: {entry.reason}; correct the row"
         changes.append(Change("differs", "members", name, why=why, should_lose=should_lose))

@@ -6,7 +6,7 @@ Everybody on the roster must be a member with its level, or have an open invite;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, partial
@@ -114,11 +114,11 @@ def plan_members(
     """
     roster = check_roster(rows, now, only_addresses=leaving)
     _raise_if_not_usable(roster, guards.on_invalid, is_leaving=leaving)
-    _leave_out_doubtful(roster, is_leaving=leaving)
     if people is None:
         people = read_people(client, organization_id, read_members)
         check_not_empty(people.members)
-    find_people_by_user(roster, people.members)
+    _leave_out_doubtful(roster, people.members, is_leaving=leaving)
+    find_people_by_user(roster, people.members, is_leaving=leaving)
     planner = _Planner(
         organization_id=organization_id,
         guards=guards,
@@ -498,11 +498,26 @@ def _raise_if_not_usable(roster: Roster, on_invalid: str, *, is_leaving: bool) -
     raise WorkspaceInputError(f"The roster is empty{left_out}: this would remove everybody", problem="roster-empty")
 
 
-def _leave_out_doubtful(roster: Roster, *, is_leaving: bool) -> None:
+def _leave_out_doubtful(roster: Roster, members: Sequence[Member], *, is_leaving: bool) -> None:
     """Let nothing be taken because of a row whose person has an invalid one, too: that may be what keeps them."""
-    broken = {address_key(entry.email) for entry in roster.invalid}
-    doubtful = [row.key for row in roster.ended if row.key in broken]
-    roster.doubtful = frozenset(doubtful)
-    roster.ended = [row for row in roster.ended if row.key not in broken]
+    addresses = {member.user_uuid: email_key(member) for member in members}
+
+    def names_of(key: str, user_uuid: str) -> set[str]:
+        """Return by what people are known whom a row names: its address, its user and the address of that now."""
+        return {key, user_uuid, addresses.get(user_uuid, "")} - {""}
+
+    invalid = {entry.row: names_of(address_key(entry.email), entry.user_uuid) for entry in roster.invalid}
+    broken = {name for names in invalid.values() for name in names}
+    for row in (*roster.rows, *roster.ended):
+        names = names_of(row.key, row.user_uuid)
+        if names & broken:
+            broken |= names
+
+    def is_doubtful(row: Row) -> bool:
+        return row.key in broken or row.user_uuid in broken
+
+    doubtful = {name for row in roster.ended if is_doubtful(row) for name in names_of(row.key, row.user_uuid)}
+    roster.doubtful = {number for number, names in invalid.items() if names & doubtful}
+    roster.ended = [row for row in roster.ended if not is_doubtful(row)]
     if is_leaving:
-        roster.rows = [row for row in roster.rows if row.key not in broken]
+        roster.rows = [row for row in roster.rows if not is_doubtful(row)]

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 NOT_IN_NAMES = re.compile(r"[\W\d_]+")
 
 
-def find_people_by_user(roster: Roster, members: Sequence[Member]) -> None:
+def find_people_by_user(roster: Roster, members: Sequence[Member], *, is_leaving: bool) -> None:
     """
     Give rows that name a user the address that the user has now.
 
-    :raises WorkspaceInputError: if the address of a row is that of another user
+    :param is_leaving: whether the people of the rows are removed, whatever their levels
+    :raises WorkspaceInputError: if the address of a row is that of another user, or two rows of a user differ
     """
     addresses = {member.user_uuid: member.email_address for member in members if member.user_uuid}
     for user_uuid, number in list(roster.people_left_out.items()):
@@ -38,7 +39,7 @@ def find_people_by_user(roster: Roster, members: Sequence[Member]) -> None:
     if not any(row.user_uuid for row in (*roster.rows, *roster.ended)):
         return
     users = users_by_address(members)
-    taken = {row.key for row in (*roster.rows, *roster.ended)}
+    taken = {row.key: row for row in (*roster.rows, *roster.ended)}
     for rows in (roster.rows, roster.ended):
         found = list(rows)
         rows.clear()
@@ -50,12 +51,13 @@ def find_people_by_user(roster: Roster, members: Sequence[Member]) -> None:
             if not email or key == row.key:
                 rows.append(row)
             elif key in taken:
+                _raise_if_different(row, taken[key], is_leaving=is_leaving)
                 reason = f"its user has the address {email} now, which another row has"
                 roster.duplicates.append(Entry(row.number, given, "duplicate", reason))
             else:
-                taken.add(key)
                 invite = row.invite.model_copy(update={"target_email": email})
-                rows.append(replace(row, key=key, invite=invite))
+                taken[key] = replace(row, key=key, invite=invite)
+                rows.append(taken[key])
                 roster.remarks.append(f"The user of row {row.number}, {given}, has the address {email} now.")
     roster.note_rows_left_out()
 
@@ -68,6 +70,17 @@ def _raise_if_of_another_user(row: Row, users: Sequence[str]) -> None:
     raise WorkspaceInputError(
         f"Row {row.number} names user {row.user_uuid}, but {row.invite.target_email} is the address of user {named}. "
         "Correct the row",
+        problem="rows-invalid",
+    )
+
+
+def _raise_if_different(row: Row, other: Row, *, is_leaving: bool) -> None:
+    """Refuse two rows of one user that say different things: nobody knows which of them counts."""
+    if row.end == other.end and (is_leaving or row.level == other.level):
+        return
+    raise WorkspaceInputError(
+        f"Rows {other.number} and {row.number} are about one user, and differ in their level or end: user "
+        f"{row.user_uuid} has the address {other.invite.target_email} now. Keep one of them",
         problem="rows-invalid",
     )
 

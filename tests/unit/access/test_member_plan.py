@@ -377,10 +377,13 @@ def test_a_removal_and_an_invite_say_that_they_may_be_about_one_person(
     assert [removal.why, created.why] == (hints if is_hinted else ["not on the roster", ""])
 
 
-def plan_with_ids(rows: list[Any], *records: Member | Invite, leaving: bool = False) -> Plan:
+def plan_with_ids(
+    rows: list[Any], *records: Member | Invite, leaving: bool = False, complete: bool = True, on_invalid: str = "fail"
+) -> Plan:
     client: Any = Lists((*records, OWNER))
     read = read_roster(rows, argument="leavers" if leaving else "roster", columns={"id": "user_uuid"})
-    return plan_members(client, ORGANIZATION, read, Guards.read([], 15), now=NOW, leaving=leaving)
+    guards = Guards.read([], 15, on_invalid)
+    return plan_members(client, ORGANIZATION, read, guards, now=NOW, leaving=leaving, complete=complete)
 
 
 OLGA = {"email": "olga@example.com"}
@@ -403,10 +406,68 @@ def test_whom_a_row_names_by_their_user_is_not_removed_at_another_address() -> N
     assert plan_with_ids([OLGA, {"email": VERA, "id": there.user_uuid}], there, shared).changes == []
 
 
-def test_a_leaver_who_is_named_by_their_user_is_removed_at_another_address() -> None:
+@pytest.mark.parametrize("spelling", [str.lower, str.upper])
+def test_a_leaver_who_is_named_by_their_user_is_removed_at_another_address(spelling: Any) -> None:
     there = member(VERA)
-    (change,) = plan_with_ids([{"email": HEIDI, "id": there.user_uuid}], there, leaving=True).changes
+    user_uuid = spelling(there.user_uuid)
+    (change,) = plan_with_ids([{"email": HEIDI, "id": user_uuid}], there, leaving=True).changes
     assert (change.action, change.name) == ("remove", f"member {VERA}")
+
+
+MISTAKE = {"until": "31.12.2030"}
+
+
+@pytest.mark.parametrize(
+    ("over", "invalid"),
+    [
+        ({"email": HEIDI, "id": 1}, {"email": VERA, **MISTAKE}),
+        ({"email": VERA}, {"email": HEIDI, "id": 1, **MISTAKE}),
+        ({"email": VERA, "id": 1}, {"email": HEIDI, "id": 1, **MISTAKE}),
+        ({"email": HEIDI, "id": 1}, {"email": HEIDI, **MISTAKE}),
+        ({"email": VERA}, {"email": None, "id": 1, **MISTAKE}),
+        ({"email": VERA}, {"id": 1, "level": "boss"}),
+    ],
+)
+@pytest.mark.parametrize("leaving", [True, False])
+def test_who_has_an_invalid_row_of_another_address_keeps_what_they_have(
+    over: dict[str, Any], invalid: dict[str, Any], *, leaving: bool
+) -> None:
+    """One of them names the user."""
+    there = member(VERA)
+    rows = [{**row, "id": there.user_uuid} if "id" in row else row for row in (over, invalid)]
+    if not leaving:
+        rows[0]["until"] = "2020-01-01"
+    planned = plan_with_ids([OLGA, *rows], there, leaving=leaving, complete=False, on_invalid="skip")
+    (change,) = [change for change in planned.changes if "olga" not in change.name]
+    assert (change.action, change.should_lose) == ("differs", True)
+    assert change.name.startswith("row 3")
+
+
+def test_rows_of_three_addresses_of_one_person_are_left_out_together() -> None:
+    there = member(VERA)
+    rows = [{"email": VERA}, {"email": HEIDI, "id": there.user_uuid}, {"email": HEIDI, **MISTAKE}]
+    (change,) = plan_with_ids(rows, there, leaving=True, on_invalid="skip").changes
+    assert (change.action, change.should_lose) == ("differs", True)
+
+
+@pytest.mark.parametrize("leaving", [True, False])
+@pytest.mark.parametrize("number", [0, 1])
+def test_two_rows_of_one_user_that_differ_are_refused(number: int, *, leaving: bool) -> None:
+    """What one of them takes, the other one may keep."""
+    there = member(VERA)
+    rows = [{"email": VERA}, {"email": HEIDI, "id": there.user_uuid}]
+    rows[number]["until"] = "2020-01-01"
+    with pytest.raises(WorkspaceInputError, match=rf"are about one user, and differ .* has the address {VERA} now"):
+        plan_with_ids([OLGA, *rows], there, leaving=leaving)
+
+
+def test_the_levels_of_two_rows_of_one_leaver_do_not_matter() -> None:
+    there = member(VERA)
+    rows = [{"email": VERA, "level": 1}, {"email": HEIDI, "id": there.user_uuid, "level": 8}]
+    removal, duplicate = plan_with_ids(rows, there, leaving=True).changes
+    assert (removal.action, duplicate.mark) == ("remove", "duplicate")
+    with pytest.raises(WorkspaceInputError, match="Rows 2 and 3 are about one user"):
+        plan_with_ids([OLGA, *rows], there)
 
 
 def test_two_rows_of_one_user_are_duplicates_and_an_address_of_another_user_is_refused() -> None:

@@ -454,7 +454,7 @@ INVISIBLE = re.compile(
 )
 # Letters that look like Latin ones: Greek, Cyrillic, Armenian, Cherokee, full-width and mathematical ones.
 LOOK_ALIKE = re.compile("[\u0131\u0251\u0261\u0370-\u058f\u13a0-\u13ff\uff10-\uff5a\U0001d400-\U0001d7ff](?!<U\\+)")
-LATIN_WORD = re.compile(r"\S*[A-Za-z]\S*")
+LATIN_WORD = re.compile(r"(?<!\S)[^\sA-Za-z]*[A-Za-z]\S*")
 
 
 def printable(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -111,6 +112,14 @@ def test_a_message_begins_with_one_problem(case: str) -> None:
 def test_two_texts_that_differ_never_look_the_same(text: str, shown: str) -> None:
     assert visible(text) == shown
     assert visible(shown) == shown
+
+
+def test_a_long_text_is_shown_in_no_time() -> None:
+    """A tenth of a second; minutes if each letter that is no Latin one is tried as the first one of a word."""
+    text = "\u20ac" * 100_000
+    began = time.process_time()
+    assert visible(text) == text
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize("first", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212"])

@@ -70,6 +70,19 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
+@pytest.fixture(autouse=True)
+def masked_secrets() -> Iterator[None]:
+    """Let Airflow forget what a test has masked: with each secret, it compiles the pattern of all secrets anew."""
+    module: Any = sys.modules.get("airflow.sdk._shared.secrets_masker")
+    if module is None:
+        yield
+        return
+    masker = module._secrets_masker()
+    before = masker.patterns.copy(), masker.replacer
+    yield
+    masker.patterns, masker.replacer = before
+
+
 @pytest.fixture(scope="session")
 def sandboxes() -> Iterator[Callable[[str], SandboxServer]]:
     """Return a function that starts a sandbox for each profile once per session."""

@@ -23,16 +23,23 @@ if TYPE_CHECKING:
 PACKAGE = Path(errors.__file__).parent
 # No task runs what is in these.
 NO_TASKS = ("sandbox", "cli", "ui")
-MODULES = {
-    file.relative_to(PACKAGE).as_posix(): ast.parse(file.read_text(encoding="utf-8"))
-    for file in sorted(PACKAGE.rglob("*.py"))
-}
-OF_TASKS = {name: tree for name, tree in MODULES.items() if not name.startswith(NO_TASKS)}
 # What ends a task, or becomes its end in a sensor, with a message that its argument must name the problem of.
 ENDS = ("AirflowFailException", "AirflowSensorTimeout", "PollFailure")
 # Classes that say nothing of a problem.
 GENERAL = ("WorkspaceError", "WorkspaceRequestError")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, ast.Module]:
+    """The code of each module of the package, by its path."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    return {file.relative_to(PACKAGE).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
+@pytest.fixture(scope="module")
+def modules_of_tasks(modules: dict[str, ast.Module]) -> dict[str, ast.Module]:
+    return {name: tree for name, tree in modules.items() if not name.startswith(NO_TASKS)}
 
 
 def calls(tree: ast.AST, *names: str) -> Iterator[ast.Call]:
@@ -63,10 +70,10 @@ def is_attribute(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Assign | ast.AnnAssign) and ast.unparse(statement).startswith("self.")
 
 
-def test_no_text_stands_alone() -> None:
+def test_no_text_stands_alone(modules: dict[str, ast.Module]) -> None:
     """A second text below a message is no part of it, and Python says nothing."""
     alone = []
-    for name, tree in MODULES.items():
+    for name, tree in modules.items():
         functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
         blocks = [node for function in functions for node in ast.walk(function) if not isinstance(node, ast.ClassDef)]
         bodies: list[Any] = [getattr(node, "body", None) for node in blocks]
@@ -76,9 +83,9 @@ def test_no_text_stands_alone() -> None:
     assert alone == []
 
 
-def test_each_error_of_a_task_has_a_problem() -> None:
+def test_each_error_of_a_task_has_a_problem(modules_of_tasks: dict[str, ast.Module]) -> None:
     nameless = []
-    for name, tree in OF_TASKS.items():
+    for name, tree in modules_of_tasks.items():
         for function in (node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)):
             parameters = {argument.arg for argument in function.args.args}
             for call in calls(function, *ENDS):
@@ -97,8 +104,8 @@ def classes(base: type[errors.WorkspaceError] = errors.WorkspaceError) -> Iterat
         yield from classes(below)
 
 
-def test_each_class_has_a_problem() -> None:
-    for name, tree in OF_TASKS.items():
+def test_each_class_has_a_problem(modules_of_tasks: dict[str, ast.Module]) -> None:
+    for name, tree in modules_of_tasks.items():
         bases = [ast.unparse(base) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases]
         if any(base.endswith("Error") for base in bases):
             import_module(f"{PACKAGE.name}.{name.removesuffix('.py').replace('/', '.')}")

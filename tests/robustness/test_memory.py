@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -74,12 +75,17 @@ def test_a_long_list_is_read_in_constant_memory(hook: str) -> None:
     assert process < 2 * MAX_MEGABYTES
 
 
-BOMB = gzip.compress(b" " * 500_000_000, compresslevel=1)
-GZIP = b"Connection: close\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(BOMB)
-HOSTILE = {
-    "500 MB in 2 MB of gzip": Scene(b"HTTP/1.1 200 OK\r\n" + GZIP + BOMB),
-    "the same in a 400": Scene(b"HTTP/1.1 400 Bad Request\r\n" + GZIP + BOMB),
-    "endless body": endless(HEAD + b"\r\n", b" " * 65_536),
+def bomb(status: bytes) -> Scene:
+    """Return a response whose 2 MB of gzip are 500 MB."""
+    body = gzip.compress(b" " * 500_000_000, compresslevel=1)
+    headers = b"Connection: close\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(body)
+    return Scene(b"HTTP/1.1 %s\r\n" % status + headers + body)
+
+
+HOSTILE: dict[str, Callable[[], Scene]] = {
+    "500 MB in 2 MB of gzip": lambda: bomb(b"200 OK"),
+    "the same in a 400": lambda: bomb(b"400 Bad Request"),
+    "endless body": lambda: endless(HEAD + b"\r\n", b" " * 65_536),
 }
 READS = f"""
 import asyncio
@@ -107,7 +113,7 @@ print(peak() - before)
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_response_is_refused_in_constant_memory(hook: str, name: str) -> None:
-    with RawServer(HOSTILE[name]) as service:
+    with RawServer(HOSTILE[name]()) as service:
         connection = {"conn_type": "workspace", "host": service.url, "password": "key-of-a-test"}
         connection["extra"] = {"organization_id": "o", "max_response_bytes": MAX_MEGABYTES * 1_000_000}
         nobody = json.dumps({**connection, "host": "http://127.0.0.1:9"})

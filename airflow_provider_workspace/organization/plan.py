@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.access.members.plan import NOT_ON_ROSTER, plan_members
 from airflow_provider_workspace.access.rules.guards import HIDDEN
@@ -23,9 +23,7 @@ from airflow_provider_workspace.procedures.roster_files import read_roster
 from airflow_provider_workspace.procedures.until import remark_on_midnight
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.access.members.earlier_invites import InviteAgain
-    from airflow_provider_workspace.access.rules.entitlements import NotedAccess
-    from airflow_provider_workspace.api.models import Dashboard, Domain, Member, ProjectItem
+    from airflow_provider_workspace.api.models import Dashboard, Domain
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.organization.file import (
@@ -34,8 +32,8 @@ if TYPE_CHECKING:
         Organization,
         ProjectEntry,
     )
+    from airflow_provider_workspace.organization.reader import AirflowOrganizationReader
     from airflow_provider_workspace.procedures.access_list import AccessList
-    from airflow_provider_workspace.procedures.roster_tables import RosterFile
 
 log = logging.getLogger(__name__)
 
@@ -45,49 +43,6 @@ PARTS = ("projects", "domains", "verification", "members", "dashboards", "collab
 CREATE_ONLY_FIELDS = {"use_template", "use_dashboard"}
 # Fields of an entry that are not fields of the dashboard.
 ENTRY_ONLY_FIELDS = {"variable_key", "collaborators"}
-
-
-class OrganizationReader(Protocol):
-    """Reads an organization, each list once, when it is needed first; and knows what Airflow remembers of it."""
-
-    client: WorkspaceClient
-    organization_id: str
-    now: datetime
-    """Decides which ends of access are over."""
-    knows_dashboards: bool
-    """Whether what Airflow remembers of dashboards can be read."""
-
-    def invite_again(self, times: int) -> InviteAgain | None:
-        """Return who was invited before, and how often again; ``None`` if nobody knows."""
-
-    @property
-    def noted(self) -> NotedAccess:
-        """What is noted about the people."""
-        ...
-
-    @property
-    def projects(self) -> list[ProjectItem]: ...
-
-    @property
-    def members(self) -> list[Member]: ...
-
-    def find_dashboard(self, project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
-        """Read a dashboard that Airflow remembers; ``None`` if it remembers none."""
-        ...
-
-    def create_dashboard(
-        self, project: str, create: ops.dashboards.CreateDashboard, entry: DashboardEntry, memory: Any
-    ) -> object:
-        """Create and remember a dashboard; ``memory`` is what the task remembers."""
-        ...
-
-    def window_of(self, export_id: str) -> str:
-        """Return the maintenance windows that hold a batch export; an empty string if none does."""
-        ...
-
-    def file_at(self, path: str) -> RosterFile:
-        """Open a path."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +59,7 @@ class PlannedOrganization:
     plan: Plan
 
 
-def plan_organization(wanted: Organization, reader: OrganizationReader, parts: Collection[str] = PARTS) -> Plan:
+def plan_organization(wanted: Organization, reader: AirflowOrganizationReader, parts: Collection[str] = PARTS) -> Plan:
     """
     Compare an organization with its file.
 
@@ -156,13 +111,13 @@ def _remark_on_collaborators(wanted: Organization) -> str:
     return remark_on_midnight(ends)
 
 
-def _project_id(reader: OrganizationReader, entry: ProjectEntry) -> str | None:
+def _project_id(reader: AirflowOrganizationReader, entry: ProjectEntry) -> str | None:
     """Return the id of the project of an entry; ``None`` if there is none. See :func:`find_project`."""
     found = find_project(entry.name, reader.projects)
     return str(found.id) if found else None
 
 
-def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Change]:
+def _plan_projects(wanted: Organization, reader: AirflowOrganizationReader) -> list[Change]:
     changes: list[Change] = []
     for entry in wanted.projects:
         fields = entry.model_dump(mode="json", exclude_unset=True, exclude={"dashboards"})
@@ -178,7 +133,7 @@ def _plan_projects(wanted: Organization, reader: OrganizationReader) -> list[Cha
     return changes
 
 
-def _plan_domains(wanted: Organization, reader: OrganizationReader) -> list[Change]:
+def _plan_domains(wanted: Organization, reader: AirflowOrganizationReader) -> list[Change]:
     ids: dict[str, Any] = {"organization_id": reader.organization_id}
     listed = read_rows(reader.client, ops.domains.ListDomains(**ids))
     rows = {domain_key(row.domain): row for row in listed if row.domain}
@@ -259,7 +214,7 @@ def _verify(client: WorkspaceClient, verify: Any) -> str:
     return f"Publish a TXT record with the value {domain.verification_challenge} in the DNS of {domain.domain}"
 
 
-def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
+def _plan_members(wanted: Organization, reader: AirflowOrganizationReader) -> Plan:
     """Compare the people; nobody is removed unless the list is complete, or whom the file names as collaborator."""
     members = wanted.members
     if members is None or members.people == []:
@@ -268,7 +223,7 @@ def _plan_members(wanted: Organization, reader: OrganizationReader) -> Plan:
         return Plan(changes=[Change("skip", "members", "people", why="a task passes them as roster=…")])
     rows = read_roster(
         members.given_rows,
-        reader.file_at(members.roster) if members.roster else None,
+        reader.file_at(members.roster),
         members.defaults.model_dump(exclude_unset=True) if members.defaults else None,
         argument="roster",
         columns=members.columns,
@@ -320,7 +275,7 @@ def _plan_dashboard(
     wanted: Organization,
     project: ProjectEntry,
     entry: DashboardEntry,
-    reader: OrganizationReader,
+    reader: AirflowOrganizationReader,
     *,
     access_list: AccessList,
 ) -> list[Change]:
@@ -368,7 +323,7 @@ def _creation(
     *,
     project: ProjectEntry,
     entry: DashboardEntry,
-    reader: OrganizationReader,
+    reader: AirflowOrganizationReader,
 ) -> Change:
     """
     Return the creation of a dashboard that Airflow does not remember.
@@ -391,7 +346,7 @@ def _creation(
     )
 
 
-def _plan_exports(wanted: Organization, reader: OrganizationReader) -> list[Change]:
+def _plan_exports(wanted: Organization, reader: AirflowOrganizationReader) -> list[Change]:
     """Plan the exports, whose state cannot be read; exports that a maintenance window holds are left alone."""
     changes: list[Change] = []
     for entry in wanted.exports:

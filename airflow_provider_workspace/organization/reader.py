@@ -16,18 +16,20 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.notes.leases import LeaseStore
     from airflow_provider_workspace.notes.task_state import TaskState
     from airflow_provider_workspace.organization.file import DashboardEntry
+    from airflow_provider_workspace.procedures.roster_tables import RosterFile
 
 log = logging.getLogger(__name__)
 
 
 class AirflowOrganizationReader:
     """
-    The :class:`~airflow_provider_workspace.organization.plan.OrganizationReader` of tasks and commands.
+    Reads an organization, each list once, when it is needed first; and knows what Airflow remembers of it.
 
     :param store: the store of Variables; ``None`` where none can be read
     :param access: the notes about its people; ``None`` where none can be read
     :param owner: the task and the number of its try
-    :ivar now: when it is; a command may set it
+    :ivar now: decides which ends of access are over; a command may set it
+    :ivar knows_dashboards: whether what Airflow remembers of dashboards can be read
     """
 
     def __init__(
@@ -52,11 +54,13 @@ class AirflowOrganizationReader:
 
     @property
     def noted(self) -> NotedAccess:
+        """What is noted about the people."""
         from airflow_provider_workspace.access.rules.entitlements import NotedAccess
 
         return self._access.read() if self._access else NotedAccess(are_known=False)
 
     def invite_again(self, times: int) -> InviteAgain | None:
+        """Return who was invited before, and how often again; ``None`` if nobody knows."""
         from airflow_provider_workspace.access.members.earlier_invites import PAUSE_BEFORE_AGAIN
 
         return self._access.invite_again(times, PAUSE_BEFORE_AGAIN) if self._access else None
@@ -84,6 +88,7 @@ class AirflowOrganizationReader:
         return self._lists[listed]
 
     def find_dashboard(self, project: str, project_id: str, entry: DashboardEntry) -> Dashboard | None:
+        """Read a dashboard that Airflow remembers; ``None`` if it remembers none."""
         from airflow_provider_workspace.notes.task_state import TaskState
 
         no_memory = TaskState({}, dry_run=True)
@@ -93,6 +98,7 @@ class AirflowOrganizationReader:
     def create_dashboard(
         self, project: str, create: CreateDashboard, entry: DashboardEntry, memory: TaskState
     ) -> Dashboard | None:
+        """Create and remember a dashboard; ``memory`` is what the task remembers."""
         registry = self._registry(project, create.project_id, entry, memory)
         dashboard, created = registry.get_or_create(self.client, create, "fail")
         log.info("%s dashboard %s, '%s'.", "Created" if created else "Found", dashboard.id, dashboard.name)
@@ -124,6 +130,7 @@ class AirflowOrganizationReader:
         return DashboardRegistry(wanted, memory, variables)
 
     def window_of(self, export_id: str) -> str:
+        """Return the maintenance windows that hold a batch export; an empty string if none does."""
         from airflow_provider_workspace.notes.leases import LeaseRegistry, export_key
 
         if self._store is None:
@@ -132,7 +139,9 @@ class AirflowOrganizationReader:
         windows = LeaseRegistry(self._store).windows_holding(key)
         return ", ".join(windows)
 
-    def file_at(self, path: str) -> Any:
+    def file_at(self, path: str | None) -> RosterFile | None:
+        """Open a path; ``None`` for ``None``."""
         from airflow_provider_workspace.files.storage import file_at
 
-        return file_at(path)
+        file: RosterFile | None = file_at(path)
+        return file

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from airflow_provider_workspace.api.timestamps import iso
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceStorageError
 from airflow_provider_workspace.files.storage import UrlFile, folder_at
-from airflow_provider_workspace.notes.note import utc_now
+from airflow_provider_workspace.notes.note import digest, utc_now
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.access.grants.notes import Grant
@@ -112,9 +111,9 @@ class EndedGrant(BaseModel):
     def file_name(self) -> str:
         """The name of its file: its end, then digests of the person and of the grant; the same in each try."""
         until = re.sub(r"\.\d+|[:-]", "", self.until)
-        person = _digest(self.service, self.organization_id, self.user_email)
-        grant = _digest(*self.identity)
-        return f"{until}-{person}-{grant}.json"
+        person = digest(self.service, self.organization_id, self.user_email)
+        grant = digest(*self.identity)
+        return f"{until}-{person:.12}-{grant:.12}.json"
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -172,8 +171,3 @@ def _raise_unless_same(file: UrlFile, ended: EndedGrant) -> None:
 
 def _iso_or_none(seconds: float | None) -> str | None:
     return None if seconds is None else iso(seconds)
-
-
-def _digest(*texts: str) -> str:
-    """Return a short digest for the name of a file."""
-    return sha256("\n".join(texts).encode(errors="surrogatepass")).hexdigest()[:12]

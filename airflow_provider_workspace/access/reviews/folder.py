@@ -40,43 +40,18 @@ NUMBERED = re.compile(rf"(?:{NOT_DECIDED}|{INTENTS}|{TRIES})(\d{{1,9}})\.json", 
 Record = TypeVar("Record", bound=BaseModel)
 
 
-class WrittenFiles:
-    """
-    The digests of the files that a task wrote, by name, as Airflow keeps them.
-
-    :param state: what the task remembers
-    """
-
-    def __init__(self, state: TaskState) -> None:
-        self._state = state
-        self.survives_tries = state.survives_tries
-        self._digests: dict[str, str] = dict(state.read() or {})
-
-    def digest(self, name: str) -> str:
-        """Return the digest of a file; empty if the task did not write it."""
-        return self._digests.get(name, "")
-
-    def add(self, name: str, digest: str) -> None:
-        """Keep the digest of a file that is about to be written."""
-        self._digests[name] = digest
-        self._state.write(self.all())
-
-    def all(self) -> dict[str, str]:
-        """Return all digests."""
-        return dict(self._digests)
-
-
 class ReviewFolder:
     """
     The files of one review.
 
     :param path: the folder, as :class:`~airflow_provider_workspace.files.storage.UrlFile` has it
-    :param state: what the task remembers
+    :param state: what the task remembers: the digests of the files that it wrote, by name
     """
 
     def __init__(self, path: Any, state: TaskState) -> None:
         self.path = path
-        self._written = WrittenFiles(state)
+        self._state = state
+        self._written: dict[str, str] = dict(state.read() or {})
 
     def __str__(self) -> str:
         return str(self.path).removeprefix("file://")
@@ -114,7 +89,7 @@ class ReviewFolder:
                 f"{name} would have {size:.1f} MB, and no file of more than {MAX_MEGABYTES} MB can be read. Review "
                 "fewer people at once"
             )
-        self._written.add(name, sha256(encoded).hexdigest())
+        self._keep_digest(name, encoded)
         UrlFile(self.path / name).write_once(encoded)
 
     def create(self, name: str, record: BaseModel) -> None:
@@ -125,7 +100,7 @@ class ReviewFolder:
         """
         encoded = encode(record)
         UrlFile(self.path / name).create(encoded)
-        self._written.add(name, sha256(encoded).hexdigest())
+        self._keep_digest(name, encoded)
 
     def copy(self, name: str, content: bytes) -> None:
         """Write the bytes of a file that somebody else wrote, once."""
@@ -133,9 +108,13 @@ class ReviewFolder:
 
     # What this task wrote
 
+    def _keep_digest(self, name: str, content: bytes) -> None:
+        self._written[name] = sha256(content).hexdigest()
+        self._state.write(dict(self._written))
+
     def written_digest(self, name: str) -> str:
         """Return the digest of a file that this task wrote, perhaps in an earlier try; empty if it did not."""
-        return self._written.digest(name)
+        return self._written.get(name, "")
 
     def own_digest(self, name: str) -> str:
         """Return the same of a file that is still there; empty if it is not."""
@@ -143,9 +122,7 @@ class ReviewFolder:
 
     def own_files(self) -> dict[str, str]:
         """Return the digests of the files that this task wrote and that are there, by name."""
-        digests = self._written.all()
-        there = digests.keys() & set(self.names())
-        return {name: digests[name] for name in there}
+        return {name: self._written[name] for name in self.names() if name in self._written}
 
     def raise_if_of_others(self, *names: str) -> None:
         """
@@ -154,7 +131,7 @@ class ReviewFolder:
         :raises WorkspaceInputError: if one is there; before Airflow 3.3 a task does not know what an earlier try wrote
         """
         for name in names:
-            is_known = self.written_digest(name) or not self._written.survives_tries
+            is_known = self.written_digest(name) or not self._state.survives_tries
             if not is_known and self.digest(name):
                 raise changed(self.path / name, "was written by no task of this review")
 

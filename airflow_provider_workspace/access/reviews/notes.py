@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, field_validator
@@ -394,18 +394,7 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
             self.change(note, people=left)
 
 
-@dataclass(frozen=True)
-class ReviewVariables(VariableStore):
-    """Stores the decisions of reviews as Variables, for tasks. Since Airflow 3.3."""
-
-    prefix: str = DECISIONS_PREFIX
-    index: str = "workspace_decisions"
-    description: str = f"Decisions of an access review: {COMMAND} decisions shows them."
-
-    def list_keys(self) -> list[str]:
-        """Return the keys of all reviews; before Airflow 3.3 there are none."""
-        return super().list_keys() if lists_variables() else []
-
-
-# The store of decisions for tasks.
-REVIEW_VARIABLES = ReviewVariables()
+# The store of decisions for tasks. Since Airflow 3.3: before, there are none.
+REVIEW_VARIABLES = VariableStore(
+    DECISIONS_PREFIX, "workspace_decisions", f"Decisions of an access review: {COMMAND} decisions shows them."
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -221,7 +222,4 @@ def people_changed(planned: PlannedReview) -> tuple[str, ...]:
 
 def counts_of(outcomes: Iterable[DecisionOutcome]) -> dict[str, int]:
     """Return how many decisions have each outcome."""
-    counts: dict[str, int] = {}
-    for outcome in outcomes:
-        counts[outcome.outcome] = counts.get(outcome.outcome, 0) + 1
-    return counts
+    return dict(Counter(outcome.outcome for outcome in outcomes))

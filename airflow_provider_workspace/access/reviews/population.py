@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from airflow_provider_workspace.access.rules.entitlements import NO_CLAIMS, NOTHING_NOTED, Claims, NotedAccess
 from airflow_provider_workspace.access.rules.review_records import (
@@ -36,8 +36,11 @@ from airflow_provider_workspace.procedures.people import read_people
 if TYPE_CHECKING:
     from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
     from airflow_provider_workspace.access.rules.guards import Guards
-    from airflow_provider_workspace.api.models import DashboardCollaborator, Invite
+    from airflow_provider_workspace.api.models import DashboardCollaborator, Invite, Page, Resource
+    from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
+
+R = TypeVar("R", bound="Resource")
 
 # Columns for people, who fill in the last one.
 POPULATION_COLUMNS = (
@@ -212,32 +215,26 @@ class _Lists:
 
     def _invites(self) -> list[Invite]:
         listing = ops.invites.ListInvites(organization_id=self.organization_id)
-        invites, counted = read_counted(self.client, listing)
-        count = ReadList(name="invites", rows=len(invites), counted=counted)
-        self.counts.append(count)
-        return invites
+        return self._rows(listing, "invites")
 
     def _members(self) -> list[Member]:
         listing = ops.members.ListMembers(organization_id=self.organization_id)
-        members, counted = read_counted(self.client, listing)
-        count = ReadList(name="members", rows=len(members), counted=counted)
-        self.counts.append(count)
-        return members
+        return self._rows(listing, "members")
 
     def _collaborators(self, board: ReviewedDashboard) -> list[DashboardCollaborator]:
         listing = ops.dashboards.ListDashboardCollaborators(
             project_id=board.project_id, dashboard_id=board.dashboard_id
         )
-        collaborators, counted = read_counted(self.client, listing)
-        count = ReadList(
-            name="collaborators",
-            rows=len(collaborators),
-            counted=counted,
-            project_id=board.project_id,
-            dashboard_id=board.dashboard_id,
-        )
+        return self._rows(listing, "collaborators", project_id=board.project_id, dashboard_id=board.dashboard_id)
+
+    def _rows(
+        self, listing: Operation[Page[R]], name: Literal["members", "invites", "collaborators"], **dashboard: str
+    ) -> list[R]:
+        """Return all rows of a list, and keep how many there are."""
+        rows, counted = read_counted(self.client, listing)
+        count = ReadList(name=name, rows=len(rows), counted=counted, **dashboard)
         self.counts.append(count)
-        return collaborators
+        return rows
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from typing import Any
 
     from typing_extensions import Self
@@ -516,10 +516,13 @@ def shown(value: object, length: int = 40) -> str:
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known: ") -> str:
     """Return the known name that an unknown one resembles, or all of them, after ``otherwise``."""
+    names = list(known)
+    return resembling(name, names).strip() or f"{otherwise}{', '.join(names)}"
+
+
+def resembling(name: str, known: Collection[str]) -> str:
+    """Ask for the known name that an unknown one resembles, with a blank after it; empty if it resembles none."""
     from difflib import get_close_matches
 
-    names = list(known)
-    similar = get_close_matches(name, names, n=1)
-    if similar:
-        return f"did you mean '{similar[0]}'?"
-    return f"{otherwise}{', '.join(names)}"
+    similar = get_close_matches(name, known, n=1)
+    return f"did you mean '{similar[0]}'? " if similar else ""

@@ -81,8 +81,7 @@ class AccessNotes:
             return NotedAccess(are_known=False)
         now = utc_now()
         noted = self.grants.find(GRANT_PREFIX)
-        for key, why in self.grants.unreadable.items():
-            raise WorkspaceError(self.grants.describe_unreadable(key, why), problem="grant-unreadable")
+        self.grants.raise_if_unreadable()
         here = [grant for grant in noted if self._is_here(grant) and not grant.is_over(now)]
         return NotedAccess(
             grants=[active_grant_of(grant) for grant in here],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +38,7 @@ def grants(args: Namespace) -> None:
         with errors_without_traceback():
             _end_early(registry, args)
         return
-    for option in ("organization_id", "dry_run", "protected", "evidence"):
-        if getattr(args, option):
-            raise SystemExit(f"--{option.replace('_', '-')} is for access that ends early. Add --end")
+    _refuse(args, ("organization_id", "dry_run", "protected", "evidence"), "access that ends early. Add --end")
     with errors_without_traceback():
         noted = registry.all()
     now = utc_now()
@@ -57,6 +56,13 @@ def grants(args: Namespace) -> None:
         raise SystemExit(1)
     if any(one["overdue"] for one in found):
         raise SystemExit(2)
+
+
+def _refuse(args: Namespace, options: Iterable[str], needed_for: str) -> None:
+    """Refuse options that mean nothing for what is asked."""
+    for option in options:
+        if getattr(args, option):
+            raise SystemExit(f"--{option.replace('_', '-')} is for {needed_for}")
 
 
 def _grant_line(grant: Grant, *, is_overdue: bool) -> str:
@@ -104,9 +110,7 @@ def decisions(args: Namespace) -> None:
         with errors_without_traceback():
             _lift(registry, args)
         return
-    for option in ("organization_id", "reason"):
-        if getattr(args, option):
-            raise SystemExit(f"--{option.replace('_', '-')} is for a decision that is lifted. Add --lift")
+    _refuse(args, ("organization_id", "reason"), "a decision that is lifted. Add --lift")
     with errors_without_traceback():
         reviews = registry.all()
     if args.output == "json":

@@ -1,4 +1,4 @@
-"""The progress of a long operation in the log."""
+"""The progress of a bulk invite in the log."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ SECONDS_BETWEEN = 30.0
 
 
 class ProgressLog:
-    """
-    Logs the number done, the rate and the time left every 30 seconds and at the end.
+    """Logs the number of invites done, the rate and the time left every 30 seconds and at the end."""
 
-    :param what: what is counted, such as ``Invites``
-    """
-
-    def __init__(self, what: str) -> None:
-        self.what = what
+    def __init__(self) -> None:
         self._began = time.monotonic()
         self._said = self._began
 
@@ -34,4 +29,4 @@ class ProgressLog:
             seconds_left = (total - done) / rate
             left = f", {seconds_left:.0f} s left"
         percent = 100 * done / total
-        log.info("%s: %d of %d (%.0f %%), %.1f a second%s", self.what, done, total, percent, rate, left)
+        log.info("Invites: %d of %d (%.0f %%), %.1f a second%s", done, total, percent, rate, left)

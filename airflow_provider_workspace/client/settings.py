@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError, ValidationInfo
 
 from airflow_provider_workspace.api.fields import TextId
-from airflow_provider_workspace.errors import WorkspaceConfigError, did_you_mean, shown
+from airflow_provider_workspace.errors import WorkspaceConfigError, did_you_mean, resembling, shown
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -326,11 +326,7 @@ def _expected(key: str, finding: "ErrorDetails") -> str:
 
 def unknown_key(key: str, source: str) -> str:
     """Return the message for an unknown key of the extra."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(key, EXTRAS, n=1)
-    hint = f"did you mean '{close[0]}'? " if close else ""
-    return f"The extra of {source} has an unknown key '{key}': {hint}Known are {', '.join(EXTRAS)}."
+    return f"The extra of {source} has an unknown key '{key}': {resembling(key, EXTRAS)}Known are {', '.join(EXTRAS)}."
 
 
 def is_url(text: str) -> bool:

@@ -438,7 +438,7 @@ class WorkspaceHook(WorkspaceConnectionHook):
             clock=time.time,
             monotonic=time.monotonic,
             max_wait=self.client.settings.max_retry_wait,
-            progress=ProgressLog("Invites"),
+            progress=ProgressLog(),
         )
 
     # Members

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceError, with_problem
 
 log = logging.getLogger(__name__)
 
@@ -73,21 +73,15 @@ def failure_of(ends: Iterable[Ended]) -> WorkspaceError | None:
 
     It is permanent only if all of them are.
     """
-    failures = [_with_kind(ended.kind, ended.error) for ended in ends if ended.error is not None]
-    if len(failures) < 2:
-        return failures[0] if failures else None
-    pauses = [failure.retry_after for failure in failures if failure.retry_after is not None]
-    message = "\n".join(str(failure) for failure in failures)
-    is_permanent = all(failure.permanent for failure in failures)
-    combined = WorkspaceError(message, problem="", permanent=is_permanent)  # each line has its own problem
+    failures = {ended.kind: ended.error for ended in ends if ended.error is not None}
+    if not failures:
+        return None
+    pauses = [error.retry_after for error in failures.values() if error.retry_after is not None]
+    lines = [with_problem(f"{kind}: {error.named()}") for kind, error in failures.items()]
+    is_permanent = all(error.permanent for error in failures.values())
+    combined = WorkspaceError("\n".join(lines), problem="", permanent=is_permanent)  # each line has its own problem
     combined.retry_after = max(pauses, default=None)
     return combined
-
-
-def _with_kind(kind: str, error: WorkspaceError) -> WorkspaceError:
-    named = WorkspaceError(f"{kind}: {error}", problem=error.problem, permanent=error.permanent)
-    named.retry_after = error.retry_after
-    return named
 
 
 def reports_of(ends: Iterable[Ended], *, dry_run: bool) -> dict[str, Any]:

@@ -81,6 +81,17 @@ class NoteRegistry(Generic[N, S]):
                 notes.append(note)
         return notes
 
+    def raise_if_unreadable(self, prefix: str = "") -> None:
+        """
+        Refuse to go on without a note that was found, and cannot be read.
+
+        :param prefix: that of the keys of the notes that are needed
+        :raises WorkspaceError: with what to do about it
+        """
+        for key, why in self.unreadable.items():
+            if key.startswith(prefix):
+                raise WorkspaceError(self.describe_unreadable(key, why), problem="")  # the text has its own
+
     def read_all(self, keys: Iterable[str]) -> list[N]:
         """Return the notes of keys, without those that are gone and without Variables that are none."""
         return [note for note in map(self.read, keys) if note is not None]

@@ -96,7 +96,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         own = next((grant for grant in noted if grant.key == draft.key), None)
         self._raise_if_over(draft, own, now)
         if own and not self.is_dry_run:
-            own = registry.take(own, str(draft.writer))
+            own = registry.change(own, writer=str(draft.writer))  # no other try sends anything for it
 
         reviews = ReviewRegistry(decisions.REVIEW_VARIABLES)
         decided = NotedAccess(decisions=reviews.decisions_of(draft.service, draft.organization_id))

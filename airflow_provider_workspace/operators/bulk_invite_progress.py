@@ -36,7 +36,7 @@ class BulkInviteProgress:
         self._push = getattr(ti, "xcom_push", None)
         self._organization_id = organization_id
         self._by_hand = by_hand
-        self._log = ProgressLog("Invites")
+        self._log = ProgressLog()
         self._written = float("-inf")
 
     def __enter__(self) -> Self:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from types import NoneType
 from typing import Any, get_args
 
@@ -13,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from airflow_provider_workspace.api.levels import parse_level, parse_number
 from airflow_provider_workspace.api.models import Id
 from airflow_provider_workspace.api.secrets import is_secret
-from airflow_provider_workspace.errors import WorkspaceInputError, shown, with_problem
+from airflow_provider_workspace.errors import WorkspaceInputError, resembling, shown, with_problem
 from airflow_provider_workspace.procedures.matching import matches, read_where
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -56,8 +55,7 @@ def _field_at(argument: str, path: str, model: type[BaseModel], *, return_secret
             return None  # inside a free-form field
         if record is None or part not in record.model_fields:
             known = list(_paths(model))
-            close = get_close_matches(path, known, n=1)
-            hint = f"did you mean '{close[0]}'? " if close else ""
+            hint = resembling(path, known)
             raise WorkspaceInputError(
                 f"{argument} names {path[:80]!r}, which is unknown: {hint}Known fields are "
                 f"{', '.join(known)}. Prefix a field that the interface does not name with '{EXTRA}'"

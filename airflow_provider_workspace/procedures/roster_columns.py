@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from airflow_provider_workspace.api.operations.invites import InviteDetails
-from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, shown, type_name
+from airflow_provider_workspace.errors import WorkspaceInputError, resembling, shown, type_name
 from airflow_provider_workspace.procedures.matching import (
     COMPARABLE,
     Before,
@@ -329,8 +329,8 @@ def _describe_unknown(unknown: Mapping[str, int]) -> list[str]:
     by_row: dict[int, list[str]] = {}
     for name, number in islice(unknown.items(), MAX_NAMES):
         text = shown(name, MAX_COLUMN_SHOWN)
-        hint = did_you_mean(name[:MAX_COLUMN_SHOWN].lower(), ROSTER_COLUMNS, "")
-        if hint.endswith("?"):
+        hint = resembling(name[:MAX_COLUMN_SHOWN].lower(), ROSTER_COLUMNS).strip()
+        if hint:
             text += f" ({hint})"
         by_row.setdefault(number, []).append(text)
     mistakes: list[str] = []

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -208,8 +207,10 @@ def end_grants(
         for grant in active:
             if dry_run or grant.user_uuid or only is not None:
                 continue
-            with _warned(f"{grant.user_email}: the user is not looked up"):
+            try:
                 organization_of(grant).unknown.append(grant)
+            except Exception as error:  # noqa: BLE001 - if it stays, the end of this grant fails
+                log.warning("%s: the user is not looked up: %s", grant.user_email, error)
         _check_before_writes(list(organizations.values()))
         _run_side_by_side(list(organizations.values()), dry_run=dry_run)
     unreadable = registry.unreadable if only is None else {}
@@ -309,15 +310,6 @@ def _result_of(people: list[PersonEnd], unreadable: dict[str, str], *, active: i
         is_permanent = all(person.is_permanent for person in people)
         error = _error_of(left, permanent=is_permanent)
     return GrantsEnded(tuple(ended), tuple(left), active, error)
-
-
-@contextmanager
-def _warned(what: str) -> Iterator[None]:
-    """Log an error of a grant that is not over: if it stays, its end fails."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001 - whatever it is, grants are ended
-        log.warning("%s: %s", what, error)
 
 
 def _people_of(grants: list[Grant]) -> list[PersonEnd]:

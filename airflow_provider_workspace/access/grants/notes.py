@@ -221,18 +221,9 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
                 raise
             log.warning("%s", error)
             return None
-        if is_needed and key in self.unreadable:
-            msg = self.describe_unreadable(key, self.unreadable[key])
-            raise WorkspaceError(msg, problem="grant-unreadable")
+        if is_needed:
+            self.raise_if_unreadable(key)
         return grant
-
-    def take(self, grant: Grant, writer: str) -> Grant:
-        """
-        Note which try acts on a grant from now on: no other one sends anything for it.
-
-        :raises WorkspaceError: if it is not what was read any more
-        """
-        return self.change(grant, writer=writer)
 
     def check(self, grant: Grant, *, is_over: bool, is_own: bool = True) -> Grant:
         """

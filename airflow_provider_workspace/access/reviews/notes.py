@@ -279,9 +279,7 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
         """
         prefix = prefix_of(service, organization_id)
         notes = self.find(prefix)
-        for key, why in self.unreadable.items():
-            if key.startswith(prefix):
-                raise WorkspaceError(self.describe_unreadable(key, why), problem="decisions-unreadable")
+        self.raise_if_unreadable(prefix)
         return notes
 
     def decisions_of(self, service: str, organization_id: str) -> list[ReviewDecision]:
@@ -351,8 +349,7 @@ class ReviewRegistry(NoteRegistry[ReviewNote, NoteStore]):
             if people:
                 places.add((note.service, note.organization_id))
         if not named:
-            for key, why in self.unreadable.items():
-                raise WorkspaceError(self.describe_unreadable(key, why), problem="decisions-unreadable")
+            self.raise_if_unreadable()
             raise WorkspaceInputError(f"No decision about {who}. Give an address that '{COMMAND} decisions' shows")
         if len(places) > 1:
             organizations = sorted(organization for _, organization in places)

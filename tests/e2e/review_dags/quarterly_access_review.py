@@ -55,7 +55,6 @@ def quarterly_access_review() -> None:
 
     # [END howto_skip_late_review]
 
-    # [START howto_access_review]
     review = access_review(
         evidence="{{ params.evidence }}",
         reviewers="{{ params.reviewers | tojson }}",
@@ -63,7 +62,6 @@ def quarterly_access_review() -> None:
         protected=["olive.owner@example.com"],  # owns the API key of the connection
         max_removals="10 or 30%",
     )
-    # [END howto_access_review]
     is_due() >> review
 
 

@@ -53,7 +53,6 @@ from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOper
 )
 def grant_access() -> None:
     """Ask, note the end, change the level."""
-    # [START howto_grant_access]
     WorkspaceGrantAccessOperator(
         task_id="grant",
         task_display_name="Grant the access",
@@ -66,7 +65,6 @@ def grant_access() -> None:
         allow_self_approval=True,  # to try it alone; remove it, so that somebody else must approve
         approval_timeout=timedelta(days=1),
     )
-    # [END howto_grant_access]
 
 
 grant_access()

@@ -466,10 +466,11 @@ def printable(text: str) -> str:
 
 def visible(text: str) -> str:
     """
-    Return a text of others on one line, in which two different texts never look the same.
+    Return an untrusted text on one line, with marks where it may look like another one.
 
-    With a count for blanks in a row, which push a table aside, and the codes of characters that are not shown, and of
-    letters that look like Latin ones in a word or an address with Latin letters.
+    Blanks in a row, which push a table aside, are shown by their count. Characters that are not shown, and letters that
+    look like Latin ones in a word or an address with Latin letters, are shown with their codes. A word without Latin
+    letters, such as one in Cyrillic, and a letter whose accent is a character of its own (NFD) have no mark.
     """
     if text.isascii():
         return BLANKS.sub(_counted, printable(text))

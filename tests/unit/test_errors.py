@@ -109,7 +109,7 @@ def test_a_message_begins_with_one_problem(case: str) -> None:
         ("\u682a\u5f0f\u4f1a\u793eABC", "\u682a\u5f0f\u4f1a\u793eABC"),
     ],
 )
-def test_two_texts_that_differ_never_look_the_same(text: str, shown: str) -> None:
+def test_hidden_characters_and_look_alikes_are_marked(text: str, shown: str) -> None:
     assert visible(text) == shown
     assert visible(shown) == shown
 

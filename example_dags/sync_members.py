@@ -32,7 +32,6 @@ from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOpe
 )
 def sync_members() -> None:
     """Plan, ask, apply."""
-    # [START howto_approve_members]
     WorkspaceSyncMembersOperator(
         task_id="sync_members",
         task_display_name="Sync the members",
@@ -43,7 +42,6 @@ def sync_members() -> None:
         require_approval=True,
         approval_timeout=timedelta(days=3),
     )
-    # [END howto_approve_members]
 
 
 sync_members()

@@ -75,7 +75,6 @@ CANNOT_RUN = {
 }
 # They are parsed.
 CANNOT_RUN_ON = {
-    next(dag for dag in in_language("python", "guides/approve.md")): "needs S3",
     the(
         "guides/catch-up.md", "from airflow_provider_workspace.operators.catch_up import"
     ): "needs runs since a day in the text",

@@ -420,6 +420,7 @@ def test_rows_to_look_at_that_are_cut_say_so(view: View, progress: dict[str, Any
 
 INVITES = "WorkspaceCreateInvitesOperator"
 GRANT = "WorkspaceGrantAccessOperator"
+APPLY = "WorkspaceApplyOrganizationOperator"
 
 
 def tried(state: str, ago: int, operator: str = INVITES, run: str = "1", **fields: Any) -> dict[str, Any]:
@@ -448,6 +449,8 @@ def failures(*tasks: dict[str, Any], total: int | None = None) -> dict[str, Any]
         ([tried("failed", 60, GRANT), tried("success", 30, GRANT, user_email="mina@example.com")], "failed: 1 grant"),
         ([tried("failed", 60, organization_id="a"), tried("failed", 50, organization_id="b"),
           tried("success", 30, organization_id="b")], "failed: 1 bulk invite"),
+        ([tried("failed", 60, APPLY, organization="a"), tried("failed", 50, APPLY, organization="b"),
+          tried("success", 30, APPLY, organization="b")], "failed: 1 organization file"),
         # It failed before its arguments were rendered.
         ([tried("failed", 60), tried("success", 30, organization_id="b")], NOTHING),
         ([{**tried("failed", 60), "map_index": 1}, tried("success", 30)], "failed: 1 bulk invite"),
@@ -486,6 +489,11 @@ def reviewed(task_id: str, ago: int, run: str = "1", **fields: Any) -> dict[str,
     return {**tried("failed", ago, "WorkspaceDecideAccessOperator", run), "task_id": task_id, **fields}
 
 
+def applied(task_id: str, ago: int, **fields: Any) -> dict[str, Any]:
+    """Return a task of an organization file that failed."""
+    return {**tried("failed", ago, APPLY, **fields), "task_id": task_id}
+
+
 REFUSED = "[api-key-refused] ListMembers returned 401: the API key is wrong (AirflowFailException)"
 
 
@@ -503,6 +511,18 @@ REFUSED = "[api-key-refused] ListMembers returned 401: the API key is wrong (Air
          [("close_review", "", []), ("decide", "", []), ("us.decide", "", []), ("us.decide", "", []),
           ("eu.decide", "", [])],
          "failed: 5 access reviews"),
+        # In an author's own group, so are those for another organization, and those that no group of ours has.
+        ([applied("all.eu", 60, organization="eu"), applied("all.us", 50, organization="us"),
+          applied("all.us", 40, organization="us", workspace_conn_id="other"),
+          {**tried("failed", 30), "task_id": "all.staff"}, {**tried("failed", 20), "task_id": "all.guests"},
+          reviewed("all.decide", 12, rendered_fields={"organization_id": "eu"}),
+          reviewed("all.decide_us", 10, rendered_fields={"organization_id": "us"})],
+         [("all.decide_us", "", []), ("all.decide", "", []), ("all.guests", "", []), ("all.staff", "", []),
+          ("all.us", "", []), ("all.us", "", []), ("all.eu", "", [])],
+         "failed: 2 access reviews, 2 bulk invites, 3 organization files"),
+        ([applied("file.plan", 60, organization="eu"), applied("file.members", 50, organization="eu")],
+         [("file.plan", "", [("file.members", "")])],
+         "failed: 1 organization file"),
         # A key that was revoked stops every task of its connection.
         ([{**tried("failed", 60, workspace_conn_id="a"), "reason": REFUSED},
           {**tried("failed", 50, "WorkspaceSweepOperator", workspace_conn_id="a"), "task_id": "sweep",

@@ -8,7 +8,9 @@ import { counted, groupBy, withTimes } from "./text.js";
 import { organizationOf } from "./waits.js";
 
 // Arguments that say whom or what a task is for.
-const PURPOSE = ["workspace_conn_id", "organization_id", "user_email"];
+const PURPOSE = ["workspace_conn_id", "organization_id", "organization", "user_email"];
+// What people call the operators of task groups of this package in which one failure follows another.
+const IN_GROUPS = ["access review", "organization file"];
 // The class of an error of this package, which says nothing more.
 const CLASS = /^(\[\S+\] )?Workspace\w*Error: /;
 /** @type {Failures} */
@@ -127,13 +129,15 @@ function failureOf(task, times, labels) {
 }
 
 /**
- * Return what tasks of one run of a task group have in common: one fails, and those that depend on it fail, too.
+ * Return what tasks of one run of a task group have in common: one fails, and those that depend on it fail, too. In an
+ * author's own group, tasks for other organizations have nothing to do with each other.
  *
  * @param {Failure} failure
  */
-function runKey({ kind, task: { id, dag_id, dag_run_id, task_id, map_index } }) {
-  const end = task_id.lastIndexOf(".");
-  return end < 0 ? id : JSON.stringify([dag_id, dag_run_id, task_id.slice(0, end), map_index, kind]);
+function runKey({ kind, task }) {
+  const end = task.task_id.lastIndexOf(".");
+  if (end < 0 || !IN_GROUPS.includes(kind)) return task.id;
+  return JSON.stringify([task.dag_run_id, kind, purposeOf({ ...task, task_id: task.task_id.slice(0, end) })]);
 }
 
 /**

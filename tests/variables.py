@@ -19,9 +19,13 @@ class Variables:
         self.values: dict[str, str] = {}
         # What a secrets backend returns, and which method is refused.
         self.shadows: dict[str, str] = {}
+        # What a task may not read.
+        self.denied: set[str] = set()
         self.is_read_only = ""
 
     def get(self, key: str, default: Any = None, default_var: Any = None) -> Any:  # noqa: ARG002 - of commands
+        if key in self.denied:
+            raise PermissionError("Access denied")  # of which AirflowSecretsBackendAccessDenied is one
         return self.shadows.get(key, self.values.get(key, default))
 
     def set(self, key: str, value: str, description: str | None = None) -> None:

@@ -72,7 +72,11 @@ class VariableStore:
         from airflow.sdk import Variable
 
         for _ in range(MAX_READS):
-            value: str | None = Variable.get(key, default=None)
+            try:
+                value: str | None = Variable.get(key, default=None)
+            except PermissionError as error:
+                msg = f"Airflow cannot read the Variable '{key}' for this task: {error}"
+                raise WorkspaceError(msg, problem="variable-unreadable") from error
             if value is not None:
                 return value
             if lists_variables() and key not in variable_keys(key):

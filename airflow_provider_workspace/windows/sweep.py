@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.timestamps import iso
-from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.notes.due_notes import Ended
 from airflow_provider_workspace.notes.leases import LeaseRegistry, SweepRecord, WindowRecord, window_of
 from airflow_provider_workspace.windows.requests import LeaseHooks
@@ -193,7 +192,8 @@ def _preview(
                 continue
             try:
                 holders = holders_of(registry, lease, clock)
-            except WorkspaceError as error:
+            except Exception as error:
+                log.exception("Batch export %s: not known what would become of it", export_id)
                 closed.failed[export_id] = error
                 continue
             # A window that this sweep would close as well leaves the export to the last of them.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 
-EXPORT = SEED.batch_export_ids[0]
+EXPORT, OTHER, _ = SEED.batch_export_ids
 MINA = "mina.member@example.com"
 PAUSED, RESUMED, LOWERED = "pause_batch_export", "unpause_batch_export", "update_member"
 # What is due: see ``due``.
@@ -140,6 +140,60 @@ STILL_PAUSED = r"^\[still-paused\] windows: STILL PAUSED"
 NOT_ENDED = r"^\[access-not-ended\] grants:"
 # What stands in the way of one kind, whether retries help, and the message.
 UNEXPECTED = r"^\[unexpected-error\]"
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_lease_that_a_task_may_not_read_stops_no_other_window(
+    sandbox: SandboxServer, airflow: Airflow, *, dry_run: bool
+) -> None:
+    due(sandbox, airflow, "window")
+    (denied,) = airflow.lease_keys()
+    opened(OTHER, run_id="other")
+    airflow.end("other", "its run is over")
+    airflow.variables.denied.add(denied)
+    result = Sweep(fail_if_any=False, dry_run=dry_run).run()["windows"]
+    (window,) = result["windows"]
+    assert window["would_resume" if dry_run else "resumed"] == [OTHER]
+    assert "' for this task: Access denied" in result["unreadable"][denied]
+
+
+def test_a_grant_that_a_task_may_not_read_stops_no_other(sandbox: SandboxServer, airflow: Airflow) -> None:
+    due(sandbox, airflow, "grant")
+    denied = f"{GRANTS}denied"
+    airflow.variables.values[denied] = "{}"
+    airflow.variables.denied.add(denied)
+    with pytest.raises(AirflowFailException, match=r"1 grant could not be ended\. .* for this task: Access denied"):
+        Sweep(kinds=["grants"]).run()
+    assert effects(sandbox)[-1] == LOWERED
+
+
+def test_a_dry_run_shows_the_other_windows_when_airflow_does_not_answer_about_one(
+    sandbox: SandboxServer, airflow: Airflow
+) -> None:
+    due(sandbox, airflow, "window")
+    opened(OTHER, run_id="other")
+    airflow.end("other", "its run is over")
+    variables: Any = airflow.variables
+    list_keys, asked = variables.keys, []
+
+    def keys(prefix: str) -> list[str]:
+        asked.append(prefix)
+        if len(asked) == last:
+            raise RuntimeError("no answer")
+        found: list[str] = list_keys(prefix)
+        return found
+
+    last, variables.keys = 0, keys
+    Sweep(kinds=["windows"], dry_run=True).run()
+    last = len(asked)  # when the last export is looked at
+    asked.clear()
+    sweep = Sweep(kinds=["windows"], dry_run=True)
+    with pytest.raises(WorkspaceError, match=r"1 batch export\. no answer"):
+        sweep.run()
+    windows = sweep.xcoms["return_value"]["windows"]["windows"]
+    assert [(row["would_resume"], row["failed"]) for row in windows] == [([EXPORT], {}), ([], {OTHER: "no answer"})]
+
+
 OBSTACLES = [
     (
         "the connection of the window is unknown",

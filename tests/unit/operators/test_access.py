@@ -371,8 +371,11 @@ def test_what_a_killed_sweep_took_of_a_grant_that_was_noted_then_is_given_back(
     assert (end()["ended"], level_of(MINA)) == ([], 1)
 
 
-def test_a_day_that_was_typed_into_a_note_counts_to_its_end(sandbox: SandboxServer, notes: Variables) -> None:
-    today = datetime.now(timezone.utc).date()
+def test_a_day_that_was_typed_into_a_note_counts_to_its_end(
+    sandbox: SandboxServer, notes: Variables, clock: Clock
+) -> None:
+    clock.advance((23 * HOUR - time.time()) % (24 * HOUR))
+    today = datetime.fromtimestamp(time.time(), timezone.utc).date()
     invite_and_note(sandbox, notes, ["guest@example.com"], until=today.isoformat())
     assert (end()["ended"], effects(sandbox).count("delete_invite")) == ([], 0)
     note_over(sandbox.url, notes, "guest@example.com", until=(today - timedelta(days=1)).isoformat())

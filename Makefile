@@ -43,7 +43,7 @@ ui: $(READY) ## Start Airflow with the examples and a local workspace service
 .PHONY: test
 test: $(READY) ## Run the tests; ARGS="-k invites -x" is handed to pytest
 	$(PYTHON) -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder \
-		-m "not slow and not e2e" $(ARGS)
+		-m "not slow and not e2e" --ignore tests/e2e $(ARGS)
 
 # Without them, and without the right to install them, the tests in the browser are skipped and say so.
 .PHONY: browser

@@ -27,7 +27,9 @@ def main() -> None:
     """Serve until standard input is closed."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # output of imports must not mix with the replies
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment] # as in ``conftest.py``
+    # As in ``conftest.py``.
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+    sys.modules["trio"] = None  # type: ignore[assignment]
 
     from airflow.cli import cli_parser
     from sqlalchemy.orm import configure_mappers

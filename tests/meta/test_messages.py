@@ -74,8 +74,7 @@ def test_no_text_stands_alone(modules: dict[str, ast.Module]) -> None:
     """A second text below a message is no part of it, and Python says nothing."""
     alone = []
     for name, tree in modules.items():
-        functions = [node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)]
-        blocks = [node for function in functions for node in ast.walk(function) if not isinstance(node, ast.ClassDef)]
+        blocks = [node for node in ast.walk(tree) if not isinstance(node, ast.ClassDef | ast.Module)]
         bodies: list[Any] = [getattr(node, "body", None) for node in blocks]
         for body in (body for body in bodies if isinstance(body, list)):
             below = [after for before, after in pairwise(body) if not is_attribute(before)]

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import types
+from functools import cache
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
@@ -72,11 +73,14 @@ MAPPINGS = re.compile(r'operation_from_arguments\(hook, [^(),]+((?:, "\w+")+)')
 READ_BY_AIRFLOW = {"poke_interval", "timeout"}
 
 
+source_of = cache(inspect.getsource)
+
+
 @pytest.mark.parametrize("cls", TASKS)
 def test_every_argument_is_used(cls: type[Any]) -> None:
     """As an attribute of the task, or as a field of its operations, which ``operation_from_arguments`` takes."""
     bases = [base for base in cls.__mro__ if base.__module__.startswith("airflow_provider_workspace")]
-    source = "\n".join(inspect.getsource(base) for base in bases)
+    source = "\n".join(map(source_of, bases))
     used = set(re.findall(r"\bself\.(\w+)", source)) | READ_BY_AIRFLOW
     for mappings in MAPPINGS.findall(source):
         used |= set(re.findall(r"\w+", mappings))

@@ -36,26 +36,32 @@ def no_task_leads_to_its_context(monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         hidden = {id(value) for value in (context, context.get("ti")) if value}
         for name, value in vars(task).items():
             if name not in NOT_WALKED:
-                assert not hidden & set(_reached(value, set())), f"{type(task).__name__}.{name} leads to the context"
+                reached: set[int] = set()
+                _reach(value, reached)
+                assert not hidden & reached, f"{type(task).__name__}.{name} leads to the context"
 
 
 # What the listener leaves out, since it leads to every task.
 NOT_WALKED = {"dag", "_dag", "task_group", "_task_group", "_log"}
 
 
-def _reached(value: Any, seen: set[int]) -> Iterator[int]:
-    """Yield the id of each object that attributes, mappings and lists lead to."""
-    if id(value) in seen or isinstance(value, str | int | float | type | None):
+# Most of what is walked over.
+PLAIN = {str, int, float, bool, type(None)}
+
+
+def _reach(value: Any, reached: set[int]) -> None:
+    """Add the id of each object that attributes, mappings and lists lead to."""
+    if type(value) in PLAIN or id(value) in reached or isinstance(value, str | int | float | type):
         return
-    seen.add(id(value))
-    yield id(value)
-    below: list[Any] = []
-    if isinstance(value, Mapping):
-        below += value.values()
+    reached.add(id(value))
+    if isinstance(value, dict | Mapping):
+        for each in value.values():
+            _reach(each, reached)
     elif isinstance(value, list | tuple | set | frozenset):
-        below += value
+        for each in value:
+            _reach(each, reached)
     if attrs.has(type(value)):
-        below += [getattr(value, field.name, None) for field in attrs.fields(type(value))]
-    below += getattr(value, "__dict__", {}).values()
-    for each in below:
-        yield from _reached(each, seen)
+        for field in attrs.fields(type(value)):
+            _reach(getattr(value, field.name, None), reached)
+    for each in getattr(value, "__dict__", {}).values():
+        _reach(each, reached)

@@ -299,7 +299,11 @@ def test_times_may_be_texts_and_datetimes(sandbox: SandboxServer, clock: Clock) 
     assert backfills(sandbox) == []
 
 
-@pytest.mark.parametrize("seed", range(12))
+# The five others have each fault, and each with and without a killed worker, as all twelve do.
+SEEDS = (2, 4, 6, 7, 8, 10, 11)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3, 5, 9, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS)])
 def test_windows_of_any_length_with_any_fault_are_filled_and_nothing_is_exported_twice(
     sandbox: SandboxServer, clock: Clock, seed: int
 ) -> None:
@@ -315,7 +319,7 @@ def test_windows_of_any_length_with_any_fault_are_filled_and_nothing_is_exported
         elif fault:
             options = {"status": chance.choice([500, 502, 429])} if "status" in fault else {}
             sandbox.inject(fault, "create_batch_export_backfill", **options)
-        task = CatchUp(clock, since=since, until=until, poll_interval=chance.choice([5, 60, 300]))
+        task = CatchUp(clock, since=since, until=until, poll_interval=chance.choice([60, 120, 300]))
         if chance.random() < 0.5:
             with suppress(TaskDeferred):
                 task.begin()  # and the worker is killed

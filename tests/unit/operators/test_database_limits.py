@@ -104,7 +104,7 @@ def test_the_question_about_an_organization_fits(monkeypatch: pytest.MonkeyPatch
     question = task_instance.Question(refreshes=False)
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
     install(monkeypatch)
-    file = {"projects": [{"name": f"{FOUR_BYTES * 40} {number}"} for number in range(700)]}
+    file = {"projects": [{"name": f"{FOUR_BYTES * 40} {number}"} for number in range(450)]}
     operator = WorkspacePlanOrganizationOperator(
         task_id="plan", file={"organizations": {name: file}}, organization=name, require_approval=True
     )

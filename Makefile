@@ -54,8 +54,9 @@ browser:
 		echo "No chromium and chromedriver here: the tests in the browser will be skipped"
 
 .PHONY: test-slow
-test-slow: $(READY) ## Run the tests that take longer: every example Dag, every command, memory, a day in fast-forward
-	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder -m "slow and not e2e" -rPfE $(ARGS)
+test-slow: $(READY) ## Run the tests that take longer: every example Dag, every command, memory, a day in fast-forward, many examples
+	$(PYTHON) -m pytest --numprocesses auto --maxprocesses 2 --dist loadfile --no-loadscope-reorder \
+		-m "(slow or hypothesis) and not e2e" --hypothesis-profile slow -rPfE $(ARGS)
 
 .PHONY: postgres
 postgres: $(READY) postgresql ## Run the longest tasks of each kind in a whole Airflow with PostgreSQL, in four minutes

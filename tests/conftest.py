@@ -39,10 +39,11 @@ os.environ["AIRFLOW__CORE__LOAD_EXAMPLES"] = "False"
 # Without it, the first command in a new home encrypts Variables with a key that the next one does not have.
 os.environ["AIRFLOW__CORE__FERNET_KEY"] = ""
 
-# No deadlines, for busy machines. What passes here passes in CI: the examples are always the same, and
-# `make test ARGS=--hypothesis-profile=explore` looks for others.
-hypothesis.settings.register_profile("tests", deadline=None, derandomize=True)
-hypothesis.settings.register_profile("explore", deadline=None)
+# No deadlines, for busy machines. What passes here passes in CI: the examples are always the same. `make test-slow` has
+# more of them, and `make test ARGS=--hypothesis-profile=explore` looks for others.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, max_examples=25)
+hypothesis.settings.register_profile("slow", deadline=None, derandomize=True, max_examples=200)
+hypothesis.settings.register_profile("explore", deadline=None, max_examples=200)
 hypothesis.settings.load_profile("tests")
 
 
@@ -70,9 +71,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Write lone surrogates in what a test printed as escapes: xdist cannot send them, and its worker would end."""
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """
+    Drop what a test printed that passed, unless ``-rP`` asks for it: xdist would send it.
+
+    Lone surrogates are written as escapes: xdist cannot send them, and its worker would end.
+    """
     report = yield
+    if report.passed and not {"A", "P"} & set(item.config.getoption("reportchars")):
+        report.sections = []
     report.sections = [(title, text.encode(errors="backslashreplace").decode()) for title, text in report.sections]
     return report
 

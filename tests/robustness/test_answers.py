@@ -105,7 +105,7 @@ headers = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(item=st.sampled_from(METHODS), status=statuses, headers=headers, body=bodies)
 def test_any_response_is_a_result_or_a_workspace_error(
     call: Call, service: RawServer, item: Any, status: int, headers: dict[str, str], body: bytes
@@ -125,7 +125,7 @@ def test_any_response_is_a_result_or_a_workspace_error(
 
 
 @pytest.mark.usefixtures("no_waits")
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=(pages | values).map(lambda value: json.dumps(value).encode()) | st.sampled_from(RAW), data=st.data())
 def test_bulk_invites_and_sensors_survive_any_list(service: RawServer, body: bytes, data: st.DataObject) -> None:
     """They read lists in their own way."""

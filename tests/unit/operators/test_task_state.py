@@ -53,6 +53,7 @@ retries = pytest.mark.parametrize(
 
 @pytest.mark.parametrize(("task", "clock"), [(invites, 0), (invites, -1000), (sync, 0)])
 @retries
+@pytest.mark.usefixtures("no_waits")
 def test_a_retry_invites_nobody_twice_if_the_list_lags(
     sandbox: SandboxServer,
     interruptions: Interruptions,

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.errors import WorkspaceInputError
@@ -115,7 +115,6 @@ schedules = st.one_of(
 moments = st.datetimes(datetime(2026, 1, 1), datetime(2027, 12, 31), timezones=st.just(timezone.utc))  # noqa: DTZ001
 
 
-@settings(max_examples=200, deadline=None)
 @given(schedules, moments, st.timedeltas(timedelta(0), timedelta(days=9)), st.data())
 def test_intervals_follow_each_other_and_what_is_asked_for_completes_them(
     schedule: Schedule, since: datetime, length: timedelta, data: st.DataObject

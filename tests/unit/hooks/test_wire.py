@@ -37,6 +37,7 @@ from airflow_provider_workspace.errors import (
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests import raw_server
+from tests.matrix import chequered
 from tests.raw_server import (
     HEAD,
     RESET_AFTER_READING,
@@ -481,21 +482,12 @@ HANDSHAKE = Scene(reads=False, handler=dripping(b"\x16\x03\x03\x40\x00", b" ").h
 
 
 @pytest.mark.parametrize(
-    ("where", "limit"),
-    [
-        ("handshake", "connect_timeout"),
-        ("handshake", "total_timeout"),
-        ("head", "total_timeout"),
-        ("body", "total_timeout"),
-    ],
+    ("proxy", "where"), chequered(["no", "http", "https"], ["handshake", "handshake by itself", "head", "body"])
 )
-@pytest.mark.parametrize("proxy", ["no", "http", "https"])
-def test_tls_that_drips_ends_at_a_timeout(
-    ask: Ask, server_tls: ssl.SSLContext, proxy: str, where: str, limit: str
-) -> None:
-    scene = (
-        HANDSHAKE if where == "handshake" else dripping_record(server_tls, HEAD + b"\r\n" if where == "body" else b"")
-    )
+def test_tls_that_drips_ends_at_a_timeout(ask: Ask, server_tls: ssl.SSLContext, proxy: str, where: str) -> None:
+    limit = "connect_timeout" if where == "handshake by itself" else "total_timeout"
+    in_handshake = where.startswith("handshake")
+    scene = HANDSHAKE if in_handshake else dripping_record(server_tls, HEAD + b"\r\n" if where == "body" else b"")
     with (
         RawServer(scene) as service,
         RawServer(tunnel(service.url), tls=server_tls if proxy == "https" else None) as to,
@@ -504,7 +496,7 @@ def test_tls_that_drips_ends_at_a_timeout(
         began = time.monotonic()
         asked = ask(service.url.replace("http:", "https:"), CREATE, **settings)
         seconds = time.monotonic() - began
-    if where == "handshake":
+    if in_handshake:
         assert asked.error.outcome == "not_sent"
         assert "no connection within 0.6 s" in str(asked.error)
     else:
@@ -636,11 +628,14 @@ def test_provisional_responses_are_skipped(ask: Ask, provisional: bytes) -> None
         assert service.connections == 1
 
 
-@pytest.mark.parametrize("surplus", [reply(99), b"{}", b"|" + reply(99)], ids=["response", "junk", "TLS record"])
-@pytest.mark.parametrize("proxy", ["no", "http", "https"])
+SURPLUS = {"response": reply(99), "junk": b"{}", "TLS record": b"|" + reply(99)}
+
+
+@pytest.mark.parametrize(("proxy", "name"), chequered(["no", "http", "https"], SURPLUS))
 def test_a_connection_with_surplus_bytes_is_not_reused(
-    ask: Ask, server_tls: ssl.SSLContext, surplus: bytes, proxy: str
+    ask: Ask, server_tls: ssl.SSLContext, proxy: str, name: str
 ) -> None:
+    surplus = SURPLUS[name]
     pages = [responses(lambda _, number=number: reply(number) + surplus) for number in (1, 2, 3)]  # type: ignore[misc]
     with (
         RawServer(*pages, tls=None if proxy == "no" else server_tls) as service,

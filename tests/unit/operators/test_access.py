@@ -26,6 +26,7 @@ from tests import decision_notes
 from tests.audit import effects, say, set_address, writes
 from tests.grant_notes import variable
 from tests.interruptions import Interruptions
+from tests.matrix import chequered
 from tests.raw_server import SILENT, RawServer, Scene
 from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
@@ -1013,9 +1014,9 @@ def give_one(grant: tuple[int, int]) -> None:
     give(MINA, level, run_id=f"{level} for {hours}", length=hours * HOUR)
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("request_of_second", ["PATCH", "/members/"])
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("moment", "request_of_second", "order"), chequered(["before", "after"], ["PATCH", "/members/"], ORDERS)
+)
 def test_of_grants_that_begin_together_the_highest_level_stays(
     notes: Variables,
     clock: Clock,
@@ -1040,8 +1041,7 @@ def test_of_grants_that_begin_together_the_highest_level_stays(
         assert (len(end()["ended"]), level_of(MINA)) == (1, level)
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(("moment", "order"), chequered(["before", "after"], ORDERS))
 def test_a_grant_that_begins_while_another_ends_counts(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, moment: str, order: list[tuple[int, int]]
 ) -> None:

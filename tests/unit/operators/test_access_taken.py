@@ -22,6 +22,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, say, set_address
 from tests.interruptions import Interruptions
+from tests.matrix import chequered
 from tests.task_instance import Killed, TaskStore
 from tests.windows import Airflow
 
@@ -92,8 +93,7 @@ def liv_invite() -> str:
     return str(invite.id)
 
 
-@pytest.mark.parametrize("road", ROADS)
-@pytest.mark.parametrize("are_late", [False, True])
+@pytest.mark.parametrize(("are_late", "road"), chequered([False, True], ROADS))
 def test_an_invite_that_is_accepted_though_its_withdrawal_succeeded_is_never_green(
     sandbox: SandboxServer, road: str, *, are_late: bool
 ) -> None:
@@ -106,8 +106,7 @@ def test_an_invite_that_is_accepted_though_its_withdrawal_succeeded_is_never_gre
         go(road, LIV, [*OTHERS, NOAH])
 
 
-@pytest.mark.parametrize("road", ROADS)
-@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize(("side", "road"), chequered(["before", "after"], ROADS))
 def test_an_invite_may_be_accepted_at_any_request(
     sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, road: str, side: str
 ) -> None:
@@ -291,8 +290,9 @@ def test_a_member_who_is_listed_twice_is_removed_once(sandbox: SandboxServer, ro
     assert effects(sandbox) == ["delete_member"]
 
 
-@pytest.mark.parametrize("road", ROADS)
-@pytest.mark.parametrize("other", [{"level": 15}, {"level": None}, {"email": EVE}, {"email": None}])
+@pytest.mark.parametrize(
+    ("other", "road"), chequered([{"level": 15}, {"level": None}, {"email": EVE}, {"email": None}], ROADS)
+)
 def test_a_user_whose_rows_contradict_each_other_cannot_be_known(
     sandbox: SandboxServer, road: str, other: dict[str, Any]
 ) -> None:
@@ -753,9 +753,9 @@ GRACE = "grace.analyst@example.com"
 
 
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
-@pytest.mark.parametrize("people", [[], [{"email": GRACE, **OVER}]])
-@pytest.mark.parametrize("status", [204, 404])
-@pytest.mark.parametrize("now", [GRACE, EVE, None])
+@pytest.mark.parametrize(
+    ("people", "status", "now"), chequered([[], [{"email": GRACE, **OVER}]], [204, 404], [GRACE, EVE, None])
+)
 def test_a_removed_collaborator_who_stays_is_never_green(
     sandbox: SandboxServer, variables: Variables, people: list[Any], status: int, now: str | None
 ) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.conftest import Clock, Connect
 
 pytestmark = [
-    pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True),
+    pytest.mark.parametrize("sandbox", ["live", pytest.param("strict", marks=pytest.mark.slow)], indirect=True),
     pytest.mark.usefixtures("no_waits"),
 ]
 

@@ -833,7 +833,7 @@ def test_a_collaborator_who_cannot_be_known_is_drift(sandbox: SandboxServer, var
 YEARS = {"until": "9998-12-31", "then": "removed"}
 
 
-@pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
+@pytest.mark.parametrize("sandbox", ["live", pytest.param("strict", marks=pytest.mark.slow)], indirect=True)
 @pytest.mark.parametrize(
     ("rows", "found"),
     [

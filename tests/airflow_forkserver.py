@@ -19,6 +19,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -31,15 +32,14 @@ def main() -> None:
     sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
     sys.modules["trio"] = None  # type: ignore[assignment]
 
-    from airflow.cli import cli_parser
-    from sqlalchemy.orm import configure_mappers
+    from airflow import settings  # noqa: F401 - which takes most of the time of all that runs here
 
-    cli_parser.get_parser()
-    configure_mappers()
     for line in sys.stdin:
         request = json.loads(line)
         reply: Any = None
         if "start" in request:
+            if request["start"]["arguments"][0] == "airflow":
+                import_commands()
             reply = os.fork()
             if not reply:
                 end(lambda start=request["start"]: run(**start))
@@ -117,6 +117,16 @@ def wait(pid: int, seconds: float) -> int | None:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.02)
     return None
+
+
+@cache
+def import_commands() -> None:
+    """Import what all commands need."""
+    from airflow.cli import cli_parser
+    from sqlalchemy.orm import configure_mappers
+
+    cli_parser.get_parser()
+    configure_mappers()
 
 
 # Modules that `airflow dags test` imports late.

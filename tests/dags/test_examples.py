@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
 
 WITH_APPROVAL = ("offboard_members", "sync_members", "grant_access", "quarterly_access_review")
-# A window, and organizations with their members and invites; the others, and the Dags below, are slow.
-ALWAYS = ("maintenance_window", "onboard_organizations")
-# The example that `make test-all` runs on every Python version.
+# The example that `make test` runs, and `make test-all` on every Python; the others, and the Dags below, are slow.
 EVERYWHERE = "maintenance_window"
 # Examples with a test of their own, in which one follows the other.
 TOGETHER = ("onboard_organization", "check_organization")
@@ -159,7 +157,6 @@ def marks(dag_id: str) -> Iterator[pytest.MarkDecorator]:
     """Return the marks of an example."""
     if dag_id != EVERYWHERE:
         yield pytest.mark.per_airflow
-    if dag_id not in ALWAYS:
         yield pytest.mark.slow
     if dag_id in WITH_APPROVAL:
         yield pytest.mark.needs_airflow("3.3", "a human's answer to `airflow dags test`")

@@ -10,6 +10,7 @@ from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.contract.parts import BY_NAME
 from tests.faults.matrix import CASES, Fault, check_connection, environment, faults, nothing_to_try
 from tests.hook_calls import CALLS
+from tests.matrix import chequered
 from tests.raw_server import Received
 
 # tests/unit/hooks has every way to lose a response.
@@ -18,7 +19,7 @@ LOST = (
     *("applied 8 s after a timeout", "applied 50 s after a reset", "reset after, lists lag 20 s"),
 )
 WRITES = [name for name, case in CASES.items() if case.effects]
-WRITTEN = [(operation, "operator", fault_name) for operation in WRITES for fault_name in LOST]
+WRITTEN = chequered(WRITES, ["operator"], LOST)
 # The hooks do not look up: tests/unit/hooks has the other faults.
 WRITTEN += [(operation, way, "timeout after") for operation in WRITES for way in CALLS]
 

@@ -243,7 +243,7 @@ def targets() -> dict[str, Run]:
     }
 
 
-@pytest.mark.parametrize("examples", [5, pytest.param(235, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("examples", [3, pytest.param(235, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", sorted(targets()))
 def test_any_argument_is_sent_or_a_workspace_error(server: SandboxServer, name: str, examples: int) -> None:
     run = targets()[name]

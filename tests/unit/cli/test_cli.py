@@ -455,6 +455,8 @@ def test_plan_knows_the_grants_and_decisions_in_airflows_database(
     assert effects(sandbox) == ["update_member"] * 2
 
 
+@pytest.mark.per_airflow
+@pytest.mark.slow
 def test_grants_lists_temporary_access_and_the_sweep_ends_it(  # noqa: PLR0915 - each command starts Airflow
     airflow: Airflow,
     airflow_cli: AirflowCli,

@@ -77,6 +77,7 @@ def test_connection_test_reports_errors(connect: Connect, key: str, extra: dict[
         (answer(200, {"results": []}), "Another service responds at this host: ListMembers returned nobody."),
     ],
 )
+@pytest.mark.usefixtures("no_waits")
 def test_connection_test_says_what_came(connect: Connect, response: Scene, says: str) -> None:
     with RawServer(response) as server:
         connect(host=server.url)

@@ -34,6 +34,7 @@ def writes(sandbox: SandboxServer) -> list[Any]:
     return [entry["body"] for entry in sandbox.requests() if entry["method"] == "POST"]
 
 
+@pytest.mark.usefixtures("no_waits")
 @every_profile
 def test_everybody_is_invited_once(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect(page_size=10)
@@ -67,6 +68,7 @@ def test_the_report_has_the_ids_that_the_service_returns(call: Call, connect: Co
     assert entry.invite_id == (effect["detail"]["invite_id"] if told else None)
 
 
+@pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
 def test_object_body_sends_one_invite_per_request(call: Call, connect: Connect, sandbox: SandboxServer) -> None:
     connect(bulk_invite_body="object")

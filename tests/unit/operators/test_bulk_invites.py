@@ -20,6 +20,7 @@ from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOpe
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.interruptions import Interruptions, kill
+from tests.matrix import chequered
 from tests.task_instance import Killed, TaskStore
 
 if TYPE_CHECKING:
@@ -384,19 +385,18 @@ INVITERS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("inviter", INVITERS)
-@pytest.mark.parametrize(("clock_name", "seconds"), [("time", 300), ("monotonic", 5)])
+@pytest.mark.parametrize(("clock_name", "inviter"), chequered(["time", "monotonic"], INVITERS))
 def test_a_try_that_wakes_stops_if_another_one_has_begun(
     sandbox: SandboxServer,
     connect: Connect,
     monkeypatch: pytest.MonkeyPatch,
     inviter: str,
     clock_name: str,
-    seconds: float,
 ) -> None:
     """The first try is suspended before a request, and only one clock shows it; the second try invites everybody."""
     connect(max_concurrency=2, consistency_time=1)
     context: Any = {"task_state_store": TaskStore()}
+    seconds = {"time": 300, "monotonic": 5}[clock_name]
 
     def shift(name: str, by: float) -> None:
         now = getattr(time, name)

@@ -98,7 +98,7 @@ def look_up_pauses(age: float, consistency_time: float) -> Iterator[float]:
         age += pause
 
 
-def parse_retry_after(value: str | None, now: datetime, date: str | None = None) -> float | None:
+def parse_retry_after(value: str | None, now: datetime, date: str | None) -> float | None:
     """
     Parse a ``Retry-After`` header: seconds, or an HTTP date.
 

@@ -31,6 +31,12 @@ OPTIONS_OF_ROSTERS = {
     "--no-value": "an organization file has 'no_value' under 'members'",
     "--leavers": "an organization file removes whomever it does not name, with 'complete: [members]' at its top",
 }
+# Options of `plan` that are JSON, and an example of each.
+JSON_OPTIONS = {
+    "columns": '{"Work mail": "email", "*": null}',
+    "where": '{"Status": "active"}',
+    "levels": '{"Editor": "member", "*": null}',
+}
 
 
 def plan(args: Namespace) -> None:
@@ -81,12 +87,10 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
     is_roster = not _is_organization_file(file)
     if is_roster:
         members = {"roster": file, "protected": args.protected, "owner_level": args.owner_level or "owner"}
-        columns = _read_json_option("--columns", args.columns, '{"Work mail": "email", "*": null}')
-        members |= {} if columns is None else {"columns": columns}
-        selected = _read_json_option("--where", args.where, '{"Status": "active"}')
-        members |= {} if selected is None else {"where": selected}
-        levels = _read_json_option("--levels", args.levels, '{"Editor": "member", "*": null}')
-        members |= {} if levels is None else {"levels": levels}
+        for option, example in JSON_OPTIONS.items():
+            text = getattr(args, option)
+            if text is not None:
+                members[option] = _read_json_option(f"--{option}", text, example)
         members |= {"rows": args.rows, "skip_rows": args.skip_rows, "no_value": args.no_value}
         content = {"members": members, "complete": ["members"]}
         content |= {"max_removals": args.max_removals} if args.max_removals else {}
@@ -115,12 +119,10 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
         yield Planned(file, name or organization_id, wanted, planned)
 
 
-def _read_json_option(option: str, text: str | None, example: str) -> Any:
-    """Read the mapping or list that an option holds as JSON; ``None`` if it is not given."""
+def _read_json_option(option: str, text: str, example: str) -> Any:
+    """Read the mapping or list that an option holds as JSON."""
     from airflow_provider_workspace.procedures.roster_tables import read_json
 
-    if text is None:
-        return None
     try:
         value = read_json(text)
     except ValueError as error:

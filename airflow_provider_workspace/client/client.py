@@ -77,7 +77,7 @@ class WorkspaceClient:
         self,
         settings: Settings,
         *,
-        mask: Callable[[str], None] = lambda _: None,
+        mask: Callable[[str], None],
         backend: LoopBackend | None = None,
     ) -> None:
         self.settings = settings
@@ -130,7 +130,7 @@ class WorkspaceClient:
             following, page = pages.next_operation(page), None
 
     def send_all(
-        self, operations: Sequence[Operation[T]], *, must_stop: Callable[[], bool] = lambda: False, **options: Any
+        self, operations: Sequence[Operation[T]], *, must_stop: Callable[[], bool], **options: Any
     ) -> list[T | WorkspaceRequestError | None]:
         """
         Send operations in parallel, and return their results or errors in the same order.

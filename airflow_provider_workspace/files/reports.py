@@ -38,8 +38,8 @@ class ReportFile:
         rows: str,
         columns: Sequence[str],
         needs_attention: Collection[str],
-        ti: object = None,
-        part: str = "",
+        ti: object,
+        part: str,
     ) -> None:
         self.file: UrlFile | LocalFile = UrlFile(path) if is_stored(path) else LocalFile(path, "report_path")
         self.rows = rows

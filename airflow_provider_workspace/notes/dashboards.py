@@ -37,7 +37,8 @@ VALID_KEY = re.compile(rf"[\w.:/ -]{{1,{MAX_ID}}}", re.ASCII)
 # Prefix of the Variables in which tasks note that they are about to create a dashboard.
 CREATING = "workspace_creating."
 # What the Variable of an author shows: people read and edit it.
-SHOWN_FIELDS = ("service", "project_id", "organization_id", "name", "dashboard_id")
+IDENTITY = ("service", "project_id", "organization_id", "name")
+SHOWN_FIELDS = (*IDENTITY, "dashboard_id")
 CHANGED_WRITER = ("A task whose note somebody has changed,", "1")
 
 
@@ -105,14 +106,10 @@ class DashboardNote(Note):
 
     def differences(self, remembered: DashboardNote) -> list[str]:
         """Return the differences from a remembered dashboard, for people."""
-        pairs = {
-            "service": (remembered.service, self.service),
-            "project_id": (remembered.project_id, self.project_id),
-            "organization_id": (remembered.organization_id, self.organization_id),
-            "name": (remembered.name, self.name),
-        }
         differences: list[str] = []
-        for field, (was, wanted) in pairs.items():
+        for field in IDENTITY:
+            was = getattr(remembered, field)
+            wanted = getattr(self, field)
             if was is None or wanted is None:
                 continue
             if normal_text(was) != normal_text(wanted):

@@ -50,7 +50,7 @@ class Due(Protocol):
         ...
 
 
-def end_all(kinds: Iterable[Due], *, dry_run: bool = False) -> list[Ended]:
+def end_all(kinds: Iterable[Due], *, dry_run: bool) -> list[Ended]:
     """End what is due of each kind; whatever one of them raises becomes its error, and stops no other."""
     return [_end_kind(due, dry_run=dry_run) for due in kinds]
 

@@ -178,7 +178,7 @@ def not_kept(key: str, why: str) -> WorkspaceError:
     return WorkspaceError(msg, problem="note-not-kept", permanent=False)
 
 
-def write_variable(key: str, value: str, description: str | None = None) -> None:
+def write_variable(key: str, value: str, description: str | None) -> None:
     """
     Write a Variable from a task or trigger.
 

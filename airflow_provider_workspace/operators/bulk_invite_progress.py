@@ -30,7 +30,7 @@ class BulkInviteProgress:
     :ivar report: the results so far
     """
 
-    def __init__(self, ti: Any, organization_id: str, by_hand: Sequence[dict[str, Any]] = ()) -> None:
+    def __init__(self, ti: Any, organization_id: str, by_hand: Sequence[dict[str, Any]]) -> None:
         self.report = InvitesReport()
         # Not the task instance: it leads to the task, which keeps this object, see WorkspaceTaskMixin.
         self._push = getattr(ti, "xcom_push", None)

@@ -238,13 +238,13 @@ class Organization(_Entry):
         self._source = (name, root, above)
         return self
 
-    def with_rows(self, rows: object, columns: object = None, where: Mapping[str, Any] | None = None) -> Self:
+    def with_rows(self, rows: object, columns: object, where: Mapping[str, Any] | None) -> Self:
         """
         Return it with the rows that a task passes for its people.
 
         :param rows: the rows; ``None`` if the task passes none
-        :param columns: names of columns; by default those of the file
-        :param where: which rows to read; by default what the file says
+        :param columns: names of columns; ``None`` for those of the file
+        :param where: which rows to read; ``None`` for what the file says
         :raises WorkspaceInputError: if ``members`` names people too, or if neither does
         """
         if self.members is None and rows is None:
@@ -443,7 +443,7 @@ def choose_organization(found: Mapping[str, Organization], organization: str | N
 def load_organizations(
     file: str | Mapping[str, Any],
     file_at: Callable[[str], RosterFile],
-    render: Callable[[str], str] = str,
+    render: Callable[[str], str],
     folder: str = "",
 ) -> dict[str, Organization]:
     """
@@ -451,7 +451,7 @@ def load_organizations(
 
     :param file: path of an organization file, or its content as a mapping
     :param file_at: opens a path
-    :param render: renders the text of a file that is a template; by default a file is data
+    :param render: renders the text of a file that is a template
     :param folder: where the content comes from, if it is no file: the folder of the Dag file
     :return: organizations by name; the name of a single one is ``""``
     :raises WorkspaceInputError: naming the line of each mistake

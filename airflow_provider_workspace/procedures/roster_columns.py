@@ -359,9 +359,9 @@ class RowFilter:
         self,
         where: Mapping[str, Any] | None,
         now: datetime,
-        defaults: Mapping[str, Any] | None = None,
+        defaults: Mapping[str, Any] | None,
         *,
-        is_leaving: bool = False,
+        is_leaving: bool,
     ) -> None:
         self._wanted = read_where(where, now.timestamp(), _read_wanted) if where else {}
         self._ages: list[str] = []

@@ -273,7 +273,7 @@ def _leave_to_holders(lease: Lease, holders: list[Lease], done: Closed) -> None:
 
 
 def still_paused_error(
-    failed: Mapping[str, object], resumed: Collection[str] = (), details: str = ""
+    failed: Mapping[str, object], resumed: Collection[str], details: str = ""
 ) -> WorkspaceRequestError:
     """
     Return the error that names the exports still paused, and those that run and whose lease is left.

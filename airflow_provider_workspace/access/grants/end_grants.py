@@ -147,13 +147,13 @@ class TrialStore:
 def end_grants(
     registry: GrantRegistry,
     reviews: ReviewRegistry,
-    protected: Collection[Any] = (),
+    protected: Collection[Any],
     *,
-    dry_run: bool = False,
+    dry_run: bool,
     writer: str = "",
     only: frozenset[str] | None = None,
-    evidence: GrantEvidence | None = None,
-    journal: Journal | None = None,
+    evidence: GrantEvidence | None,
+    journal: Journal | None,
 ) -> GrantsEnded:
     """
     End the grants that are over; what goes wrong with one person or organization stops no other.

@@ -193,7 +193,7 @@ def changed(path: Any, why: str) -> WorkspaceInputError:
     return WorkspaceInputError(msg, problem="evidence-changed")
 
 
-def read_record(path: Any, record_class: type[Record], expected: str = "") -> tuple[Record | None, str]:
+def read_record(path: Any, record_class: type[Record], expected: str) -> tuple[Record | None, str]:
     """
     Return a record and its digest; nothing if it does not exist.
 

@@ -167,7 +167,7 @@ def _change_name(kind: str, who: str) -> str:
     return f"{kind} {who}"
 
 
-def outcomes_of(planned: PlannedReview, intended: Mapping[str, int] | None = None) -> list[DecisionOutcome]:
+def outcomes_of(planned: PlannedReview, intended: Mapping[str, int]) -> list[DecisionOutcome]:
     """
     Return the outcomes of a plan after it was applied.
 
@@ -177,7 +177,7 @@ def outcomes_of(planned: PlannedReview, intended: Mapping[str, int] | None = Non
     outcomes: list[DecisionOutcome] = []
     for outcome in planned.outcomes:
         name = _change_name(outcome.kind, outcome.who)
-        number = (intended or {}).get(outcome.who)
+        number = intended.get(outcome.who)
         if name in changes:
             status, detail = _result_of(planned.plan, changes[name])
             outcomes.append(outcome.model_copy(update={"outcome": status, "detail": detail}))

@@ -6,11 +6,13 @@ import json
 import re
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import BeforeValidator, ValidationError
+from pydantic import ValidationError
 
 from airflow_provider_workspace.api.comparison import normal_text
 from airflow_provider_workspace.api.database_limits import MAX_ID
+from airflow_provider_workspace.api.fields import IntegerId
 from airflow_provider_workspace.api.ids import canonical_text
+from airflow_provider_workspace.api.levels import if_given
 from airflow_provider_workspace.api.operations.dashboards import GetDashboard
 from airflow_provider_workspace.errors import (
     WorkspaceDuplicateError,
@@ -42,22 +44,14 @@ SHOWN_FIELDS = (*IDENTITY, "dashboard_id")
 CHANGED_WRITER = ("A task whose note somebody has changed,", "1")
 
 
-def _parse_text(value: object) -> str | None:
-    return None if value is None else str(value)
+def _parse_id(value: object) -> str:
+    return canonical_text(str(value))
 
 
-def _parse_id(value: object) -> str | None:
-    return None if value is None else canonical_text(str(value))
-
-
-def _parse_dashboard_id(value: object) -> int | None:
-    """Parse what people write: a number, or its text."""
-    if value is None:
-        return None
-    text = str(value)
-    if isinstance(value, int | str) and re.fullmatch(r"\s*\d+\s*", text):
-        return int(text)
-    raise ValueError("expected the number of a dashboard")
+# What people write.
+NotedText = Annotated[str | None, if_given(str)]
+NotedId = Annotated[str | None, if_given(_parse_id)]
+NotedDashboard = IntegerId | None
 
 
 class DashboardNote(Note):
@@ -70,11 +64,11 @@ class DashboardNote(Note):
     :param task: the task that creates it; empty if it is created
     """
 
-    service: Annotated[str | None, BeforeValidator(_parse_text)] = None
-    project_id: Annotated[str | None, BeforeValidator(_parse_id)] = None
-    organization_id: Annotated[str | None, BeforeValidator(_parse_id)] = None
-    name: Annotated[str | None, BeforeValidator(_parse_text)] = None
-    dashboard_id: Annotated[int | None, BeforeValidator(_parse_dashboard_id)]
+    service: NotedText = None
+    project_id: NotedId = None
+    organization_id: NotedId = None
+    name: NotedText = None
+    dashboard_id: NotedDashboard
     variable_key: str = ""
     task: str = ""
     try_number: int = 1
@@ -91,7 +85,7 @@ class DashboardNote(Note):
         """The prefix of the keys of all tries that are about to create it."""
         return f"{CREATING}{digest(self.variable_key)}."
 
-    def created(self, dashboard_id: int | None) -> DashboardNote:
+    def created(self, dashboard_id: NotedDashboard) -> DashboardNote:
         """Return the note of the dashboard that was created."""
         return self.model_copy(update={"dashboard_id": dashboard_id})
 

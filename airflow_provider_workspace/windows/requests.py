@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.api.retry import look_up_pauses
@@ -42,15 +42,11 @@ class HookService:
         from airflow_provider_workspace.api.operations.batch_exports import PauseBatchExport, UnpauseBatchExport
 
         self._raise_if_moved(lease)
-        organization_id, export_id = lease.organization_id, lease.batch_export_id
-        if pauses:
-            pause = PauseBatchExport(organization_id=organization_id, batch_export_id=export_id)
-            self.hook.client.send(pause, note=write_note)
-            return
-        resume = UnpauseBatchExport(
-            organization_id=organization_id, batch_export_id=export_id, resume_fields=lease.resume_fields
-        )
-        self.hook.client.send(resume, note=write_note)
+        ids: dict[str, Any] = {"organization_id": lease.organization_id, "batch_export_id": lease.batch_export_id}
+        request: PauseBatchExport | UnpauseBatchExport = PauseBatchExport(**ids)
+        if not pauses:
+            request = UnpauseBatchExport(**ids, resume_fields=lease.resume_fields)
+        self.hook.client.send(request, note=write_note)
 
     def _raise_if_moved(self, lease: Lease) -> None:
         """Raise an error if the connection leads to another service than the one where the export was paused."""

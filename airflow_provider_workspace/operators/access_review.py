@@ -513,32 +513,26 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         return super().execute(context)
 
     def _first_task_was_skipped(self) -> bool:
+        from airflow_provider_workspace.operators.windows import states_beside
+
         if self.read_task_id is None:
             return False
-        ti = self._context["ti"]
-        is_mapped = ti.map_index is not None and ti.map_index >= 0
-        map_index = ti.map_index if is_mapped else None
-        states_by_run = ti.get_task_states(
-            dag_id=ti.dag_id,
-            run_ids=[ti.run_id],
-            task_ids=[self.read_task_id],
-            map_index=map_index,
-        )
-        index = f"_{ti.map_index}" if is_mapped else ""
-        states = states_by_run.get(ti.run_id, {})
-        return bool(states.get(self.read_task_id + index) == "skipped")
+        run = states_beside(self._context["ti"], [self.read_task_id])
+        return "skipped" in run.states(self.read_task_id, "(_[0-9]+)?")
 
     def work(self, hook: WorkspaceHook) -> dict[str, Any]:
-        from airflow_provider_workspace.access.reviews.closing import ReviewClosing, find_closed
+        from airflow_provider_workspace.access.reviews.closing import ReviewClosing
+        from airflow_provider_workspace.access.reviews.folder import REVIEW
         from airflow_provider_workspace.access.reviews.notes import everybody_in
-        from airflow_provider_workspace.access.rules.review_records import COMPLETE
+        from airflow_provider_workspace.access.rules.review_records import COMPLETE, ClosedReview
 
         evidence = self.evidence_of_run
+        folder = evidence.folder
         opened = self.open(hook)
-        review, digest = find_closed(evidence.folder)
+        review, digest = folder.read(REVIEW, ClosedReview, folder.own_digest(REVIEW))
         if review is None:
             earlier_files = self._files_of_earlier_tasks()
-            closing = ReviewClosing(evidence.folder, opened, earlier_files)
+            closing = ReviewClosing(folder, opened, earlier_files)
             facts = self._facts(hook)
             review, digest = closing.close(partial(self.read_now, hook), facts)
         evidence.keep_digest(digest)
@@ -550,7 +544,7 @@ class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):
         self.log.info(said, review.state, review.closed_at, digest)
         if review.state != COMPLETE:
             evidence.raise_if_open(review.state, list(review.missing))
-        return {"folder": str(evidence.folder), "state": review.state, REVIEW_SHA256: digest}
+        return {"folder": str(folder), "state": review.state, REVIEW_SHA256: digest}
 
     def _files_of_earlier_tasks(self) -> dict[str, str]:
         """Return the digests of files that no other digest is checked by, as the results of earlier tasks have them."""

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from airflow_provider_workspace.operators.arguments import TASK_ID, fixed
-from airflow_provider_workspace.operators.windows import WorkspaceWindowOperator, lease_registry
+from airflow_provider_workspace.operators.windows import WorkspaceWindowOperator, lease_registry, states_beside
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
@@ -127,16 +127,6 @@ def _lost_exports(registry: LeaseRegistry, window: Window, leases: list[Lease]) 
         if export_id not in known:
             lost[export_id] = key
     return lost
-
-
-def _states_of_window(ti: Any, task_ids: Collection[str]) -> Run:
-    """Return the states of tasks of a window; in a mapped task group, of those with the same index."""
-    from airflow_provider_workspace.notes.lease_store import task_states
-    from airflow_provider_workspace.notes.leases import Run
-
-    is_mapped = ti.map_index is not None and ti.map_index >= 0
-    map_index = ti.map_index if is_mapped else None
-    return Run(tasks=task_states(ti, ti.dag_id, ti.run_id, sorted(task_ids), map_index))
 
 
 class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
@@ -274,8 +264,7 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
 
         if not self.outcome_task_id:
             return
-        task_ids = {self.outcome_task_id, *self.setup_task_ids, *self.work_task_ids}
-        run = _states_of_window(ti, task_ids)
+        run = states_beside(ti, {self.outcome_task_id, *self.setup_task_ids, *self.work_task_ids})
         if "skipped" not in run.states(self.outcome_task_id, ANY_INDEX):
             return
         failed = self._failed_tasks(run)

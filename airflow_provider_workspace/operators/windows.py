@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, cast
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.notes.leases import LeaseRegistry, Window
+    from airflow_provider_workspace.notes.leases import LeaseRegistry, Run, Window
 
 log = logging.getLogger(__name__)
 
@@ -106,6 +106,16 @@ def lease_registry() -> LeaseRegistry:
     from airflow_provider_workspace.notes.leases import LeaseRegistry
 
     return LeaseRegistry(LeaseVariables())
+
+
+def states_beside(ti: Any, task_ids: Collection[str]) -> Run:
+    """Return the states of tasks beside one; in a mapped task group, of those with the same index."""
+    from airflow_provider_workspace.notes.lease_store import task_states
+    from airflow_provider_workspace.notes.leases import Run
+
+    is_mapped = ti.map_index is not None and ti.map_index >= 0
+    map_index = ti.map_index if is_mapped else None
+    return Run(tasks=task_states(ti, ti.dag_id, ti.run_id, sorted(task_ids), map_index))
 
 
 class WorkspaceWindowOperator(WorkspaceOperator):

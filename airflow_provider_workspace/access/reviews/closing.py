@@ -38,11 +38,6 @@ NEVER_BEGUN = "nothing was done: apply_decisions did not begin"
 NOBODY_DECIDED = "nobody decided"
 
 
-def find_closed(folder: ReviewFolder) -> tuple[ClosedReview | None, str]:
-    """Return what an earlier try wrote, and the digest of that file; nothing if the review is open."""
-    return folder.read(REVIEW, ClosedReview, folder.own_digest(REVIEW))
-
-
 @dataclass(frozen=True)
 class ReviewClosing:
     """

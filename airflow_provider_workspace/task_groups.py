@@ -119,20 +119,17 @@ def maintenance_window(
     :param hold: minimum time to keep the window open, after ``drain``, without a worker slot; the work may then be
         empty
     :param max_length: time after which the exports are resumed and the run fails; the work is not stopped. It counts
-        from the first task of the window, so pausing and polling are part of it, and is watched without a worker slot.
-        Without it, the sweep treats a window as abandoned after a day, besides ``drain`` and ``hold``: longer work
-        needs a ``max_length``
+        from the first task of the window. Without it, a window is abandoned after a day, besides ``drain`` and ``hold``
     :param leave_paused: batch exports of the window that are not resumed
     :param resume_fields: fields of the resume request, as of
         :class:`~airflow_provider_workspace.operators.batch_exports.WorkspaceUnpauseBatchExportOperator`
     :param state_of: shows whether an export is paused, where the service can: an operation of your own that lists batch
         exports (or reads one by ``batch_export_id``) with ``id`` and ``paused``, or a function of the hook and the id
-        that returns ``paused``, ``running`` or ``None``. Then ``pause`` fails unless it shows the export as paused,
-        ``close`` unless it shows it as running, and an export that was paused before the window stays paused
+        that returns ``paused``, ``running`` or ``None``. An export that was paused before the window then stays paused
     :type state_of: operation, function, or the name of one
-    :param catch_up: where the service shows the runs of exports: how long a task after ``close`` waits, without a
-        worker slot, until each interval from the run before the pause to the resume has a completed run. It requests
-        what is missing, and fails with the intervals that are left. With it, ``drain`` ends when no run is under way
+    :param catch_up: where the service shows the runs of exports: how long a task after ``close`` requests what is
+        missing and waits until each interval has a completed run, without a worker slot. With it, ``drain`` ends when
+        no run is under way
     :param project_id: the project of the exports, for ``catch_up``; by default that of the connection
     :param outlets: assets whose events say up to when everything is exported; they need ``catch_up``
     :param on_overdue: called when ``max_length`` is over, besides the ``on_failure_callback`` of ``default_args``
@@ -457,14 +454,13 @@ def workspace_organization(
     :param group_id: id of the task group
     :param file: the organization file: a path relative to the Dag file, a URL for ``airflow.sdk.ObjectStoragePath``,
         such as ``s3://conn_id@bucket/northwind.yaml``, or the content as a mapping. A list, or the XCom of one, maps
-        the group; an organization that fails does not stop the others. Its items are files, or mappings with ``file``
-        and optionally ``organization`` and ``workspace_conn_id``
+        the group: its items are files, or mappings with ``file`` and optionally ``organization`` and
+        ``workspace_conn_id``
     :type file: path, URL, ``dict``, or ``list`` of these
     :param workspace_conn_id: the connection to the service; by default that of ``default_args``, or
         ``workspace_default``
     :param publish: creates the task that publishes the challenges of domains in your DNS, such as a ``@task`` function.
-        It is called with the XCom of a list of domains, each with ``domain`` and ``verification_challenge``. ``None``
-        if you do not control the DNS; the log of ``verification`` then shows what to publish
+        It is called with the XCom of a list of domains, each with ``domain`` and ``verification_challenge``
     :param require_approval: whether a person has to approve the plan; only approved changes are sent
     :param dry_run: whether to plan only, and fail if the organization differs from its file: a drift check
     :param plan_args: more arguments for the task ``plan``, such as ``{"approvers": ["ada"]}``

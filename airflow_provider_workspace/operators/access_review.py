@@ -50,11 +50,10 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
     The arguments are the rules of the review, which its evidence has: give all four tasks the same. A review can only
     keep members who are in ``protected``, or at or above ``owner_level``.
 
-    :param evidence: folder with the evidence of all reviews, in which each review gets a folder of its own: an absolute
-        path on a disk that all workers share, or the URL of an object store, such as ``s3://conn_id@bucket/reviews``
-    :param digests: second place, outside of ``evidence``, that also gets the SHA-256 of each ``review.json``, as
-        ``<folder of the review>.sha256``: an absolute path, or the URL of an object store. The next review is checked
-        by it. Let it be kept by others than the people who may write ``evidence``
+    :param evidence: folder for all reviews, each in a folder of its own: an absolute path on a disk that all workers
+        share, or the URL of an object store, such as ``s3://conn_id@bucket/reviews``
+    :param digests: second place, outside of ``evidence``, for the SHA-256 of each ``review.json``: an absolute path, or
+        the URL of an object store. Those who may write ``evidence`` should not be able to write there
     :param reviewers: ids of the Airflow users who may answer; one answer is enough
     :param allow_self_approval: whether a reviewer may be among the reviewed. By default, their answer is refused:
         nobody decides about their own access
@@ -64,8 +63,7 @@ class WorkspaceAccessReviewOperator(OfOrganization, LimitsRemovals, WorkspaceOpe
     :param decisions_count_for: how long other features, such as a sync, give nobody more than the review decided. Since
         Airflow 3.3
     :param decisions_folder: folder below which a reviewer may name a file of decisions: an absolute path, or the URL of
-        an object store. The worker reads that file with its own rights, so name a folder with nothing else in it.
-        ``None`` for no such files
+        an object store. Keep nothing else in it: the worker reads the file with its own rights
     :param read_task_id: the task that reads who has access; its result has the digest of what it wrote. ``None`` to
         take the population as it is there
     :param decide_task_id: the same of the task that asks

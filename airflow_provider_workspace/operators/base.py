@@ -81,8 +81,8 @@ class ReadsRows(DeclaredArguments):
     What reads rows of people.
 
     :param columns: names of the columns: a list by position, or a mapping by name such as ``{"Work mail": "email",
-        "Department": None}``. ``None`` leaves a column out, and ``"*": None`` leaves out all columns that the mapping
-        does not name
+        "Department": None}``. ``None`` leaves a column out, and ``"*": None`` all columns that the mapping does not
+        name
     :param where: which rows to read: the wanted value by column, such as ``{"Status": "active"}``, a list of
         alternatives, or an age such as ``{"Last login": {"before": "90d"}}``. Other rows are left out and counted
     :param rows: where the list of rows is in JSON, such as ``Resources`` or ``data.users``
@@ -120,8 +120,7 @@ class ProtectsMembers(DeclaredArguments):
     What removes members, but never these.
 
     :param protected: rows or addresses of members who are never removed or changed; ``*@partner.example`` stands for
-        everybody of a domain. Include the owner of the
-        connection's API key: the API does not show whose key it is, and without its owner the key stops working
+        everybody of a domain. Include the owner of the connection's API key, which stops working without its owner
     :param owner_level: members at or above this level are neither removed nor changed; ``None`` treats owners like
         others
     """
@@ -134,10 +133,9 @@ class LimitsRemovals(ProtectsMembers):
     """
     What removes many members, but not too many at once.
 
-    :param max_removals: how many people one run may remove (members and open invites) or move to a lower level: a
-        number; a share of the members such as ``"50%"``, which always allows one; or both, such as ``"10 or 30%"``, of
-        which the lower one counts. ``None`` allows any number. A run that would exceed it fails and sends nothing,
-        because the list may be truncated
+    :param max_removals: how many people one run may remove or move to a lower level: a number, a share of the members
+        such as ``"50%"``, or both, such as ``"10 or 30%"``, of which the lower one counts. ``None`` allows any number.
+        A run that would exceed it sends nothing
     """
 
     max_removals: Arg[int | str | None] = arg(kinds.MAXIMUM, default="10 or 30%")

@@ -106,11 +106,10 @@ class SelectsRows(WorkspaceOperator):
     """
     Base of the operators that read all pages of a list and return the selected rows.
 
-    :param where: return the rows whose fields have these values. A dot selects a field of a nested object, and a list
-        holds alternatives: ``{"is_expired": True, "user.email": ["a@example.com", "b@example.com"]}``. Addresses are
-        compared regardless of case, ids regardless of how they are written. ``{"last_login": {"before": "90d"}}``
-        selects times more than 90 days ago, and rows without a time. Prefix a field that the API does not name
-        with ``extra.``
+    :param where: return the rows whose fields have these values, such as ``{"is_expired": True, "user.email":
+        ["a@example.com", "b@example.com"]}``: a dot selects a nested field, a list holds alternatives. ``{"last_login":
+        {"before": "90d"}}`` selects times more than 90 days ago, and rows without a time. Write ``extra.`` before a
+        field that the API does not name
     :param fields: fields to return of each row, written as in ``where``; by default all
     :param count_only: return only the number of rows
     :param max_rows: the task fails if more rows remain, because XCom is not made for long lists

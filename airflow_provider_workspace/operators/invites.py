@@ -131,8 +131,7 @@ class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOp
     people were not invited, the task fails and pushes this report as the XCom ``report``.
 
     :param invites: the people: rows (mappings with the fields of an invite; ``email`` is accepted for ``target_email``)
-        or addresses. An invite carries no end: a row whose ``until`` is over is invalid, and a member sync with the
-        same rows removes the others when theirs is
+        or addresses. A row whose ``until`` is over is invalid
     :param on_invalid: what to do if a row is invalid: ``fail`` before anything is sent, or ``skip`` it
     :param report_path: file for the whole report, ``.csv`` or ``.json``; as ``path``, but not in a versioned Dag
         bundle. The result then has ``counts``, ``report_path``, and up to 1,000 rows in ``needs_attention``

@@ -166,29 +166,26 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
     ``digests`` has what an approval of these needs; the log has all.
 
     :param roster: the people: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses.
-        When ``until`` of a row is over (a date, which counts to its end in UTC, or a time with its zone), its person is
-        removed, or gets the level of ``then``
+        After ``until`` of its row, a person is removed, or gets the level of ``then``
     :param leavers: instead of a roster, rows or addresses of the people who leave: they are removed, their open invites
         are withdrawn, and nobody else is changed. With ``until``, somebody leaves after that
     :param leavers_path: file to read the leavers from, as ``path``
-    :param max_removals: how many people one run may remove (members and open invites) or move to a lower level: a
-        number; a share of the members such as ``"50%"``, which always allows one; or both, such as ``"10 or 30%"``, of
-        which the lower one counts. ``None`` allows any number. A run that would exceed it fails and sends nothing,
-        because the list may be truncated. With ``"ask"``, which needs ``require_approval=True``, whoever approves the
-        plan is told that it exceeds the default, and decides
+    :param max_removals: how many people one run may remove or move to a lower level: a number, a share of the members
+        such as ``"50%"``, or both, such as ``"10 or 30%"``, of which the lower one counts. ``None`` allows any number.
+        A run that would exceed it sends nothing; with ``"ask"``, which needs ``require_approval=True``, whoever
+        approves the plan decides
     :param on_invalid: what to do if a row is invalid: ``fail`` before anything is sent, or ``skip`` it, do the others,
-        and fail at the end. ``skip`` is only for leavers: a roster without the row would remove its person
+        and fail at the end. ``skip`` is only for ``leavers``
     :param renew_invites: whether an open invite is withdrawn and sent again if its row says another level, or asks for
-        a mail that was not sent. By default it is *by hand*: the API cannot change an invite
+        a mail that was not sent. By default it is *by hand*
     :param invite_again: how often somebody whose invite has expired, or who has left, is invited again. Then they are
         *by hand*. A Variable remembers it
     :param invite_again_after: how long after the last invite
-    :param approved: an earlier plan, the result of a task with ``dry_run=True``. If this plan has a change that the
-        earlier one does not have, or that starts from another level, the task fails and sends nothing
+    :param approved: an earlier plan, the result of a task with ``dry_run=True``. The task fails and sends nothing if
+        this plan has a change that the earlier one does not have
     :param report_path: file for all changes with their ``status``, ``.csv`` or ``.json``; as ``path``, but not in a
-        versioned Dag bundle. With ``require_approval`` it is also written before the question. Instead of ``changes``
-        and ``table``, the result then has ``report_path``, and up to 1,000 changes in ``needs_attention``. Leave it out
-        of a dry run whose result is passed as ``approved``
+        versioned Dag bundle. The result then has ``report_path`` and ``needs_attention`` instead of ``changes`` and
+        ``table``, so leave it out of a dry run whose result is passed as ``approved``
     """
 
     resource_kind = "syncs"

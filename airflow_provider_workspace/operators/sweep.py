@@ -49,11 +49,9 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
         connection's API key. If the access of one of them is over, the task fails and says so
     :param fail_if_any: whether the task fails after it has closed a window, so that its notifiers are called: the
         exports were paused for too long. Otherwise, it logs a warning
-    :param evidence: folder for a file about each grant that ended, written before the note of the grant is deleted: an
-        absolute path on a disk that all workers share, or the URL of an object store, such as
-        ``s3://conn_id@bucket/temporary-access``. If a file cannot be written, the task fails, and the note stays for
-        the next run. A grant that ends in another way with the person, through a sync, leavers or an access review, has
-        no file: the result of that task has the change. ``None`` for no files
+    :param evidence: folder for a file about each grant that ended: an absolute path on a disk that all workers share,
+        or the URL of an object store, such as ``s3://conn_id@bucket/temporary-access``. If a file cannot be written,
+        the task fails, and the next run writes it
     """
 
     resource_kind = "batch_export"

@@ -133,8 +133,8 @@ def maintenance_window(
     :param project_id: the project of the exports, for ``catch_up``; by default that of the connection
     :param outlets: assets whose events say up to when everything is exported; they need ``catch_up``
     :param on_overdue: called when ``max_length`` is over, besides the ``on_failure_callback`` of ``default_args``
-    :param resume_args: arguments for the task that resumes, such as ``retries`` or ``pool``. The tasks of the window
-        run in ``default_pool``, whatever ``default_args`` say, and those that resume come before all others
+    :param resume_args: arguments for the task that resumes, such as ``retries`` or ``pool``; by default it runs in
+        ``default_pool``, before all other tasks
     :param guard_args: arguments for the task that watches ``max_length``, such as ``pool``
     :return: the task group of the work. The window opens when the run begins; use ``before >> work.parent_group`` to
         open it later, and ``work >> after`` for a task that follows

@@ -415,8 +415,8 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
     End the temporary access of a person before its end.
 
     Scopes ``organization_member:write`` and ``organization_member:read``. All grants of the person in the organization
-    end now, and note who ended them; they are ended as the sweep does it, over the connections that gave them. A grant
-    that cannot be ended fails the task and stays noted for the next sweep. Needs Airflow 3.3.
+    end now, over the connections that gave them. A grant that cannot be ended fails the task and stays noted for the
+    next sweep. Needs Airflow 3.3.
 
     A task that finds no grant of the person fails, unless an earlier try has ended it, because the address may be
     misspelt.

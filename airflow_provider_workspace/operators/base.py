@@ -91,11 +91,9 @@ class ReadsRows(DeclaredArguments):
     :param levels: levels by their texts in the rows, such as ``{"Editor": "member", "*": None}``. ``None`` stands for
         no level, and ``"*"`` for all other texts
     :param no_value: texts that are no value, such as ``["-", "0000-00-00"]``
-    :param path: file to read the rows from: ``.csv`` or ``.tsv`` with a header, ``.json`` with an array, or ``.jsonl``
-        (``.ndjson``) with a row per line; relative to the Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``,
-        such as ``s3://conn_id@bucket/team.csv``
-    :param defaults: fields for the rows that lack them, such as ``{"level": 1, "send_email": False}``. In a member
-        sync, this ``level`` is the wanted level of everybody whose row has none
+    :param path: file to read the rows from: ``.csv``, ``.tsv``, ``.json``, ``.jsonl`` or ``.ndjson``; relative to the
+        Dag file, or a URL for ``airflow.sdk.ObjectStoragePath``, such as ``s3://conn_id@bucket/team.csv``
+    :param defaults: fields for the rows that lack them, such as ``{"level": 1, "send_email": False}``
     """
 
     columns: Arg[Sequence[str | None] | Mapping[str, str | None] | None] = arg(kinds.COLUMNS, default=None)
@@ -229,7 +227,7 @@ class WorkspaceOperator(WorkspaceTaskMixin, BaseOperator):  # pyright: ignore[re
     Base of the operators: calls the service and returns plain JSON.
 
     :param return_secrets: whether the result includes secret fields, such as a project's ``api_token``. XCom neither
-        masks nor encrypts them, so use it only where nobody else can read the XCom
+        masks nor encrypts them
     :raises WorkspaceInputError: if ``return_secrets`` is not a boolean
     """
 
@@ -394,7 +392,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
     Base of the operators that write.
 
     :param dry_run: send no writes, but log and return the plan: ``action``, ``why``, ``operation``, ``request`` and
-        ``fields`` of the write, or the record that was ``found``. Operators for many people return reports of their own
+        ``fields`` of the write, or the record that was ``found``
     """
 
     # Kept elsewhere, because dry_run is a method of Airflow's operators.

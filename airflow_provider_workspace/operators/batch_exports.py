@@ -42,8 +42,8 @@ class WorkspaceUnpauseBatchExportOperator(OfBatchExport, WorkspaceWriteOperator)
     If a request had no answer, the service may have resumed the export, and then it does not read the ``resume_fields``
     of the next one: the task warns, and the XCom ``resume_fields_in_doubt`` has the export.
 
-    :param resume_fields: fields that the API does not name, such as ``{"backfill": True}`` if the service then
-        exports the missed intervals. They are sent as they are, without a check
+    :param resume_fields: fields that the API does not name, such as ``{"backfill": True}`` if the service then exports
+        the missed intervals
     """
 
     resume_fields: Arg[Mapping[str, Any] | None] = arg(FIELDS, default=None)

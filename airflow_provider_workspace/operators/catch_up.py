@@ -101,9 +101,8 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
     Fill what batch exports have missed, and wait until every interval has a completed run; deferred, without a slot.
 
     Scopes ``batch_export:read`` and ``batch_export:write``. For services that show the runs and backfills of exports.
-    Only a completed run proves an interval. What is missing is asked for once: a lost answer is looked up, what runs
-    already is waited for, also if the service runs too many backfills, and an interval whose run has failed is asked
-    for again, at most three times. Nothing is asked for while an export is paused.
+    Missing intervals are requested once, and again if their run fails, at most three times. Nothing is requested while
+    an export is paused.
 
     The result is ``{"complete_until": time or None, "exports": [{"batch_export_id", "from", "complete_until",
     "filled", "missing", "paused"}]}``; ``filled`` and ``missing`` hold ``{"from", "to"}``. A task that fails pushes the

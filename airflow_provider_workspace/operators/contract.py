@@ -23,8 +23,8 @@ class WorkspaceCheckContractOperator(WorkspaceOperator):
     The result is ``{"breaks": false, "operations": [{"operation", "state", "request", "until", "successor",
     "unknown_fields", "note"}]}``, also of a task that fails.
 
-    :param schema: the document (OpenAPI 3, JSON or YAML): a path relative to the Dag file, the URL of an object store,
-        or an ``http://`` or ``https://`` URL, to which the API key is sent only if it has the origin of the connection
+    :param schema: the document (OpenAPI 3, JSON or YAML): a path relative to the Dag file, or the URL of an object
+        store or a web server, to which the API key is sent only if it has the origin of the connection
     :param operations: operations of your own to compare too, by name, such as ``my_package.endpoints.ListBatchExports``
     :raises WorkspaceInputError: if the document cannot be read, is not OpenAPI 3 or is of another service
     """

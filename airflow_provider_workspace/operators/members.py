@@ -80,8 +80,7 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
     Remove a member from an organization. Scope ``organization_member:write``.
 
     Scope ``organization_member:read`` too, to check that the member is not protected, an owner or the last owner. An
-    unknown ``user_email`` is an error, unless an earlier try of the task removed the member. The temporary access of
-    the member ends with the removal.
+    unknown ``user_email`` is an error, unless an earlier try of the task removed the member.
 
     :param allow_last_owner: whether the last member of the highest level may be removed
     """
@@ -167,8 +166,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
 
     :param roster: the people: rows (mappings with ``email``, ``level`` and other fields of an invite) or addresses.
         After ``until`` of its row, a person is removed, or gets the level of ``then``
-    :param leavers: instead of a roster, rows or addresses of the people who leave: they are removed, their open invites
-        are withdrawn, and nobody else is changed. With ``until``, somebody leaves after that
+    :param leavers: instead of a roster, rows or addresses of the people to remove; their open invites are withdrawn,
+        and nobody else is changed. With ``until``, somebody leaves after that
     :param leavers_path: file to read the leavers from, as ``path``
     :param max_removals: how many people one run may remove or move to a lower level: a number, a share of the members
         such as ``"50%"``, or both, such as ``"10 or 30%"``, of which the lower one counts. ``None`` allows any number.

@@ -24,9 +24,8 @@ class WorkspaceSendOperator(SelectsRows, WorkspaceWriteOperator):
     :param operation: the operation; one that is given by its name, such as ``my_package.endpoints.ListBatchExports``,
         is imported when the task runs
     :type operation: class or its name
-    :param arguments: fields of the operation by name. The organization and project of its path are by default those of
-        the connection. A field whose template has no value is left out; an organization or project without one fails
-        the task
+    :param arguments: fields of the operation by name; the organization and project of its path are by default those of
+        the connection. A field whose template has no value is left out
     :type arguments: ``dict``
     :param set_null: names of fields to set to null
     :raises WorkspaceInputError: if ``operation`` is not decorated with ``@endpoint``, or a field is invalid

@@ -46,9 +46,9 @@ class WorkspaceSweepOperator(WorkspaceWriteOperator):
     :param kinds: what to end
     :type kinds: ``list`` of ``"windows"``, ``"grants"``
     :param protected: rows or addresses of members who are never lowered or removed, such as the owner of the
-        connection's API key. If the access of one of them is over, the task fails and says so
-    :param fail_if_any: whether the task fails after it has closed a window, so that its notifiers are called: the
-        exports were paused for too long. Otherwise, it logs a warning
+        connection's API key. If access of one of them is over, the task fails
+    :param fail_if_any: whether the task fails after it has closed a window, so that its notifiers are called.
+        Otherwise, it logs a warning
     :param evidence: folder for a file about each grant that ended: an absolute path on a disk that all workers share,
         or the URL of an object store, such as ``s3://conn_id@bucket/temporary-access``. If a file cannot be written,
         the task fails, and the next run writes it

@@ -311,8 +311,8 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
     The result is ``{"domain_id": …, "domain": …, "verified_at": …}``.
 
     :param domain_id: the domain (UUID)
-    :param ask_verification: whether to request the verification at each poll. The API shows no scope for this
-        request; if the service does not accept it from personal API keys, the sensor logs that and only polls
+    :param ask_verification: whether to request the verification at each poll. If the service does not accept this from
+        personal API keys, the sensor logs that and only polls
     """
 
     resource_kind = "domain"

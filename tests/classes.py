@@ -87,8 +87,8 @@ def parameters(cls: type[Any]) -> dict[str, inspect.Parameter]:
     """Return the arguments that the package defines."""
     found: dict[str, inspect.Parameter] = {}
     for base in cls.__mro__:
-        if base.__module__.startswith("airflow_provider_workspace") and "__init__" in vars(base):
-            own = dict(inspect.signature(base.__init__).parameters)
+        if base.__module__.startswith("airflow_provider_workspace") and vars(base).keys() & {"__init__", "declared"}:
+            own = dict(inspect.signature(base).parameters)
             found = {**own, **found}
             if "kwargs" not in own:
                 break

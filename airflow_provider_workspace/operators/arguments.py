@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVar, cast
 
-from typing_extensions import dataclass_transform
+from typing_extensions import Self, dataclass_transform
 
 from airflow_provider_workspace.api.templates import NO_VALUES, is_no_value, no_value_error
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SELF = Parameter("self", Parameter.POSITIONAL_ONLY)
+_PACKAGE = "airflow_provider_workspace."
 OTHERS = Parameter("kwargs", Parameter.VAR_KEYWORD, annotation="Any")
 
 # What follows if an argument was given, but its template or XCom has no value.
@@ -153,10 +154,11 @@ class Argument:
     :param default: ``Parameter.empty`` if it is required
     :param templated: whether it may be a template or an XCom
     :param attribute: where the task keeps it; empty for its own name
-    :ivar parameter: for the signature, when its class is complete
+    :ivar name: for the signature, as ``annotation`` is; when its class is complete
     """
 
-    parameter: Parameter
+    name: str
+    annotation: str
 
     def __init__(self, kind: Kind, default: Any, *, templated: bool = True, attribute: str = "") -> None:
         self.kind = kind
@@ -164,15 +166,21 @@ class Argument:
         self.templated = templated
         self.attribute = attribute
 
+    @property
+    def parameter(self) -> Parameter:
+        """It, as the signature of its class shows it."""
+        return Parameter(self.name, Parameter.KEYWORD_ONLY, default=self.default, annotation=self.annotation)
+
     def with_default(self, default: Any) -> Argument:
         """
         Return it with the default of a class attribute.
 
         :raises WorkspaceInputError: if it is invalid; that of a template is read when the task runs
         """
-        value = default if self.templated else self.kind.read(self.parameter.name, default)
+        value = default if self.templated else self.kind.read(self.name, default)
         other = Argument(self.kind, value, templated=self.templated, attribute=self.attribute)
-        other.parameter = self.parameter.replace(default=value)
+        other.name = self.name
+        other.annotation = self.annotation
         return other
 
 
@@ -255,10 +263,29 @@ def _read_rendered(kind: Kind, name: str, value: object, folder: str) -> Any:
     return resolve_path(folder, parsed) if kind.is_path else parsed
 
 
+class NeedsInit:
+    """
+    An attribute of a class that needs its ``__init__``.
+
+    :param read: returns the attribute of a task, or of the class if there is no task
+    """
+
+    def __init__(self, read: Callable[[Any, Any], Any]) -> None:
+        self.read = read
+
+    def __get__(self, task: object, owner: type) -> Any:
+        """Build the ``__init__`` first, if nothing needed it so far."""
+        _complete(owner)
+        return self.read(task, owner)
+
+
 @dataclass_transform(kw_only_default=True, field_specifiers=(arg, fixed))
 class DeclaredArguments:
     """
     Base of classes that declare arguments: builds ``__init__`` and ``template_fields`` from them.
+
+    A Dag file uses few of the classes that it imports, and Airflow takes its time for each ``__init__``: those of this
+    package are built when somebody makes a task, asks for their signature or derives a class.
 
     A class attribute of the name of an argument is its default. A class may define ``__post_init__``, which is called
     when all arguments are set, after that of its bases.
@@ -270,8 +297,17 @@ class DeclaredArguments:
     given_as_none = cast("tuple[str, ...]", ())
     """The arguments that were given as ``None``."""
 
+    if not TYPE_CHECKING:
+        __signature__ = NeedsInit(lambda _, owner: _without_self(signature(owner.__init__)))
+        partial = NeedsInit(lambda task, owner: super(DeclaredArguments, task or owner).partial)
+
+        def __new__(cls, *_: object, **__: object) -> Self:
+            """Build the ``__init__`` with the first task."""
+            _complete(cls)
+            return super().__new__(cls)
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Collect the arguments. Airflow's metaclass then wraps the ``__init__`` that is built here."""
+        """Collect the arguments. Airflow's metaclass then wraps an ``__init__`` that is built here."""
         super().__init_subclass__(**kwargs)
         inherited: dict[str, Argument] = {}
         for base in reversed(cls.__bases__):
@@ -283,9 +319,11 @@ class DeclaredArguments:
         cls.declared = declared
         templated = [argument.attribute for argument in declared.values() if argument.templated]
         cls.template_fields = tuple(dict.fromkeys([*templated, *cls.template_fields]))
-        is_task = hasattr(cls, "execute")  # not a class that only declares arguments, whose __init__ nobody calls
-        if is_task and "__init__" not in vars(cls):
-            cls.__init__ = _make_init(cls)  # type: ignore[method-assign]
+        if not cls.__module__.startswith(_PACKAGE):
+            for base in _classes_with_arguments(cls)[1:]:
+                _complete(base)
+            if _lacks_init(cls):
+                cls.__init__ = _make_init(cls)  # type: ignore[method-assign]
 
     def __init__(self, **kwargs: Any) -> None:
         """Set all arguments, except for what an author's ``__init__`` has set; hand the others to Airflow's class."""
@@ -325,7 +363,8 @@ def _own_arguments(cls: type) -> dict[str, Argument]:
             annotation = "Any"
         elif annotation.startswith("Arg["):
             annotation = annotation[len("Arg[") : -1]
-        argument.parameter = Parameter(name, Parameter.KEYWORD_ONLY, default=argument.default, annotation=annotation)
+        argument.name = name
+        argument.annotation = annotation
         argument.attribute = argument.attribute or name
         delattr(cls, name)
     return own
@@ -341,6 +380,31 @@ def _with_defaults_of_classes(cls: type, inherited: dict[str, Argument]) -> dict
             if not hasattr(default, "__get__"):  # neither a method nor a property is a default
                 changed[name] = inherited[name].with_default(default)
     return changed
+
+
+def _lacks_init(cls: type) -> bool:
+    """
+    Return whether a class has no ``__init__`` yet; one that only declares arguments needs none.
+
+    Airflow's metaclass gives a class that of a later base, if that was built before.
+    """
+    if not (issubclass(cls, DeclaredArguments) and hasattr(cls, "execute")):
+        return False
+    init = vars(cls).get("__init__")
+    return init is None or getattr(init, "built_for", cls) is not cls
+
+
+def _complete(cls: type) -> None:
+    """Build the ``__init__`` of a class if it has none, and wrap it as Airflow's metaclass does."""
+    if _lacks_init(cls):
+        metaclass: Any = type(cls)
+        cls.__init__ = metaclass._apply_defaults(_make_init(cls))  # type: ignore[misc]  # noqa: SLF001
+
+
+def _without_self(init: Signature) -> Signature:
+    """Return the signature of a class, from that of its ``__init__``."""
+    _, *parameters = init.parameters.values()
+    return init.replace(parameters=parameters)
 
 
 def _make_init(cls: type[DeclaredArguments]) -> Callable[..., None]:
@@ -359,7 +423,7 @@ def _make_init(cls: type[DeclaredArguments]) -> Callable[..., None]:
     supplied: dict[str, Any] = {}
     if writer is not DeclaredArguments:
         above = _arguments_above(cls, writer)
-        required = {argument.parameter.name for argument in above if argument.default is Parameter.empty}
+        required = {argument.name for argument in above if argument.default is Parameter.empty}
         arguments = {name: argument for name, argument in cls.declared.items() if argument not in above}
         supplied = {name: argument.default for name, argument in arguments.items() if name in required}
         authors_parameters = [
@@ -376,7 +440,7 @@ def _make_init(cls: type[DeclaredArguments]) -> Callable[..., None]:
     __init__.__signature__ = Signature(parameters, __validate_parameters__=False)  # type: ignore[attr-defined]
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     __init__.__module__ = cls.__module__
-    __init__.is_built = True  # type: ignore[attr-defined]
+    __init__.built_for = cls  # type: ignore[attr-defined]
     return __init__
 
 
@@ -384,7 +448,7 @@ def _writer_of_init(cls: type) -> type:
     """Return the nearest base with an ``__init__`` that was not built."""
     for base in _classes_with_arguments(cls)[1:]:
         init = vars(base).get("__init__")
-        if init is not None and not hasattr(init, "is_built"):
+        if init is not None and not hasattr(init, "built_for"):
             return base
     return DeclaredArguments
 

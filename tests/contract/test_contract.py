@@ -142,7 +142,7 @@ def test_an_operator_sends_every_field(expected: Expected, connect: Callable[...
     """The dry run shows the request."""
     connect()
     operator = operator_of(expected)
-    taken = inspect.signature(operator.__init__).parameters
+    taken = inspect.signature(operator).parameters
     body = example_of(expected)
     given = {name: value for name, value in (ids_of(expected) | body).items() if name in taken}
     others = {name: value for name, value in body.items() if name not in taken}

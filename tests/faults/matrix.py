@@ -93,7 +93,7 @@ def case_of(expected: Expected) -> Case:
     values = ids_of(expected) | example_of(expected)
     if expected.hook_method is None:
         return Case(ids_of(expected))
-    taken = inspect.signature(operator_of(expected).__init__).parameters
+    taken = inspect.signature(operator_of(expected)).parameters
     # A person may be given by e-mail address instead.
     required = [
         name

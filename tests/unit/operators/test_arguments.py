@@ -14,7 +14,7 @@ from airflow.sdk import DAG
 from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.arguments import NAME, Arg, arg
-from airflow_provider_workspace.operators.batch_exports import WorkspacePauseBatchExportOperator
+from airflow_provider_workspace.operators.batch_exports import OfBatchExport, WorkspacePauseBatchExportOperator
 from airflow_provider_workspace.operators.dashboards import (
     WorkspaceGetDashboardOperator,
     WorkspaceGetDashboardSharingOperator,
@@ -25,6 +25,7 @@ from airflow_provider_workspace.operators.members import (
     WorkspaceDeleteMemberOperator,
     WorkspaceListMembersOperator,
     WorkspaceSyncMembersOperator,
+    WorkspaceUpdateMemberOperator,
 )
 from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
 from airflow_provider_workspace.operators.projects import WorkspaceCreateProjectOperator, WorkspaceGetProjectOperator
@@ -285,6 +286,24 @@ def test_attributes_and_an_init_of_an_author_supply_arguments(
 def test_what_a_class_of_an_author_lacks_is_said_in_the_dag_file(arguments: dict[str, Any], says: str) -> None:
     with pytest.raises(TypeError, match=says):
         NotedDomain(task_id="task", **arguments)
+
+
+def test_a_class_that_is_imported_after_a_task_of_its_base_was_made_has_its_own_arguments() -> None:
+    WorkspaceUpdateMemberOperator(task_id="used", user_uuid="u", level=1)
+    own = {"__module__": "airflow_provider_workspace.operators.late", "reason": arg(NAME)}
+    bases = (OfBatchExport, WorkspaceUpdateMemberOperator)
+    late: Any = new_class("Late", bases, exec_body=lambda names: names.update(own))
+    assert {"reason", "batch_export_id", "level", "dry_run"} <= signature(late).parameters.keys()
+    with pytest.raises(TypeError, match="missing keyword arguments 'batch_export_id', 'level', 'reason'"):
+        late(task_id="late", user_uuid="u")
+    given = {"batch_export_id": "b", "level": 1, "reason": "why"}
+    assert late(task_id="late", user_uuid="u", **given).reason == "why"
+
+
+def test_a_task_has_no_partial() -> None:
+    task = WorkspaceUpdateMemberOperator(task_id="task", user_uuid="u", level=1)
+    with pytest.raises(TypeError, match="partial can only be called on Operator classes"):
+        task.partial(task_id="other")
 
 
 def test_a_default_of_an_author_that_is_invalid_is_an_import_error() -> None:

@@ -133,8 +133,9 @@ PROBLEMS = frozenset(
         "work-failed",
     ]
 )
+# The patterns here are texts: every process of Airflow imports this module, and few need one.
 # Not after a quotation mark: that is a name that somebody else gave.
-PROBLEM_NAME = re.compile(rf"(?<!['\"`])\[{re.escape(PROBLEM_AT)}({'|'.join(sorted(PROBLEMS))})\] ")
+PROBLEM_NAME = rf"(?<!['\"`])\[{re.escape(PROBLEM_AT)}({'|'.join(sorted(PROBLEMS))})\] "
 
 
 def with_problem(text: str, problem: str | None = None, *, otherwise: str = "") -> str:
@@ -147,17 +148,17 @@ def with_problem(text: str, problem: str | None = None, *, otherwise: str = "") 
     """
     if problem == "":
         return text
-    quoted = PROBLEM_NAME.search(text)
+    quoted = re.search(PROBLEM_NAME, text)
     name = problem or (quoted[1] if quoted else otherwise)
     if not name:
         return text
-    return f"[{PROBLEM_AT}{name}] {PROBLEM_NAME.sub('', text)}"
+    return f"[{PROBLEM_AT}{name}] {re.sub(PROBLEM_NAME, '', text)}"
 
 
 def with_class(error: WorkspaceError) -> str:
     """Return an error and its class, for an exception of Airflow, in whose log the class would be missing."""
     text = str(error.named())
-    problem = PROBLEM_NAME.match(text)
+    problem = re.match(PROBLEM_NAME, text)
     start = problem.end() if problem else 0
     return f"{text[:start]}{type(error).__name__}: {text[start:]}"
 
@@ -194,7 +195,7 @@ class WorkspaceError(Exception):
 
     def named(self) -> Self:
         """Return it with a problem, for the end of a task: that of its class if its message names none."""
-        if self.problem is None and not PROBLEM_NAME.match(str(self)):
+        if self.problem is None and not re.match(PROBLEM_NAME, str(self)):
             self.problem = self.general_problem
         return self
 
@@ -446,15 +447,15 @@ ERRORS_BY_STATUS: dict[int, type[WorkspaceStatusError]] = {
 
 
 # Also letters that look like blanks.
-BLANKS = re.compile("[ \u115f\u1160\u2800\u3164\uffa0]{2,}")
+BLANKS = "[ \u115f\u1160\u2800\u3164\uffa0]{2,}"
 # Characters that nobody sees: of no width, of changes of direction, and letters that look like nothing.
-INVISIBLE = re.compile(
+INVISIBLE = (
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e01ef]"
 )
 # Letters that look like Latin ones: Greek, Cyrillic, Armenian, Cherokee, full-width and mathematical ones.
-LOOK_ALIKE = re.compile("[\u0131\u0251\u0261\u0370-\u058f\u13a0-\u13ff\uff10-\uff5a\U0001d400-\U0001d7ff](?!<U\\+)")
-LATIN_WORD = re.compile(r"(?<!\S)[^\sA-Za-z]*[A-Za-z]\S*")
+LOOK_ALIKE = "[\u0131\u0251\u0261\u0370-\u058f\u13a0-\u13ff\uff10-\uff5a\U0001d400-\U0001d7ff](?!<U\\+)"
+LATIN_WORD = r"(?<!\S)[^\sA-Za-z]*[A-Za-z]\S*"
 
 
 def printable(text: str) -> str:
@@ -473,9 +474,9 @@ def visible(text: str) -> str:
     letters, such as one in Cyrillic, and a letter whose accent is a character of its own (NFD) have no mark.
     """
     if text.isascii():
-        return BLANKS.sub(_counted, printable(text))
-    shown = INVISIBLE.sub(_coded, BLANKS.sub(_counted, text))
-    return LATIN_WORD.sub(_with_codes, printable(shown))
+        return re.sub(BLANKS, _counted, printable(text))
+    shown = re.sub(INVISIBLE, _coded, re.sub(BLANKS, _counted, text))
+    return re.sub(LATIN_WORD, _with_codes, printable(shown))
 
 
 def _coded(char: re.Match[str]) -> str:
@@ -483,7 +484,7 @@ def _coded(char: re.Match[str]) -> str:
 
 
 def _with_codes(word: re.Match[str]) -> str:
-    return LOOK_ALIKE.sub(lambda letter: letter[0] + _coded(letter), word[0])
+    return re.sub(LOOK_ALIKE, lambda letter: letter[0] + _coded(letter), word[0])
 
 
 def _counted(blanks: re.Match[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import lru_cache
 from inspect import Parameter, signature
@@ -156,16 +156,22 @@ else:
 
         :raises TypeError: if one is missing or unknown
         """
-        arguments = signature(Endpoint)
         try:
-            given = arguments.bind_partial(*positional, **named).arguments
-        except TypeError as error:
-            raise TypeError(f"@endpoint: {error}. {EXAMPLE}") from None
-        required = [name for name, one in arguments.parameters.items() if one.default is Parameter.empty]
-        missing = [name for name in required if name not in given]
-        if missing:
-            raise TypeError(f"@endpoint: {_listed(missing)} missing. {EXAMPLE}")
-        return Endpoint(*positional, **named)
+            return Endpoint(*positional, **named)
+        except TypeError:
+            raise TypeError(f"@endpoint: {_problem_of_arguments(positional, named)}. {EXAMPLE}") from None
+
+
+def _problem_of_arguments(positional: Sequence[object], named: Mapping[str, object]) -> str:
+    """Say which argument of ``@endpoint`` is missing or unknown."""
+    arguments = signature(Endpoint)
+    try:
+        given = arguments.bind_partial(*positional, **named).arguments
+    except TypeError as error:
+        return str(error)
+    required = [name for name, one in arguments.parameters.items() if one.default is Parameter.empty]
+    missing = [name for name in required if name not in given]
+    return f"{_listed(missing)} missing"
 
 
 class Described(BaseModel):

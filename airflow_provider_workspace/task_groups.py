@@ -211,7 +211,7 @@ def maintenance_window(
             yield work
             if hold is not None:
                 windows.WorkspaceHoldMaintenanceWindowOperator(
-                    task_id=f"{group_id}.hold",
+                    task_id=f"{window.group_id}.hold",
                     task_display_name=f"Hold for {hold}" if isinstance(hold, timedelta) else "Hold the window",
                     doc_md="Keeps the window open, without a worker slot.",
                     opened_at=began,

@@ -226,10 +226,12 @@ class SweepRecord(BaseModel):
 
     :param at: when it was; ``None`` if there was none
     :param windows: by :attr:`Window.id`
+    :param unsaid: the windows that a sweep was about to close, and of which it has not told yet, for people
     """
 
     at: Time | None = None
     windows: dict[str, WindowRecord] = {}
+    unsaid: list[str] = []
 
 
 @dataclass(frozen=True)

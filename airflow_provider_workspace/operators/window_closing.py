@@ -367,6 +367,9 @@ class WorkspaceGuardMaintenanceWindowOperator(WorkspaceWindowOperator):
         resumed = _listed(done.resumed)
         held = _listed(done.held)
         msg = f"The window is overdue: {why}. Resumed: {resumed}; held by other windows: {held}."
+        if done.without_fields:
+            missed = ", ".join(done.without_fields)
+            msg += f" Fill by hand what was missed by {missed}: resume_fields had no effect, or perhaps none."
         raise AirflowFailException(with_problem(msg, "window-overdue"))
 
 

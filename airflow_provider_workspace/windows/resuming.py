@@ -75,6 +75,11 @@ class Closed:
             fields_in_doubt=_without_duplicates(fields_in_doubt),
         )
 
+    @property
+    def without_fields(self) -> list[str]:
+        """The exports whose ``resume_fields`` had no effect, or perhaps none."""
+        return _without_duplicates([*self.fields_refused, *self.fields_in_doubt])
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
         failed = {export_id: str(error) for export_id, error in self.failed.items()}
@@ -242,8 +247,13 @@ class Closer(NotedRequests):
                 raise
             log.exception("Batch export %s is resumed without resume_fields", lease.batch_export_id)
             done.fields_refused[lease.batch_export_id] = str(error)
-        lease = self.registry.update(lease, resume_fields=None)
-        return self.send(lease, "late_resume_until", unanswered=unanswered)
+        without_fields = self.registry.update(lease, resume_fields=None)
+        try:
+            return self.send(without_fields, "late_resume_until", unanswered=unanswered)
+        except WorkspaceStatusError:  # it is not the fields that the service refuses
+            del done.fields_refused[lease.batch_export_id]
+            self.registry.update(without_fields, resume_fields=lease.resume_fields)
+            raise
 
     def _wait(self, lease: Lease, done: Closed) -> None:
         """Keep a lease until no request without an answer can take effect any more."""

@@ -59,12 +59,14 @@ class Sweep:
     :param records: what each window is, by :attr:`Window.id`, for the record of the sweep
     :param unreadable: Variables that are no leases, and why
     :param stuck: those of them that no closing task will repair, as far as is known
+    :param unsaid: the windows that a sweep before this one was about to close when it was cut off, for people
     """
 
     windows: tuple[SweptWindow, ...]
     records: dict[str, WindowRecord]
     unreadable: dict[str, str]
     stuck: dict[str, str]
+    unsaid: tuple[str, ...] = ()
 
     @property
     def failed(self) -> dict[str, Exception]:
@@ -86,7 +88,8 @@ class Sweep:
 
     def __str__(self) -> str:
         """Return it for people; an empty string if there is nothing to say."""
-        return describe_sweep(self.windows, self.unreadable)
+        cut_off = [f"An earlier sweep was about to close {window} when it was cut off." for window in self.unsaid]
+        return "\n".join(filter(None, [*cut_off, describe_sweep(self.windows, self.unreadable)]))
 
 
 def sweep_windows(closer: Closer, *, at_once: bool = False, dry_run: bool = False) -> Sweep:
@@ -102,10 +105,11 @@ def sweep_windows(closer: Closer, *, at_once: bool = False, dry_run: bool = Fals
     if dry_run:
         windows = _preview(registry, list(abandoned), closer.clock)
     else:
-        windows = [_close(closer, state, leases) for state, leases in abandoned]
+        windows = [_close(closer, records, state, leases) for state, leases in abandoned]
         closer.prove_resumed()
     records.add_unreadable()
-    return Sweep(tuple(windows), records.found, dict(registry.unreadable), records.stuck())
+    unsaid = tuple(records.last.unsaid)
+    return Sweep(tuple(windows), records.found, dict(registry.unreadable), records.stuck(), unsaid)
 
 
 @dataclass
@@ -113,31 +117,42 @@ class _Records:
     """
     What each window is, with since when a sweep sees the reason.
 
-    :ivar previous: what the last sweep saw, by :attr:`Window.id`
-    :ivar found: what this one sees
+    :ivar last: what the last sweep saw
+    :ivar found: what this one sees, by :attr:`Window.id`
+    :ivar unsaid: the windows that this one closes, for people
     """
 
     registry: LeaseRegistry
     clock: Callable[[], float]
-    previous: Mapping[str, WindowRecord] = field(init=False)
+    last: SweepRecord = field(init=False)
     found: dict[str, WindowRecord] = field(default_factory=dict)
+    unsaid: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.previous = self.registry.last_sweep().windows
+        self.last = self.registry.last_sweep()
 
     def add(self, state: WindowState, lease: Lease) -> None:
         """Record a window; ``lease`` is its newest."""
         window_id = lease.window.id
-        before = self.previous.get(window_id)
+        before = self.last.windows.get(window_id)
         since = before.since if before and before.why == state.why else self.clock()
         record = WindowRecord(state=state.name, why=state.why, text=str(state), since=since, lease=lease)
         self.found[window_id] = record
 
+    def begin(self, window: str) -> None:
+        """Note that a window is about to be closed: its lease is gone then, and who closes it may be killed."""
+        self.unsaid.append(window)
+        record = self.last.model_copy(update={"unsaid": [*self.last.unsaid, *self.unsaid]})
+        try:
+            self.registry.record_sweep(record)
+        except Exception:  # a paused export is worse than a sweep that is not noted
+            log.exception("Not noted that %s is about to be closed", window)
+
     def add_unreadable(self) -> None:
         """Record the windows without a readable lease of which the last sweep knows more."""
         window_ids = {window_of(key) for key in self.registry.unreadable}
-        for window_id in window_ids & self.previous.keys() - self.found.keys():
-            lease = self.previous[window_id].lease
+        for window_id in window_ids & self.last.windows.keys() - self.found.keys():
+            lease = self.last.windows[window_id].lease
             if lease is not None:
                 state = state_as_far_as_known(self.registry, [lease], self.clock())
                 self.add(state, lease)
@@ -167,9 +182,10 @@ def _abandoned_windows(
             yield state, remaining
 
 
-def _close(closer: Closer, state: WindowState, leases: list[Lease]) -> SweptWindow:
+def _close(closer: Closer, records: _Records, state: WindowState, leases: list[Lease]) -> SweptWindow:
     window = leases[0].window
     log.warning("The window %s is %s.", window, state)
+    records.begin(f"{window} ({state})")
     return SweptWindow(window, state, closer.resume_all(leases))
 
 
@@ -226,6 +242,7 @@ def _results(swept: SweptWindow) -> list[str]:
     sections: list[tuple[str, Iterable[str]]] = [
         ("would resume", swept.would_resume or ()),
         ("resumed", closed.resumed),
+        ("resume_fields without effect, or perhaps so: fill by hand what was missed by", closed.without_fields),
         ("STILL PAUSED", still_paused),
         ("still noted as paused", unnoted),
         ("held by others", closed.held),
@@ -262,16 +279,21 @@ class AbandonedWindows:
         with LeaseHooks() as hooks:
             closer = Closer(self.registry, hooks, self.by)
             swept = sweep_windows(closer, at_once=self.at_once, dry_run=dry_run)
-        if not dry_run:
-            record = SweepRecord(at=closer.clock(), windows=swept.records)
-            self.registry.record_sweep(record)
         message = str(swept)
         lines = message.splitlines()
         report = swept.to_dict()
         is_stuck = bool(swept.stuck)
+        is_alarm = not dry_run and (bool(swept.resumed) or is_stuck or bool(swept.unsaid))
+        if not dry_run:
+            record = SweepRecord(at=closer.clock(), windows=swept.records)
+            try:
+                self.registry.record_sweep(record)
+            except Exception:
+                if not (swept.failed or is_alarm):
+                    raise
+                log.exception("The sweep is not recorded")
         if swept.failed:
             error = still_paused_error(swept.failed, swept.resumed, message)
             return Ended(self.kind, report, lines, error, is_left=True)
-        is_alarm = not dry_run and (bool(swept.resumed) or is_stuck)
         alarm = message if is_alarm else ""
         return Ended(self.kind, report, lines, alarm=alarm, is_left=is_stuck)

@@ -19,6 +19,7 @@ from tests.grant_notes import PREFIX as GRANTS
 from tests.grant_notes import grant
 from tests.leases import PREFIX as LEASES
 from tests.leases import digest
+from tests.task_instance import Killed
 from tests.windows import CLOSE, SWEEP, Airflow, opened
 
 if TYPE_CHECKING:
@@ -276,6 +277,49 @@ def test_a_retry_cannot_hide_an_abandoned_window(sandbox: SandboxServer, airflow
         AirflowFailException, match=rf"^{ABANDONED} .*: resumed {EXPORT}\.\n\[unex.*\] grants: RuntimeError"
     ):
         Sweep().run()
+
+
+@pytest.mark.parametrize("obstacle", ["killed", "not recorded"])
+def test_a_sweep_that_is_cut_off_after_it_resumed_is_told_by_the_next_one(
+    sandbox: SandboxServer, airflow: Airflow, monkeypatch: pytest.MonkeyPatch, obstacle: str
+) -> None:
+    due(sandbox, airflow, "window")
+    with monkeypatch.context() as patch:
+        written = airflow.variables.set
+        keep = {"not recorded": RuntimeError("503"), "killed": Killed()}[obstacle]
+
+        def write(key: str, *rest: Any, **named: Any) -> None:
+            if key == SWEEP and not airflow.leases():
+                raise keep
+            written(key, *rest, **named)
+
+        patch.setattr(airflow.variables, "set", write)
+        with pytest.raises((Killed, AirflowFailException), match=ABANDONED if obstacle == "not recorded" else None):
+            Sweep().run()
+    assert effects(sandbox)[-1] == RESUMED
+    told = r"\[window-abandoned\] windows: An earlier sweep was about to close dag / run .* when it was cut off\."
+    with pytest.raises(AirflowFailException, match=told):
+        Sweep().run()
+    assert Sweep().run()["windows"]["windows"] == []
+
+
+def test_a_sweep_that_cannot_note_what_it_resumes_resumes_it(
+    sandbox: SandboxServer, airflow: Airflow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    due(sandbox, airflow, "window")
+    written = airflow.variables.set
+
+    def write(key: str, *rest: Any, **named: Any) -> None:
+        if key == SWEEP:
+            raise RuntimeError("503")
+        written(key, *rest, **named)
+
+    monkeypatch.setattr(airflow.variables, "set", write)
+    with pytest.raises(AirflowFailException, match=rf"{ABANDONED} .* resumed {EXPORT}"):
+        Sweep().run()
+    with pytest.raises(WorkspaceError, match="note-not-kept"):
+        Sweep().run()
+    assert effects(sandbox)[-1] == RESUMED
 
 
 def test_a_lease_that_nobody_repairs_is_named_by_its_problem(sandbox: SandboxServer, airflow: Airflow) -> None:

@@ -38,7 +38,7 @@ from tests.windows import CLOSE, GROUP, SWEEP, Airflow, Window, opened, sweep
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
-    from tests.conftest import Connect
+    from tests.conftest import Clock, Connect
 
 FIRST, SECOND = SEED.batch_export_ids[:2]
 ORGANIZATION = SEED.organization_id
@@ -895,6 +895,24 @@ def test_a_lease_is_resumed_only_with_its_own_connection_and_service(
     monkeypatch.delenv("AIRFLOW_CONN_WORKSPACE_DEFAULT")
     still_paused(window.close, FIRST)
     assert held(airflow) == [FIRST]
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_a_refusal_that_is_not_about_resume_fields_keeps_them(sandbox: SandboxServer, airflow: Airflow) -> None:
+    window = opened(FIRST, resume_fields={"backfill": True})
+    sandbox.inject("status_before", "unpause_batch_export", status=409, times=2)
+    with pytest.raises(WorkspaceError, match=r"^\[still-paused\]"):
+        window.close()
+    (lease,) = airflow.leases()
+    assert lease["resume_fields"] == {"backfill": True}
+
+
+def test_the_guard_says_what_resume_fields_had_no_effect(sandbox: SandboxServer, clock: Clock) -> None:
+    window = opened(FIRST, resume_fields={"unknown": True}, max_length=60)
+    clock.wait(61)
+    with pytest.raises(AirflowFailException, match=rf"^\[window-overdue\] .* Fill by hand what was missed by {FIRST}"):
+        window.guard("over")
+    assert history(sandbox, FIRST) == ["pause", "unpause"]
 
 
 @pytest.mark.parametrize(("field", "says"), [("backfil", rf"'backfil'.*{SECOND}: "), ("backfill", ".*409")])

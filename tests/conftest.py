@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 import json
 import os
+import socket
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
-from http.client import HTTPConnection
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -117,10 +117,9 @@ def sandbox(request: pytest.FixtureRequest, sandboxes: Callable[[str], SandboxSe
     server = sandboxes(getattr(request, "param", "strict"))
     yield server
     # Connections are served in their order: what a test has cut off is in the log before this one's answer, and goes.
-    connection = HTTPConnection(server.host, server.port)
-    connection.request("GET", "/none")
-    connection.getresponse()
-    connection.close()
+    with socket.create_connection((server.host, server.port)) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: other.example.com\r\n\r\n")
+        connection.recv(1000)
     server.reset()
 
 

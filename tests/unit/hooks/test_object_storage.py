@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
+pytestmark = pytest.mark.usefixtures("no_waits")
+
 
 @pytest.fixture
 def memory() -> MemoryFileSystem:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
-pytestmark = pytest.mark.usefixtures("in_memory")
+pytestmark = pytest.mark.usefixtures("in_memory", "no_waits")
 NONE = "{{ params.nothing }}"
 UNDEFINED = "{{ params.missing }}"
 native = pytest.mark.parametrize("native", [True, False], ids=["native", "text"])

@@ -18,7 +18,10 @@ from tests.audit import writes
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
 
-pytestmark = pytest.mark.parametrize("sandbox", ["strict"], indirect=True)
+pytestmark = [
+    pytest.mark.parametrize("sandbox", ["strict"], indirect=True),
+    pytest.mark.usefixtures("no_waits"),
+]
 # Has duplicates (character for character, in other letter case, in blanks), invalid addresses and levels, a line break
 # in a message, a first name that is not ASCII, and a person who is a member.
 ROSTER = Path(__file__).resolve().parents[3] / "tests" / "data" / "roster.csv"

@@ -100,7 +100,7 @@ def check_everybody_is_invited_once(sandbox: SandboxServer, invited: list[Any]) 
         (300, {"invites_per_hour": 50, "invites_per_day": 200}, 26, 0),
         (300, {"invites_per_hour": 50}, 30, 1),
         (120, {"invites_per_hour": 50}, 3, 0),
-        (700, {}, 4 * 24, 3),
+        pytest.param(700, {}, 4 * 24, 3, marks=pytest.mark.slow),
     ],
 )
 def test_everybody_is_invited_once_at_the_rates_of_the_service(

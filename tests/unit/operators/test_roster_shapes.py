@@ -432,6 +432,7 @@ def test_the_operators_for_one_person_ask_the_same_rule(sandbox: SandboxServer) 
 # Results have a size
 
 
+@pytest.mark.slow
 def test_a_large_plan_fits_into_an_xcom_and_its_approval_still_holds() -> None:
     leavers = [NOAH, *(f"p{number}@example.com" for number in range(1_050))]
     invite([f"p{number}@example.com" for number in range(1_010)])

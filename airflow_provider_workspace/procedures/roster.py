@@ -304,7 +304,7 @@ def _row_now(periods: list[Row], now: datetime | None) -> Row:
         return periods[0]
     ended: list[Row] = []
     active: list[Row] = []
-    for row in sorted(periods, key=_moment_of_end):
+    for row in sorted(periods, key=attrgetter("end.moment")):
         is_over = now is not None and row.end.is_over(now)
         (ended if is_over else active).append(row)
     if active:
@@ -315,10 +315,6 @@ def _row_now(periods: list[Row], now: datetime | None) -> Row:
         last_run = best.end.moment
     recent = [row for row in ended if row.end.moment >= last_run - MISSED_RUNS]
     return replace(best, ended=tuple(ended), recent=tuple(recent))
-
-
-def _moment_of_end(row: Row) -> datetime:
-    return row.end.moment
 
 
 def _level_and_end(row: Row) -> tuple[float, datetime]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_workspace.api.comparison import address_key, domain_key, email_key
 from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
-from airflow_provider_workspace.errors import MAX_NAMED, WorkspaceInputError, shown
+from airflow_provider_workspace.errors import WorkspaceInputError, name_first, shown
 from airflow_provider_workspace.procedures.roster_files import addresses_of, rows_of_value
 
 if TYPE_CHECKING:
@@ -160,11 +160,10 @@ def describe_protected(pattern: str, names: Collection[str], people: int) -> str
     """
     if not names:
         return "protected, but matches neither a member nor an invite: check the domain"
-    named = ", ".join(sorted(names)[:MAX_NAMED])
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    named = name_first(sorted(names), "the list of members", ", ")
     if len(names) == people:
-        return f"{pattern} protects everybody, so nobody can lose access: {named}{more}"
-    return f"protected: {len(names)} of {people} members and invites: {named}{more}"
+        return f"{pattern} protects everybody, so nobody can lose access: {named}"
+    return f"protected: {len(names)} of {people} members and invites: {named}"
 
 
 NO_GUARDS = Guards(frozenset(), None)

@@ -409,7 +409,9 @@ def test_a_pattern_that_protects_everybody_is_said() -> None:
 
 
 def test_more_than_a_few_who_are_protected_are_counted() -> None:
-    assert describe_protected("*@a.de", [f"{n}@a.de" for n in range(25)], 30).endswith(" and 5 more")
+    assert describe_protected("*@a.de", [f"{n}@a.de" for n in range(25)], 30).endswith(
+        ", … and 5 more: see the list of members"
+    )
 
 
 @pytest.mark.parametrize("road", [sync, leave, organization])

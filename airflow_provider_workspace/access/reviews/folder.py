@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import PydanticSerializationError
@@ -19,6 +19,8 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.files.storage import MAX_MEGABYTES, UrlFile
 
 if TYPE_CHECKING:
+    from airflow.sdk import ObjectStoragePath
+
     from airflow_provider_workspace.notes.task_state import TaskState
 
 log = logging.getLogger(__name__)
@@ -48,7 +50,7 @@ class ReviewFolder:
     :param state: what the task remembers: the digests of the files that it wrote, by name
     """
 
-    def __init__(self, path: Any, state: TaskState) -> None:
+    def __init__(self, path: ObjectStoragePath, state: TaskState) -> None:
         self.path = path
         self._state = state
         self._written: dict[str, str] = dict(state.read() or {})
@@ -181,7 +183,7 @@ def _order(name: str) -> tuple[int, str]:
     return number_of(name), name
 
 
-def changed(path: Any, why: str) -> WorkspaceInputError:
+def changed(path: ObjectStoragePath, why: str) -> WorkspaceInputError:
     """
     Return the error for a file that is not as it was written.
 
@@ -193,7 +195,7 @@ def changed(path: Any, why: str) -> WorkspaceInputError:
     return WorkspaceInputError(msg, problem="evidence-changed")
 
 
-def read_record(path: Any, record_class: type[Record], expected: str) -> tuple[Record | None, str]:
+def read_record(path: ObjectStoragePath, record_class: type[Record], expected: str) -> tuple[Record | None, str]:
     """
     Return a record and its digest; nothing if it does not exist.
 
@@ -217,7 +219,7 @@ def read_record(path: Any, record_class: type[Record], expected: str) -> tuple[R
         raise changed(path, f"was changed, or not written to its end ({place}: {first['msg']})") from None
 
 
-def _content(path: Any) -> bytes | None:
+def _content(path: ObjectStoragePath) -> bytes | None:
     """Return the content of a file; ``None`` if it does not exist."""
     try:
         return UrlFile(path).read_content()

@@ -57,6 +57,8 @@ OLIVE, ADAM, MINA, NOAH, GRACE, LIV = (
 EVE = "eve@example.com"
 KEPT = dict.fromkeys((OLIVE, ADAM, MINA, NOAH, GRACE, LIV), "keep")
 RUTH = {"id": "ruth", "name": "Ruth R."}
+# When reviewers answer: what they decide counts for 400 days.
+DECIDED = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=6)
 TASKS = ("read_population", "decide", "apply_decisions", "close_review")
 
 
@@ -116,7 +118,7 @@ class Review:
 
     def answer(self, fields: Any, **event: Any) -> Any:
         given = {"chosen_options": ["Done"], "params_input": fields, "responded_by_user": RUTH}
-        given["responded_at"] = datetime(2026, 11, 22, tzinfo=timezone.utc)
+        given["responded_at"] = DECIDED
         self.tries["decide"] -= 1
         context = self.context("decide")
         result = copy(self.tasks["decide"]).execute_approved(context, {**given, **event}, **self.asked)
@@ -223,7 +225,7 @@ def test_a_review_leaves_evidence_from_which_all_of_it_is_clear(sandbox: Sandbox
     assert decided["by"] == {**RUTH, "email": ""}
     assert decided["exceptions"] == {MINA: "on leave"}
     assert decided["reviewer_is_reviewed"] == "cannot be told, because this Airflow user has no address"
-    assert decided["decided_at"] == "2026-11-22T00:00:00Z"
+    assert decided["decided_at"] == f"{DECIDED:%Y-%m-%dT%H:%M:%SZ}"
     assert decided["rules"] == RULES_OF_A_REVIEW
     page = review.text("review.md")
     named = ("ruth", "complete", NOAH, "on leave", digests["population.json"], "last_look.json", review.run_id)
@@ -306,7 +308,7 @@ def test_who_does_not_decide_everybody_decides_nobody(
     assert closed["state"] == "not reviewed"
     assert any(re.search(message, line) for line in closed["missing"])
     assert "| reviewers | ruth |" in review.text("review.md")
-    assert review.file("not-decided-1.json")["decided_at"] == "2026-11-22T00:00:00Z"
+    assert review.file("not-decided-1.json")["decided_at"] == f"{DECIDED:%Y-%m-%dT%H:%M:%SZ}"
     assert "the answer of Ruth R. (Airflow user ruth) does not count. Nobody was notified" in review.text("review.md")
     with pytest.raises(AirflowFailException, match="is closed"):
         review.run("decide")
@@ -1431,7 +1433,7 @@ def test_a_sync_after_a_review_gives_nothing_back_and_asks_nobody_whether_it_may
         assert set(told) == {f"person {who}" for who in (ADAM, NOAH, LIV)}
         for number, who, decided in ((1, ADAM, "lowered them to member (1)"), (3, NOAH, "removed them")):
             row = told[f"person {who}"]
-            by_review = f"Ruth R. {decided} in access review {review.folder.name} (2026-11-22)"
+            by_review = f"Ruth R. {decided} in access review {review.folder.name} ({DECIDED:%Y-%m-%d})"
             assert f"{by_review}, and row {number} gives more: correct the row, or lift the decision about {who}" in row
     assert effects(sandbox) == before
     assert noted_people(notes) == [ADAM, LIV, NOAH]
@@ -1469,7 +1471,7 @@ def test_a_later_complete_review_decides_again(review: Review, tmp_path: Path, n
     finish(review, {**KEPT, ADAM: "lower to member", NOAH: "remove"})
     left = {who: decision for who, decision in KEPT.items() if who != NOAH}
     second = Review(tmp_path, "second")
-    second.decide({**left, MINA: "remove"}, responded_at=datetime(2026, 11, 23, tzinfo=timezone.utc))
+    second.decide({**left, MINA: "remove"}, responded_at=DECIDED + timedelta(days=1))
     second.run("apply_decisions")
     assert noted_people(notes) == [ADAM, MINA, NOAH], "it is not complete yet"
     second.close()
@@ -1488,7 +1490,7 @@ def test_the_next_review_knows_which_decisions_were_lifted_and_by_whom(
     second.run("read_population")
     population = second.file("population.json")
     people = {row["who"]: row for row in population["people"]}
-    by_review = f"Ruth R. lowered them to member (1) in access review {review.folder.name} (2026-11-22)"
+    by_review = f"Ruth R. lowered them to member (1) in access review {review.folder.name} ({DECIDED:%Y-%m-%d})"
     lifted = rf"{ADAM}: {re.escape(by_review)}, lifted by run - of Dag - at [\dT:-]+Z: The row is right"
     assert re.fullmatch(lifted, people[ADAM]["lifted"])
     assert "lifted after an earlier access review" in people[ADAM]["look"]
@@ -1544,14 +1546,13 @@ def test_a_decision_counts_as_long_as_the_review_says(tmp_path: Path, clock: Clo
 def test_a_later_complete_review_deletes_the_notes_that_are_over(
     tmp_path: Path, notes: Variables, first_counts_for: timedelta, days: int, noted: list[str]
 ) -> None:
-    decided_at = datetime(2026, 11, 22, tzinfo=timezone.utc)
     finish(Review(tmp_path, "first", decisions_count_for=first_counts_for), {**KEPT, NOAH: "remove"})
     left = {who: "keep" for who in KEPT if who != NOAH}
     second = Review(tmp_path, "second", decisions_count_for=timedelta(days=1))
-    finish(second, {**left, GRACE: "remove"}, responded_at=decided_at + timedelta(days=1))
+    finish(second, {**left, GRACE: "remove"}, responded_at=DECIDED + timedelta(days=1))
     assert noted_people(notes) == sorted([NOAH, GRACE])
     del left[GRACE]
-    finish(Review(tmp_path, "third"), left, responded_at=decided_at + timedelta(days=days))
+    finish(Review(tmp_path, "third"), left, responded_at=DECIDED + timedelta(days=days))
     assert noted_people(notes) == sorted(noted)
 
 

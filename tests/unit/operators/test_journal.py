@@ -7,6 +7,7 @@ The retry tells all that both tries have done: its result and its report are tho
 from __future__ import annotations
 
 import csv
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -32,6 +33,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests import grant_notes
 from tests.interruptions import Interruptions
+from tests.leases import iso
 from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
 
@@ -193,11 +195,13 @@ def begin(sandbox: SandboxServer, notes: Variables, task: str) -> None:
         hook.update_member(user_uuid=SEED.member_uuid, level=8)
         (liv,) = [row for row in hook.list_invites() if row.target_email == LIV]
     place = {"service": sandbox.url, "organization_id": SEED.organization_id}
-    until = "2999-01-01T00:00:00Z" if task == "end" else "2026-09-02T00:00:00Z"
+    # Nobody has joined since.
+    now = time.time()
+    times = {"since": iso(now - 7200), "until": "2999-01-01T00:00:00Z" if task == "end" else iso(now - 3600)}
     mina = {"user_email": MINA, "user_uuid": SEED.member_uuid, "level": 8, "then": 1, "run_id": "mina"}
     invited = {"user_email": LIV, "user_uuid": None, "invite_id": liv.id, "level": 1, "then": None, "run_id": "liv"}
     for fields in [mina] if task == "end" else [mina, invited]:
-        key, text = grant_notes.variable(**place, until=until, **fields)
+        key, text = grant_notes.variable(**place, **times, **fields)
         notes.values[key] = text
 
 

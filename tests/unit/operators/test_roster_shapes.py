@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -212,7 +212,8 @@ AGE = {"before": "90d"}
 
 @pytest.mark.parametrize("source", ["rows", "file"])
 def test_one_age_alone_removes_nobody(sandbox: SandboxServer, write: Any, source: str) -> None:
-    rows = [{"email": NOAH, "last_login": None, "joined_at": "2026-11-27"}]
+    joined_at = datetime.now(timezone.utc) - timedelta(days=1)
+    rows = [{"email": NOAH, "last_login": None, "joined_at": joined_at.isoformat()}]
     given: dict[str, Any] = {"rows": rows}
     if source == "file":
         given = {"path": write(json.dumps(rows), "people.json")}

@@ -155,7 +155,11 @@ def read_filter(name: str, value: object) -> dict[str, Any]:
 def _read_mapping(name: str, value: object, *, leave_out: bool) -> dict[str, Any]:
     """Read a mapping of fields by name, or its JSON text; for ``leave_out`` see :func:`read_nested`."""
     fields = read_nested(name, _read_json(value), leave_out=leave_out)
-    if not isinstance(fields, Mapping) or not all(isinstance(key, str) for key in fields):
+    if isinstance(fields, Mapping):
+        for key in fields:
+            if not isinstance(key, str):
+                raise WorkspaceInputError(f"{name}: put the key {key} in quotation marks, as in {{'{key}': …}}")
+    else:
         raise WorkspaceInputError(
             f"{name} must be a mapping of fields by name, not {type_name(value)}. If it comes from a template, set "
             "render_template_as_native_obj=True on the Dag"

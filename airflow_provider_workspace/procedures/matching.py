@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
@@ -26,6 +27,8 @@ _SHORT_ZONE = re.compile(r":\d{2}(?:\.\d+)?[+-]\d{2}\Z", re.ASCII)
 # Of most columns, many cells have the same text.
 _normal_text = lru_cache(maxsize=4096)(normal_text)
 _TRUTHS = {"true": True, "false": False}
+# Categories of characters that nobody sees.
+_INVISIBLE = ("Cc", "Cf")
 
 
 class Before(float):
@@ -110,6 +113,17 @@ def text_of(cell: object) -> str:
         return str(cell).strip()
     except (ValueError, RecursionError):
         return type_name(cell)
+
+
+@lru_cache(maxsize=4096)
+def skeleton(text: str) -> str:
+    """Return a text as people see it: letter case, invisible characters, widths and kinds of hyphens do not count."""
+    seen = ""
+    for char in unicodedata.normalize("NFKC", normal_text(text)):
+        category = unicodedata.category(char)
+        if category not in _INVISIBLE:
+            seen += "-" if category == "Pd" else char
+    return normal_text(seen).casefold()
 
 
 def is_equal(cell: Any, wanted: Any) -> bool:

@@ -22,6 +22,7 @@ from airflow_provider_workspace.procedures.matching import (
     is_time,
     matches,
     read_where,
+    skeleton,
     text_of,
     truth_of,
 )
@@ -488,7 +489,7 @@ def _is_wanted(value: Any, wanted: Sequence[Any], *, path: str) -> bool:
 
 
 def _doubt(value: Any, wanted: Sequence[Any]) -> str:
-    """Return what is wanted of a value if nobody can tell whether it is that: another case, no boolean, no time."""
+    """Return what is wanted of a value if nobody can tell whether it is that: looks like it, no boolean, no time."""
     if value is None or not wanted:
         return ""
     if any(isinstance(one, Before) for one in wanted) and not is_time(value):
@@ -500,8 +501,8 @@ def _doubt(value: Any, wanted: Sequence[Any]) -> str:
     if (wants_booleans and truth_of(value) is None) or (wants_times and not is_time(value)):
         return str(wanted[0])
     for spelling in wanted:
-        if isinstance(spelling, str) and spelling.lower() == value.lower():
-            return shown(spelling)
+        if spelling is not None and skeleton(text_of(spelling)) == skeleton(value):
+            return _shown(spelling)
     return ""
 
 

@@ -15,7 +15,7 @@ from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import WorkspaceInputError, shown, type_name
 from airflow_provider_workspace.procedures.invites_report import name_entries
-from airflow_provider_workspace.procedures.matching import plain_scalar, text_of
+from airflow_provider_workspace.procedures.matching import plain_scalar, skeleton, text_of
 from airflow_provider_workspace.procedures.roster import GUEST, RosterRows, address_problem, check_roster
 from airflow_provider_workspace.procedures.roster_columns import (
     ADDRESS_FIELD,
@@ -192,7 +192,9 @@ class _RowReader:
         elif not _is_usual(address):
             self._roster.hints[number] = _hint(address, cells, layout, may_be_footer=self.table.is_csv)
         if "level" in values:
-            self._note_level(values)
+            problem = self._note_level(values)
+            if problem:
+                return self._note_misshapen(number, problem, cells, values)
         return {**self._defaults, **values}
 
     def _cells(self, row: Any) -> Sequence[Any] | None:
@@ -205,19 +207,27 @@ class _RowReader:
     def _is_no_value(self, cell: object) -> bool:
         return isinstance(cell, str) and normal_text(cell) in self._no_value
 
-    def _note_level(self, values: dict[str, Any]) -> None:
-        """Note the level of a row, and replace it by what its text stands for if the author says so."""
-        text = str(values["level"])
+    def _note_level(self, values: dict[str, Any]) -> str:
+        """
+        Note the level of a row, and replace it by what its text stands for if the author says so.
+
+        :returns: what is wrong with the level; empty if nothing is
+        """
+        text = text_of(values["level"])
         self._levels.add(text[:MAX_CELL])
-        key = normal_text(text).lower()
+        if not self._level_names:
+            return ""
+        key = _level_key(values["level"])
         if key not in self._level_names:
+            if OTHER_COLUMNS not in self._level_names or skeleton(key) in map(skeleton, self._level_names):
+                return f"level {shown(text)} is not in levels"
             key = OTHER_COLUMNS
-        if key in self._level_names:
-            level = self._level_names[key]
-            if level is None:
-                del values["level"]
-            else:
-                values["level"] = level
+        level = self._level_names[key]
+        if level is None:
+            del values["level"]
+        else:
+            values["level"] = level
+        return ""
 
     def _note_misshapen(
         self, number: int, problem: str, cells: Sequence[Any], values: Mapping[str, Any]
@@ -299,11 +309,22 @@ def _read_levels(levels: Mapping[str, int | str | None] | None) -> dict[str, int
     """
     named: dict[str, int | None] = {}
     for text, level in (levels or {}).items():
+        key = _level_key(text)
+        if key in named:
+            raise WorkspaceInputError(f"levels names {shown(key)} twice")
         try:
-            named[normal_text(text).lower()] = None if level is None else parse_level(level)
-        except ValueError as error:  # noqa: PERF203 - it ends the loop
+            named[key] = None if level is None else parse_level(level)
+        except ValueError as error:
             raise WorkspaceInputError(f"levels: {shown(text)} stands for no level: {error}") from None
     return named
+
+
+def _level_key(level: Any) -> str:
+    """Return the form in which levels of a source are compared: letter case does not count, and 8.0 is 8."""
+    try:
+        return str(parse_number(level))
+    except ValueError:
+        return normal_text(text_of(level)).lower()
 
 
 def rows_of_value(value: Any, argument: str = "invites", path: str | None = None) -> Sequence[Any]:

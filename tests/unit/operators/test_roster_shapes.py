@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +163,28 @@ def test_a_cure_names_the_values_that_occur(write: Any, road: Any) -> None:
         "where compares Active with True, and row 2 has 'Yes'. Values of Active: 'Yes' (3 rows), 'No' (1 row), "
         "no value (1 row). List in where, as they are written, those that count" in str(caught.value)
     )
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize(
+    ("cell", "wanted"),
+    [
+        ("on-site\u200b", "on-site"),
+        ("\ufeffon-site", "on-site"),
+        ("\uff4fn-site", "on-site"),
+        ("o\u00adn-site", "on-site"),
+        ("on\u2011site", ["on-site", None]),
+        ("8\u200b", 8),
+        ("\uff18", [8, None]),
+    ],
+)
+def test_a_cell_that_looks_like_what_where_asks_is_an_error(
+    sandbox: SandboxServer, write: Any, road: Any, cell: str, wanted: object
+) -> None:
+    path = write(f"Mail,Status\n{NOAH},{cell}\n")
+    with pytest.raises(AirflowFailException, match=r"where-unclear.* where compares Status with .*row 2 has"):
+        road(path=path, columns=COLUMNS, where={"Status": wanted})
+    assert sandbox.effects() == []
 
 
 def test_many_values_are_not_all_named(write: Any) -> None:
@@ -338,6 +361,37 @@ def test_levels_of_a_roster_stand_for_levels_here() -> None:
     changed = {change["name"]: change["after"] for change in plan["changes"] if change["action"] == "change"}
     assert changed == {"member mina.member@example.com": {"level": 8}}
     assert "job grades" not in sync(rows, levels={"editor": 1, "viewer": 1}, dry_run=True)["table"]
+
+
+@pytest.mark.parametrize("level", [8, 8.0, Decimal("8.0"), "8.00", " 8 "])
+def test_levels_name_numbers_too(level: object) -> None:
+    plan = sync([{"email": NOAH, "level": level}], levels={"8": "member"}, dry_run=True)
+    assert plan["counts"]["change"] == 0
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize(
+    ("level", "levels"), [(8, {"Junior": 1}), ("Owner", {"8": 1}), ("Owner\u200b", {"*": 1, "Owner": 15})]
+)
+def test_a_level_that_levels_does_not_name_is_no_access_level(
+    sandbox: SandboxServer, road: Any, level: object, levels: Any
+) -> None:
+    with pytest.raises(AirflowFailException, match="not in levels"):
+        road([{"email": NOAH, "level": level}], levels=levels)
+    assert sandbox.effects() == []
+
+
+@pytest.mark.parametrize(
+    ("levels", "says"),
+    [
+        ({"8": 1, "8.0": 8}, "levels names '8' twice"),
+        ({"Editor": 1, "editor ": 8}, "levels names 'editor' twice"),
+        ({8: 1}, "levels: put the key 8 in quotation marks, as in {'8': …}"),
+    ],
+)
+def test_levels_are_named_once_and_as_texts(levels: Any, says: str) -> None:
+    with pytest.raises(AirflowFailException, match=re.escape(says)):
+        sync([NOAH], levels=levels)
 
 
 def test_an_end_in_the_year_9999_is_none_but_keeps_a_leaver(write: Any) -> None:

@@ -115,15 +115,19 @@ def text_of(cell: object) -> str:
         return type_name(cell)
 
 
+def visible(text: str) -> str:
+    """Return a text without characters that nobody sees."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(char for char in text if unicodedata.category(char) not in _INVISIBLE)
+
+
 @lru_cache(maxsize=4096)
 def skeleton(text: str) -> str:
     """Return a text as people see it: letter case, invisible characters, widths and kinds of hyphens do not count."""
-    seen = ""
-    for char in unicodedata.normalize("NFKC", normal_text(text)):
-        category = unicodedata.category(char)
-        if category not in _INVISIBLE:
-            seen += "-" if category == "Pd" else char
-    return normal_text(seen).casefold()
+    seen = visible(unicodedata.normalize("NFKC", normal_text(text)))
+    letters = ["-" if unicodedata.category(char) == "Pd" else char for char in seen]
+    return normal_text("".join(letters)).casefold()
 
 
 def is_equal(cell: Any, wanted: Any) -> bool:

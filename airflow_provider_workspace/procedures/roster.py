@@ -21,6 +21,7 @@ from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, shown
 from airflow_provider_workspace.procedures.matching import text_of
 from airflow_provider_workspace.procedures.roster_columns import USER_FIELD
+from airflow_provider_workspace.procedures.row_shape import addresses_in
 from airflow_provider_workspace.procedures.until import END_FIELDS, LAST_DAY, End, remark_on_midnight
 
 MAX_ADDRESS_LENGTH = 254
@@ -33,9 +34,6 @@ NO_END = End()
 # For so long, no run may have come after an end.
 MISSED_RUNS = timedelta(days=30)
 _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"]+\Z")
-# An address among others in a cell, whatever people write between them.
-_BETWEEN = r"\s@,;|/&:<>()\u3001\uff0c\uff1b\u060c\u00b7\u2022"
-_ADDRESS = re.compile(rf"[^{_BETWEEN}]+@[^{_BETWEEN}]+")
 # What a spreadsheet writes before a text, or makes of it.
 APOSTROPHES = "'\u2018\u2019`\u00b4\u02bc\u2032\uff07\u201b\u201c\u201d"
 # What stands before a line of a list, or a formula.
@@ -90,8 +88,7 @@ class Row:
     :param recent: those of them after which the next run may not have come yet. Rows follow each other: what one gave
         that ended long before, somebody gave again by hand
     :param user_uuid: the user whom it names; empty if it names none
-    :param row_left_out: of a row of leavers, the number of another one of the same person that ``where`` leaves out; 0
-        without one
+    :param row_left_out: the number of another row of the same person that ``where`` leaves out; 0 without one
     """
 
     number: int
@@ -174,7 +171,7 @@ class Roster:
     :param with_end: numbers of the invalid rows that have an end, which may be over
     :param doubtful: numbers of the invalid rows of people of whom another row has ended
     :param remarks: what people must know about how the rows were read
-    :param people_left_out: of leavers, the number of a row that ``where`` leaves out, by the address and the user of
+    :param people_left_out: the number of a row that ``where`` leaves out, by the address and the user of
         its person
     """
 
@@ -238,9 +235,8 @@ def check_roster(
         periods.setdefault(until, []).append(checked)
     for periods in people.values():
         _add_person(roster, [*periods.values()], now, only_addresses=only_addresses)
-    if only_addresses:
-        roster.people_left_out = _people_left_out(given.left_out)
-        roster.note_rows_left_out()
+    roster.people_left_out = _people_left_out(given.left_out)
+    roster.note_rows_left_out()
     roster.invalid.sort(key=attrgetter("row"))
     with_end = [row for row in (*roster.rows, *roster.ended) if row.end is not NO_END]
     with_end.sort(key=attrgetter("number"))
@@ -254,8 +250,8 @@ def _people_left_out(left_out: Mapping[int, tuple[Any, Any]]) -> dict[str, int]:
     """Return the first row that ``where`` leaves out by the address, and by the user, of its person."""
     numbers: dict[str, int] = {}
     for number, (address, user_uuid) in left_out.items():
-        if isinstance(address, str):
-            numbers.setdefault(address_key(address), number)
+        for each in addresses_in(address):
+            numbers.setdefault(address_key(each), number)
         if user_uuid:
             numbers.setdefault(canonical_text(str(user_uuid)), number)
     numbers.pop("", None)
@@ -389,7 +385,7 @@ def address_problem(address: str) -> str | None:
     This finds typing and spreadsheet errors. Only a mail can show whether an address exists. An apostrophe before the
     address is refused and not removed: with it, the address may be that of another person, whom nobody named.
     """
-    addresses = _ADDRESS.findall(address) if address.count("@") > 1 else []
+    addresses = addresses_in(address) if address.count("@") > 1 else []
     if len(addresses) > 1:
         return _several_addresses(addresses)
     if len(address) > MAX_ADDRESS_LENGTH:

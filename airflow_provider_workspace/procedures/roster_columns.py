@@ -26,7 +26,7 @@ from airflow_provider_workspace.procedures.matching import (
     text_of,
     truth_of,
 )
-from airflow_provider_workspace.procedures.roster_tables import value_at
+from airflow_provider_workspace.procedures.roster_tables import counted_rows, value_at
 from airflow_provider_workspace.procedures.until import END_FIELDS
 
 # Names of columns: fields by name, or a list of fields by position; ``None`` leaves a column out.
@@ -471,11 +471,6 @@ def _refuse_single_age(ages: Sequence[str]) -> None:
             f"where={{'last_login': {age}, 'joined_at': {age}}}. For a last day, use columns={{'Last day': 'until'}}",
             problem="joined-unknown",
         )
-
-
-def counted_rows(count: int) -> str:
-    """Return how many rows there are, for people."""
-    return f"{count} row" if count == 1 else f"{count} rows"
 
 
 def _is_wanted(value: Any, wanted: Sequence[Any], *, path: str) -> bool:

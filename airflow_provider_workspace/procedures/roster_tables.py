@@ -48,6 +48,12 @@ SWALLOWED_ROW = re.compile(
     r'(?:\A|[\r\n])(?:[^\r\n]*[,;\t|])?[ "]*[^\s@,;|"]+@[^\s@,;|"]+[ "]*[,;\t|]'
     r'|(?:\A|[\r\n])[^\r\n]*[,;\t|][ "]*[^\s@,;|"]+@[^\s@,;|"]+[ "]*(?=[\r\n]|\Z)'
 )
+# In the answer of an API, the names, by their letters alone, of what leads to its next page or says that there is one.
+_NEXT_PAGE = re.compile(r"(?:odata)?next(?:page|link|token|cursor|marker|records|url|uri)*|has(?:next|nextpage|more)")
+# The names of how many rows there are on all pages.
+_TOTALS = ("total", "count", "odatacount", "totalcount", "totalresults", "totalrecords", "totalitems", "totalsize")
+# The names of what says more about the page, in a mapping of its own.
+_ABOUT_PAGE = re.compile(r"pag(?:e|in)|meta|link")
 # A cell that is no name of a column.
 _NUMBER = re.compile(r"[\s\d.,:/+-]*\d[\s\d.,:/+-]*")
 
@@ -149,10 +155,12 @@ def rows_at(value: Any, path: str | None, expected: str, place: str) -> list[Any
     :param path: the names on the way to it, with dots between them; ``None`` if there is none
     :param expected: what to say if there is no path
     :param place: where it comes from, for messages
-    :raises WorkspaceInputError: if there is no list, naming those that there are
+    :raises WorkspaceInputError: if there is no list, naming those that there are; if it is one page of several
     """
     found = value_at(value, path) if path else value
     if isinstance(found, list):
+        if path:
+            _raise_if_page(value, path, len(found), place)
         return found
     lists: list[str] = []
     if isinstance(value, Mapping):
@@ -163,6 +171,40 @@ def rows_at(value: Any, path: str | None, expected: str, place: str) -> list[Any
     if lists:
         cure = f"Name the list that holds them: {', '.join(lists)}"
     raise WorkspaceInputError(f"{missing}. {cure}. In: {place}")
+
+
+def _raise_if_page(value: Any, path: str, count: int, place: str) -> None:
+    """Refuse the list at a path if something on the way to it says that there are more rows on other pages."""
+    parts = path.split(".")
+    heads = [".".join(parts[:end]) for end in range(1, len(parts))]
+    for answer in (value, *(value_at(value, head) for head in heads)):
+        sign = _sign_of_pages(answer, count)
+        if sign:
+            raise WorkspaceInputError(
+                f"rows={path!r} is one page of several: it has {counted_rows(count)}, and {sign}. Read all pages in a "
+                f"task, and pass the list of their rows. In: {place}"
+            )
+
+
+def _sign_of_pages(answer: Any, count: int) -> str:
+    """Return what in a part of an answer says that there are more rows on other pages; empty if nothing does."""
+    if not isinstance(answer, Mapping):
+        return ""
+    for key, content in answer.items():
+        name = "".join(filter(str.isalpha, str(key).lower()))
+        if _NEXT_PAGE.fullmatch(name) and content:
+            return f"{shown(key)} leads to another one"
+        if name in _TOTALS and isinstance(content, int) and content > count:
+            return f"{shown(key)} is {content}"
+        sign = _sign_of_pages(content, count) if _ABOUT_PAGE.search(name) else ""
+        if sign:
+            return sign
+    return ""
+
+
+def counted_rows(count: int) -> str:
+    """Return how many rows there are, for people."""
+    return f"{count} row" if count == 1 else f"{count} rows"
 
 
 def value_at(value: Any, path: str, missing: Any = None) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import shown
+from airflow_provider_workspace.procedures.matching import visible
 from airflow_provider_workspace.procedures.roster_columns import (
     ADDRESS_FIELD,
     UNNAMED_CELLS,
@@ -20,7 +21,9 @@ from airflow_provider_workspace.procedures.roster_tables import LINE_BREAK, SWAL
 
 # Fields whose texts may have several lines; so may columns that are left out.
 FIELDS_OF_LINES = ("message", UNNAMED_CELLS, None)
-_IN_TEXT = re.compile(r"[^\s,;|<>]+@[^\s,;|<>]+")
+# An address among others in a cell, whatever people write between them.
+_BETWEEN = r"\s@,;|/&:<>()\"\u3001\uff0c\uff1b\u060c\u00b7\u2022"
+_ADDRESS = re.compile(rf"[^{_BETWEEN}]{{1,64}}@[^{_BETWEEN}]{{1,255}}")
 # Maximum number of characters of a cell that a reason shows.
 MAX_FIRST_LINE = 40
 QUOTE = "put quotation marks around a cell that holds the separator"
@@ -106,10 +109,17 @@ def _displaced_address(cells: Sequence[Any], layout: Layout) -> str:
     return ""
 
 
+def addresses_in(cell: object) -> list[str]:
+    """Return the addresses in a cell, whatever else it holds; none if it is no text."""
+    if not isinstance(cell, str) or "@" not in cell:
+        return []
+    return _ADDRESS.findall(visible(cell))
+
+
 def address_in(cells: Sequence[Any]) -> str | None:
     """Return the first address in the cells of a row whose shape is wrong; ``None`` without one."""
     for cell in cells:
-        found = _IN_TEXT.search(cell) if isinstance(cell, str) else None
-        if found:
-            return found[0]
+        addresses = addresses_in(cell)
+        if addresses:
+            return addresses[0]
     return None

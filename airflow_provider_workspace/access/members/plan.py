@@ -273,6 +273,8 @@ class _Planner:
         row = self._rows.get(key)
         if self.is_leaving:
             return Saying(has_access=False, why=LEAVING, leaves=True) if row and row.leaves_now else None
+        if row and row.is_over and row.row_left_out:
+            return None
         if row:
             return saying_of(row, held)
         if self.is_complete:
@@ -369,8 +371,7 @@ class _Planner:
         for row in self._rows.values():
             email = row.invite.target_email
             if row.row_left_out:
-                why = f"row {row.number} is leaving, but where leaves out row {row.row_left_out} about the same person"
-                changes.append(remark_on("differs", email, f"{why}: remove them by hand if they are not back"))
+                changes.append(_left_to_people(row, "is leaving", "remove them by hand if they are not back"))
             elif row.leaves_now:
                 if not self._has_access(row.key):
                     changes.append(self._of_absent(row, LEAVING))
@@ -412,8 +413,12 @@ class _Planner:
         :param staying: the invites that are not withdrawn, by the key of their address
         """
         changes: list[Change | None] = []
-        unseen = [row for row in self.roster.ended if not self._has_access(row.key)]
-        changes += [self._of_absent(row, row.end.over) for row in unseen]
+        for row in self.roster.ended:
+            if not self._has_access(row.key):
+                changes.append(self._of_absent(row, row.end.over))
+            elif row.row_left_out:
+                cure = "end their access by hand if that row does not keep them"
+                changes.append(_left_to_people(row, "has ended", cure))
         for row in self.roster.rows:
             user_uuid = self.people.disputed.get(row.key)
             if user_uuid:
@@ -481,6 +486,12 @@ class _Planner:
                 why = "protected, but neither a member nor invited: check the address"
                 changes.append(remark_on("skip", key, why))
         return changes
+
+
+def _left_to_people(row: Row, state: str, cure: str) -> Change:
+    """Say that ``where`` leaves out another row about somebody who is leaving or whose row has ended."""
+    why = f"row {row.number} {state}, but where leaves out row {row.row_left_out} about the same person: {cure}"
+    return remark_on("differs", row.invite.target_email, why)
 
 
 def _raise_if_not_usable(roster: Roster, on_invalid: str, *, is_leaving: bool) -> None:

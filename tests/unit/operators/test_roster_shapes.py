@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_workspace.access.rules.guards import describe_protected
+from airflow_provider_workspace.errors import WorkspaceInputError
 from airflow_provider_workspace.operators.invites import (
     WorkspaceCreateInvitesOperator,
     WorkspaceDeleteInviteOperator,
@@ -23,6 +24,7 @@ from airflow_provider_workspace.operators.invites import (
 )
 from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
 from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.procedures.roster_tables import rows_at
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.unit.operators.test_roster_door import invite, leave, organization, plan_of_organization, sync
 
@@ -222,6 +224,36 @@ def test_who_is_back_is_no_leaver_but_left_to_people(sandbox: SandboxServer, wri
     assert [change["name"] for change in plan["changes"] if "noah" in change["name"].lower()] == []
 
 
+@pytest.mark.parametrize("road", [sync, organization])
+@pytest.mark.parametrize("then", ["removed", "1"])
+def test_an_ended_row_takes_nothing_if_where_leaves_out_another_one(
+    sandbox: SandboxServer, write: Any, road: Any, then: str
+) -> None:
+    others = "".join(
+        f"{member}@example.com,contractor,,\n" for member in ("olive.owner", "adam.admin", "grace.analyst")
+    )
+    ended = f"{NOAH},contractor,2026-01-31,{then}\nliv.invited@example.com,contractor,2026-01-31,removed\n"
+    back = f"Noah <{NOAH.upper()}>,employee,,\nmailto:liv.invited@example.com,employee,,\n"
+    path = write(f"Mail,Type,until,then,level\n{ended}{back}mina.member@example.com,contractor,,\n{others}")
+    columns = {"Mail": "email", "until": "until", "then": "then", "level": "level", "*": None}
+    plan = road(path=path, columns=columns, where={"Type": "contractor"}, defaults={"level": 8})
+    row = "row 2 has ended, but where leaves out row 4 about the same person: end their access by hand"
+    assert row in plan["table"]
+    assert "row 3 has ended, but where leaves out row 5" in plan["table"]
+    assert {effect["operation"] for effect in sandbox.effects()} <= {"update_member"}
+    assert NOAH not in json.dumps([change for change in plan["changes"] if change["action"] in ("change", "remove")])
+
+
+@pytest.mark.parametrize("odd", [f"Noah <{NOAH}>", f"mailto:{NOAH}", f"\u200b{NOAH}", f"x@example.com; {NOAH}"])
+def test_a_row_that_where_leaves_out_may_hold_more_than_an_address(
+    sandbox: SandboxServer, write: Any, odd: str
+) -> None:
+    path = write(f"Mail,Status\n{NOAH},gone\n{odd},active\n")
+    plan = leave(path=path, columns=COLUMNS, where={"Status": "gone"})
+    assert "row 2 is leaving, but where leaves out row 3" in plan["table"]
+    assert sandbox.effects() == []
+
+
 def test_a_leaver_without_access_whom_another_row_names_is_left_to_people() -> None:
     rows = [{"email": "mia@example.com", "Status": status} for status in ("left", "back")]
     plan = leave(rows, columns={"Status": None}, where={"Status": "left"})
@@ -353,6 +385,36 @@ def test_each_road_reads_the_format_of_rows(road: Any) -> None:
     result = operator(task_id="read", **{source: rows}, **guards, **given).execute({})
     assert result["counts"].get("change", 0) == 0
     assert "blank" in json.dumps(result).lower()
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"@odata.nextLink": "https://example.com/2"}, "it has 1 row, and '@odata.nextLink' leads to another one"),
+        ({"nextPageToken": "2"}, "'nextPageToken' leads to another one"),
+        ({"response_metadata": {"next_cursor": "2"}}, "'next_cursor' leads to another one"),
+        ({"totalResults": 6, "startIndex": 1}, "'totalResults' is 6"),
+        ({"pageInfo": {"hasNextPage": True}}, "'hasNextPage' leads to another one"),
+    ],
+)
+def test_one_page_of_an_answer_is_no_list(more: Any, says: str) -> None:
+    for rows, path in (({"users": [NOAH], **more}, "users"), ({"data": {"users": [NOAH], **more}}, "data.users")):
+        with pytest.raises(WorkspaceInputError, match=re.escape(says)):
+            rows_at(rows, path, "", "roster")
+
+
+def test_the_last_page_of_an_answer_is_a_list() -> None:
+    answer = {
+        "users": [NOAH],
+        "next": None,
+        "count": 1,
+        "total": "2",
+        "groups": {"count": 7},
+        "pageInfo": {"hasNextPage": False},
+    }
+    assert rows_at(answer, "users", "", "roster") == [NOAH]
+    with pytest.raises(AirflowFailException, match="Read all pages in a task"):
+        WorkspaceSyncMembersOperator(task_id="sync", roster={**answer, "count": 2}, rows="users", **GUARDS).execute({})
 
 
 def test_levels_of_a_roster_stand_for_levels_here() -> None:

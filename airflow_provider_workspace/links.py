@@ -52,6 +52,11 @@ class WorkspaceLink(BaseOperatorLink):
     def name(self) -> str:
         return "Workspace"
 
+    @property
+    def xcom_key(self) -> str:
+        """The XCom of the URL: short, because each version of a Dag stores it with each task."""
+        return "_link"
+
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002
         """Return the URL that the operator set; empty if it set none."""
         return str(getattr(operator, "workspace_url", ""))

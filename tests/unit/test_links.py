@@ -70,3 +70,8 @@ def test_the_kind_of_each_task_has_a_path(cls: type[Any]) -> None:
     assert cls.resource_kind in RESOURCE_PATHS, (
         f"{cls.__name__}: add {cls.resource_kind!r} to RESOURCE_PATHS in links.py"
     )
+
+
+@pytest.mark.parametrize("cls", TASKS)
+def test_the_link_of_a_task_has_a_short_key(cls: type[Any]) -> None:
+    assert [link.xcom_key for link in cls.operator_extra_links] == ["_link"]

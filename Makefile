@@ -38,7 +38,7 @@ ui: $(READY) ## Start Airflow with the examples and a local workspace service
 
 # --- Checks -------------------------------------------------------------------------------------------------
 
-# Four at once, also on two cores: tests wait for half of their time.
+# Four at once, also on two cores: tests wait for a third of their time.
 # In the order of the folders: the files that take longest come first, and no worker is left alone with one of them.
 .PHONY: test
 test: $(READY) ## Run the tests; ARGS="-k invites -x" is handed to pytest

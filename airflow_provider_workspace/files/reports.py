@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from airflow_provider_workspace.errors import WorkspaceInputError
-from airflow_provider_workspace.files.storage import SHARED, LocalFile, UrlFile, is_stored
+from airflow_provider_workspace.files.storage import SHARED, LocalFile, UrlFile, is_same_file, is_stored
 
 # Maximum rows of a report in XCom.
 MAX_ROWS_IN_XCOM = 1000
@@ -76,6 +76,17 @@ class ReportFile:
         excerpt["report_path"] = str(self.file.path)
         excerpt["needs_attention"] = needs_attention[:MAX_ROWS_IN_XCOM]
         return excerpt
+
+
+def raise_if_read(report_path: object, sources: Iterable[object]) -> None:
+    """
+    Refuse to write a report over a file that the task reads.
+
+    :param sources: the paths of these files; ``None`` for none
+    """
+    for source in sources:
+        if report_path is not None and source is not None and is_same_file(report_path, source):
+            raise WorkspaceInputError(f"report_path is a file that this task reads: {source}. Set it to another file")
 
 
 def fit_for_xcom(report: dict[str, Any]) -> dict[str, Any]:

@@ -46,6 +46,21 @@ def file_at(path: object) -> Any:
     return LocalFile(path, "path")
 
 
+def is_same_file(path: object, other: object) -> bool:
+    """Return whether two paths, see :func:`file_at`, lead to one file; it need not exist."""
+    return _place_of(path) == _place_of(other)
+
+
+def _place_of(path: object) -> str:
+    """Return where a file is, apart from the connection and the links that lead there."""
+    file = file_at(path)
+    if isinstance(file, LocalFile):
+        return os.path.realpath(str(file.path))
+    if file.path.protocol == "file":
+        return os.path.realpath(str(file.path.path))
+    return f"{file.path.protocol}://{file.path.path}"
+
+
 def folder_at(folder: object, argument: str) -> UrlFile:
     """
     Return a folder that all workers share.

@@ -548,17 +548,26 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         return f"try {self.try_identity()[1]}"
 
     def open_report(
-        self, rows: str, columns: Sequence[str], needs_attention: Collection[str], path: object
+        self,
+        rows: str,
+        columns: Sequence[str],
+        needs_attention: Collection[str],
+        path: object,
+        *,
+        sources: Iterable[object],
     ) -> ReportFile | None:
         """
         Return the file of the report; ``None`` without a path.
 
         A retry that cannot know what the tries before it have sent writes a file of its own, because theirs says it.
+
+        :param sources: the files that the task reads, which are not overwritten
         """
-        from airflow_provider_workspace.files.reports import ReportFile
+        from airflow_provider_workspace.files.reports import ReportFile, raise_if_read
 
         if path is None:
             return None
+        raise_if_read(path, sources)
         number = self.try_identity()[1]
         keeps_other = number > 1 and not (self.is_dry_run or self.task_state.survives_tries)
         part = f"try-{number}" if keeps_other else ""

@@ -150,7 +150,9 @@ class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOp
         )
         from airflow_provider_workspace.procedures.roster import ENTRY_FIELDS
 
-        file = self.open_report("addresses", ENTRY_FIELDS, INVITES_THAT_NEED_ATTENTION, self.report_path)
+        file = self.open_report(
+            "addresses", ENTRY_FIELDS, INVITES_THAT_NEED_ATTENTION, self.report_path, sources=[self.path]
+        )
         try:
             report = super().work(hook)
         except WorkspaceInvitesIncompleteError as error:

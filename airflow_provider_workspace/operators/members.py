@@ -211,7 +211,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
 
         organization_id = hook.organization_or_default(self.organization_id)
         approved = ApprovedPlan.read(self.approved, "the task with dry_run=True")
-        file = self.open_report("changes", REPORT_FIELDS, NEEDS_ATTENTION, self.report_path)
+        sources = [self.path, self.leavers_path]
+        file = self.open_report("changes", REPORT_FIELDS, NEEDS_ATTENTION, self.report_path, sources=sources)
         make_plan = self.planner(hook, organization_id)
         wait_for_consistency(hook.client, self.task_state, WITHDRAWING)
         plan = make_plan()

@@ -189,11 +189,15 @@ class WorkspacePlanOrganizationOperator(WorkspaceOrganizationOperator, Workspace
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.errors import with_problem
+        from airflow_provider_workspace.files.reports import raise_if_read
         from airflow_provider_workspace.procedures.plan import MAX_LINES, REPORT_FIELDS
 
-        file = self.open_report("changes", REPORT_FIELDS, (), self.report_path)
+        source = None if isinstance(self.file, Mapping) else self.file
+        file = self.open_report("changes", REPORT_FIELDS, (), self.report_path, sources=[source])
         planned = self.plan(hook)
         plan = planned.plan
+        members = planned.wanted.members
+        raise_if_read(self.report_path, [members.roster if members else None])
         is_only_shown = self.is_dry_run or self.fail_on_difference
         plan.check_losses(
             planned.wanted.max_removals,

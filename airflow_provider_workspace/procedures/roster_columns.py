@@ -353,6 +353,7 @@ class RowFilter:
     :param now: the time from which ages count
     :param defaults: fields for rows that do not have them
     :param is_leaving: whether the people of its rows are removed
+    :ivar blank: how many rows have no value in a column that wants one, by its name
     :raises WorkspaceInputError: if a value cannot be compared, or an age removes who joined today
     """
 
@@ -377,6 +378,7 @@ class RowFilter:
             if column_key(name) in keys:
                 self._defaults[keys[column_key(name)]] = comparable(value)
         self._values: dict[str, Counter[Any]] = {name: Counter() for name in self._wanted}
+        self.blank: Counter[str] = Counter()
         self._doubts: dict[str, str] = {}
         self._undated: list[int] = []
 
@@ -385,10 +387,15 @@ class RowFilter:
         """The columns that it compares."""
         return [*self._wanted]
 
-    def missing_field(self, cells: Sequence[Any], layout: Layout) -> str:
-        """Return which column a row does not have, of which nobody says what its absence means; empty for none."""
+    def missing_field(self, cells: Sequence[Any], layout: Layout, *, is_csv: bool) -> str:
+        """
+        Return which column a row does not have, of which nobody says what its absence means; empty for none.
+
+        :param is_csv: whether the row comes from a CSV file; in others, what is missing may also be null
+        """
         for name, wanted in self._wanted.items():
-            is_there = layout.positions.get(name, len(cells)) < len(cells)
+            position = layout.positions.get(name, len(cells))
+            is_there = position < len(cells) and (is_csv or cells[position] is not None)
             if is_there or name in self._defaults:
                 continue
             may_be_missing = any(value is None or isinstance(value, Before) for value in wanted)
@@ -424,6 +431,8 @@ class RowFilter:
             if _is_wanted(value, wanted, path="email" if is_address else ""):
                 continue
             is_selected = False
+            if value is None:
+                self.blank[name] += 1
             doubt = _doubt(value, wanted)
             if doubt:
                 self._doubts.setdefault(name, f"{doubt}, and row {number} has {_shown(value)}")

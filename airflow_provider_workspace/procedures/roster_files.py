@@ -36,6 +36,7 @@ from airflow_provider_workspace.procedures.roster_tables import (
     RepeatedKeyError,
     RosterFile,
     Table,
+    counted_rows,
     read_file,
     read_json,
     rows_at,
@@ -265,7 +266,10 @@ class _RowReader:
         left_out = len(self._roster.left_out)
         if not left_out:
             return []
-        return [f"Left out by where ({', '.join(self._filter.columns)}): {left_out} of {len(self._roster)}."]
+        remark = f"Left out by where ({', '.join(self._filter.columns)}): {left_out} of {len(self._roster)}."
+        for name, count in self._filter.blank.items():
+            remark += f" {counted_rows(count)} without a value in {shown(name)}."
+        return [remark]
 
     def origin_of_levels(self) -> str:
         """Return where levels come from, if nobody said so and they may be other numbers; else nothing."""

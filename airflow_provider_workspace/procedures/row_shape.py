@@ -54,7 +54,7 @@ class RowShapes:
             return problem
         if self._is_csv:
             problem = _displaced_address(cells, layout)
-        return problem or self._filter.missing_field(cells, layout)
+        return problem or self._filter.missing_field(cells, layout, is_csv=self._is_csv)
 
     def _wrong_width(self, cells: Sequence[Any], layout: Layout) -> str:
         width = len(cells)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 _PROTECTED = "protected"
 # What protects everybody of a domain.
 ALL_OF = "*@"
-_ALL_OF_DOMAIN = re.compile(r"\*@(?:[^\s@*.]+\.)+[^\s@*.]+")
+_LABEL = r"[^\s@*?.,;:|/<>()\"]+"
+_ALL_OF_DOMAIN = re.compile(rf"\*@(?:{_LABEL}\.)+{_LABEL}")
 HIDDEN, ADDRESS = "the service does not show ", "their address"
 
 
@@ -53,6 +54,9 @@ class Guards:
         if problems:
             raise WorkspaceInputError(f"protected: {'; '.join(problems)}")
         others = [row for row in rows if not is_pattern(row)]
+        for row in others:
+            if isinstance(row, Mapping) and is_pattern(row.get("email")):
+                raise WorkspaceInputError(f"protected: write {shown(row['email'])} as a text, not as a cell of a row")
         addresses = addresses_of(others, "protected", needed=False)
         return cls(frozenset(map(protected_key, [*patterns, *addresses])), owner_level, on_invalid)
 
@@ -133,15 +137,15 @@ class Guards:
 
 
 def is_pattern(value: object) -> bool:
-    """Return whether a text is meant to protect everybody of a domain."""
-    return isinstance(value, str) and value.strip().startswith(ALL_OF)
+    """Return whether a text is meant to protect several people: no address of a person has these characters."""
+    return isinstance(value, str) and ("*" in value or "?" in value)
 
 
 def pattern_problem(pattern: str) -> str:
     """Return what is wrong with what should protect everybody of a domain; empty if nothing is."""
     if _ALL_OF_DOMAIN.fullmatch(pattern.strip()):
         return ""
-    return f"{shown(pattern)} is no pattern: write '*@' and one whole domain, as in '*@partner.example'"
+    return f"{shown(pattern)} is no pattern: write one address, or '*@' and one whole domain, as in '*@partner.example'"
 
 
 def protected_key(text: str) -> str:

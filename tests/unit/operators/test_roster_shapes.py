@@ -23,7 +23,10 @@ from airflow_provider_workspace.operators.invites import (
     WorkspaceListInvitesOperator,
 )
 from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator, WorkspaceSyncMembersOperator
-from airflow_provider_workspace.operators.organization import WorkspaceApplyOrganizationOperator
+from airflow_provider_workspace.operators.organization import (
+    WorkspaceApplyOrganizationOperator,
+    WorkspacePlanOrganizationOperator,
+)
 from airflow_provider_workspace.procedures.roster_tables import rows_at
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.unit.operators.test_roster_door import invite, leave, organization, plan_of_organization, sync
@@ -131,6 +134,29 @@ def test_a_row_without_the_field_that_where_asks_is_an_error(
         road(**source, columns=COLUMNS, where={"Suspended": False})
     assert sandbox.effects() == []
     assert "Left out" not in json.dumps(road(**source, columns=COLUMNS, where={"Suspended": [False, None]}))
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize(
+    ("rows", "column"),
+    [
+        ([{"Mail": NOAH, "suspended": None}], "suspended"),
+        ([{"Mail": NOAH, "profile": None}], "profile.suspended"),
+    ],
+)
+def test_a_null_that_where_asks_for_is_a_missing_field(
+    sandbox: SandboxServer, road: Any, rows: Any, column: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=rf"row 1 \(noah.*\): no '{column}', which where compares"):
+        road(rows, columns=COLUMNS, where={column: False})
+    assert sandbox.effects() == []
+    assert "Left out" not in json.dumps(road(rows, columns=COLUMNS, where={column: [False, None]}))
+
+
+def test_blank_cells_of_a_csv_file_that_where_leaves_out_are_counted(write: Any) -> None:
+    path = write(f"Mail,Status\nmina.member@example.com,Active\n{NOAH},\nfay@example.com,Gone\n")
+    table = sync(path=path, columns=COLUMNS, where=ACTIVE, dry_run=True)["table"]
+    assert "Left out by where (Status): 2 of 3. 1 row without a value in 'Status'." in table
 
 
 def test_defaults_say_what_an_absent_field_is() -> None:
@@ -531,11 +557,25 @@ def test_more_than_a_few_who_are_protected_are_counted() -> None:
     )
 
 
+PATTERNS = [
+    *["*@*", "*@example", "*@*.example", "*@", "*@a b.de", "*", "*example.com", "noah.*@example.com"],
+    *["n?ah.newton@example.com", "*@example.com,partner.example", "*@example.com;b.example", "*@a.example|b.example"],
+]
+
+
 @pytest.mark.parametrize("road", [sync, leave, organization])
-@pytest.mark.parametrize("pattern", ["*@*", "*@example", "*@*.example", "*@", "*@a b.de"])
+@pytest.mark.parametrize("pattern", PATTERNS)
 def test_what_is_no_pattern_is_refused(sandbox: SandboxServer, road: Any, pattern: str) -> None:
-    with pytest.raises(AirflowFailException, match=re.escape(f"{pattern!r} is no pattern: write '*@' and one whole")):
+    with pytest.raises(
+        AirflowFailException, match=re.escape(f"{pattern!r} is no pattern: write one address, or '*@' and")
+    ):
         road([NOAH], protected=[pattern])
+    assert sandbox.effects() == []
+
+
+def test_a_pattern_is_a_text_and_no_cell_of_a_row(sandbox: SandboxServer) -> None:
+    with pytest.raises(AirflowFailException, match=re.escape("write '*@partner.example' as a text, not as a cell")):
+        leave([NOAH], protected=[{"email": "*@partner.example"}])
     assert sandbox.effects() == []
 
 
@@ -615,7 +655,7 @@ def test_the_arguments_of_the_guide_read_each_source(source: str, written: str) 
 
 def test_a_null_on_the_way_to_a_field_is_no_value() -> None:
     rows = [{"email": "mia@example.com", "user": {"login": "mia"}}, {"email": "noor@example.com", "user": None}]
-    report = invite(rows, where={"user.login": "mia"}, columns={"user.login": None})
+    report = invite(rows, where={"user.login": [None]}, columns={"user.login": None})
     assert (report["counts"]["invited"], report["counts"]["left_out"]) == (1, 1)
 
 
@@ -727,3 +767,35 @@ def test_an_invalid_row_is_about_the_address_in_its_own_column() -> None:
     rows = [whole, {"manager": "adam.admin@example.com", "email": NOAH}]
     with pytest.raises(AirflowFailException, match=rf"row 2 \({NOAH}\): no 'status'"):
         leave(rows, columns={"manager": None, "status": None}, where={"status": "left"})
+
+
+def report_of_sync(path: str, report_path: str) -> None:
+    sync(path=path, report_path=report_path, dry_run=True)
+
+
+def report_of_leavers(path: str, report_path: str) -> None:
+    leave(path=path, report_path=report_path, dry_run=True)
+
+
+def report_of_invites(path: str, report_path: str) -> None:
+    invite(path=path, report_path=report_path)
+
+
+def report_of_organization(path: str, report_path: str) -> None:
+    file = {"members": {"roster": path}}
+    WorkspacePlanOrganizationOperator(task_id="plan", file=file, report_path=report_path).execute({})
+
+
+@pytest.mark.parametrize("road", [report_of_sync, report_of_leavers, report_of_invites, report_of_organization])
+@pytest.mark.parametrize(
+    "spelling", ["{0}/people.csv", "{0}/../{1}/people.csv", "{0}/link.csv", "file://{0}/people.csv"]
+)
+def test_a_report_never_overwrites_its_roster(
+    sandbox: SandboxServer, write: Any, tmp_path: Path, road: Any, spelling: str
+) -> None:
+    path = write(f"email\n{NOAH}\n")
+    (tmp_path / "link.csv").symlink_to(path)
+    with pytest.raises(AirflowFailException, match="report_path is a file that this task reads"):
+        road(path, spelling.format(tmp_path, tmp_path.name))
+    assert Path(path).read_text() == f"email\n{NOAH}\n"
+    assert sandbox.effects() == []

@@ -181,13 +181,24 @@ class RosterColumns:
         names = header if listed is None else listed
         self.by_position = None if names is None else self.layout(tuple(names), 0)
         if listed is not None and header is not None:
-            self._check_width(header, len(listed))
+            self._check_list(header, listed)
 
-    def _check_width(self, header: Sequence[str], listed: int) -> None:
-        """Refuse a list that does not name as many columns as a header; those at its end need no name."""
+    def _check_list(self, header: Sequence[str], listed: Sequence[str]) -> None:
+        """
+        Refuse a list that contradicts the header which it replaces.
+
+        It names as many columns, but for those at the end without a name, and no column that is elsewhere.
+        """
         width = _named_width(header)
-        if not width <= listed <= len(header):
-            self.reject(f"{width} columns, and columns=[…] names {listed}", 0)
+        if not width <= len(listed) <= len(header):
+            self.reject(f"{width} columns, and columns=[…] names {len(listed)}", 0)
+            return
+        keys = [column_key(name) for name in header]
+        for place, name in enumerate(listed):
+            key = column_key(name)
+            if key and key in keys and keys[place] != key:
+                at = keys.index(key) + 1
+                self.reject(f"{shown(name)} is column {at} of the header, and columns=[…] names it at {place + 1}", 0)
 
     def _read_named(self) -> dict[str, str | None]:
         """Return the field of each column that ``columns`` names, by its key."""

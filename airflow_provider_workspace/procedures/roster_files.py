@@ -43,6 +43,7 @@ from airflow_provider_workspace.procedures.roster_tables import (
     without_first_rows,
 )
 from airflow_provider_workspace.procedures.row_shape import RowShapes, address_in
+from airflow_provider_workspace.procedures.until import LAST_DAY
 
 # For callers without ``where``.
 NO_TIME = datetime.max.replace(tzinfo=timezone.utc)
@@ -114,7 +115,12 @@ def read_roster(
         table = read_file(file, named=named_by_position, rows=row_format.rows, skip_rows=row_format.skip_rows)
     row_filter = RowFilter(where, now, defaults, is_leaving=is_leaving)
     reader = _RowReader(
-        table, RosterColumns(columns, table.header, row_filter.columns), row_filter, defaults, row_format
+        table,
+        RosterColumns(columns, table.header, row_filter.columns),
+        row_filter,
+        defaults,
+        row_format,
+        is_leaving=is_leaving,
     )
     roster = reader.read()
     reader.columns.check(place, has_rows=reader.has_rows, title=table.title)
@@ -138,8 +144,12 @@ class _RowReader:
         row_filter: RowFilter,
         defaults: Mapping[str, Any] | None,
         row_format: RowFormat,
+        *,
+        is_leaving: bool,
     ) -> None:
         self.table, self.columns = table, columns
+        self._is_leaving = is_leaving
+        self._without_last_day = 0
         self._level_names = _read_levels(row_format.levels)
         self._no_value = frozenset(map(normal_text, row_format.no_value))
         self.has_rows = False
@@ -196,7 +206,23 @@ class _RowReader:
             problem = self._note_level(values)
             if problem:
                 return self._note_misshapen(number, problem, cells, values)
-        return {**self._defaults, **values}
+        return self._with_defaults(row, layout, values)
+
+    def _with_defaults(self, row: Any, layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a row, also those that it does not have; note who leaves without a last day."""
+        if self._is_leaving and "until" not in values and self._has_no_last_day(row, layout):
+            values["until"] = LAST_DAY
+        values = {**self._defaults, **values}
+        self._without_last_day += "until" not in values
+        return values
+
+    def _has_no_last_day(self, row: Any, layout: Layout) -> bool:
+        """Return whether a leaver without a last day has a text for no value in its column, and so does not leave."""
+        if "until" not in layout.fields:
+            return False
+        place = layout.fields.index("until")
+        cells = _cells_of(row) or ()
+        return place < len(cells) and self._is_no_value(cells[place])
 
     def _cells(self, row: Any) -> Sequence[Any] | None:
         """Return the cells of a row, see :func:`_cells_of`; those that the author calls no value are empty."""
@@ -262,14 +288,17 @@ class _RowReader:
         return by_position
 
     def remarks(self) -> list[str]:
-        """Return what people must know about the rows: how many are left out."""
+        """Return what people must know about the rows: how many leave without a last day, or are left out."""
+        remarks: list[str] = []
+        if self._is_leaving and self._without_last_day and "until" in self.columns.spellings:
+            remarks.append(f"Without a last day, so they leave now: {counted_rows(self._without_last_day)}.")
         left_out = len(self._roster.left_out)
         if not left_out:
-            return []
+            return remarks
         remark = f"Left out by where ({', '.join(self._filter.columns)}): {left_out} of {len(self._roster)}."
         for name, count in self._filter.blank.items():
             remark += f" {counted_rows(count)} without a value in {shown(name)}."
-        return [remark]
+        return [*remarks, remark]
 
     def origin_of_levels(self) -> str:
         """Return where levels come from, if nobody said so and they may be other numbers; else nothing."""

@@ -769,6 +769,35 @@ def test_an_invalid_row_is_about_the_address_in_its_own_column() -> None:
         leave(rows, columns={"manager": None, "status": None}, where={"status": "left"})
 
 
+@pytest.mark.parametrize("form", ["csv", "rows"])
+def test_a_leaver_whose_last_day_is_no_value_stays_and_blank_ones_are_counted(write: Any, form: str) -> None:
+    days = {"grace.analyst@example.com": "2027-01-31", NOAH: "0000-00-00", "adam.admin@example.com": ""}
+    rows: Any = [{"email": email, "until": day} for email, day in days.items()]
+    path = None
+    if form == "csv":
+        path = write("email,until\n" + "".join(f"{email},{day}\n" for email, day in days.items()))
+        rows = None
+    plan = leave(rows, path=path, no_value=["-", "0000-00-00"], dry_run=True)
+    assert "Without a last day, so they leave now: 1 row." in plan["table"]
+    assert [change["name"] for change in plan["changes"] if change["action"] == "remove"] == [
+        "member adam.admin@example.com"
+    ]
+
+
+def test_leavers_without_a_column_of_last_days_have_no_remark() -> None:
+    assert "last day" not in leave([{"email": NOAH, "level": "-"}], no_value=["-"], dry_run=True)["table"]
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_a_list_of_columns_does_not_contradict_the_header(sandbox: SandboxServer, write: Any, road: Any) -> None:
+    path = write(f"Mail,Grade,level\n{NOAH},8,1\n")
+    says = "'level' is column 3 of the header, and columns=[…] names it at 2"
+    with pytest.raises(AirflowFailException, match=re.escape(says)):
+        road(path=path, columns=["email", "level", None])
+    assert sandbox.effects() == []
+    road(path=path, columns=["email", None, "level"])
+
+
 def report_of_sync(path: str, report_path: str) -> None:
     sync(path=path, report_path=report_path, dry_run=True)
 

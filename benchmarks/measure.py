@@ -24,6 +24,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -215,20 +216,24 @@ def instructions(script: str, *arguments: str) -> Sample:
         return counts
 
 
+@cache
+def counter() -> ctypes.CDLL:
+    """Return the switch of Valgrind's count."""
+    return ctypes.CDLL(str(COUNTER))
+
+
 @contextmanager
 def counting() -> Iterator[None]:
     """Let Valgrind count, in a script that runs under it: it is slow to switch on and off."""
-    counter = ctypes.CDLL(str(COUNTER))
     gc.collect()
     gc.freeze()
-    counter.start()
+    counter().start()
     yield
-    counter.stop()
+    counter().stop()
 
 
 def count(label: str, work: Callable[[], object]) -> None:
     """Count the instructions of something, where Valgrind is :func:`counting`."""
-    counter = ctypes.CDLL(str(COUNTER))
-    counter.zero()
+    counter().zero()
     work()
-    counter.dump(label.encode())
+    counter().dump(label.encode())

@@ -216,8 +216,10 @@ class RosterColumns:
                 fields[key] = field
         return fields
 
-    def with_nested(self, row: Mapping[str, Any]) -> Mapping[str, Any]:
+    def with_nested(self, row: object) -> Any:
         """Return a row of JSON with its nested values that ``columns`` or ``where`` name, as ``profile.email``."""
+        if not self.paths or not isinstance(row, Mapping):
+            return row
         nested: dict[str, Any] = {}
         for path in self.paths:
             value = value_at(row, path, MISSING)

@@ -124,6 +124,7 @@ def read_roster(
     )
     roster = reader.read()
     reader.columns.check(place, has_rows=reader.has_rows, title=table.title)
+    reader.raise_if_person_skipped()
     row_filter.raise_doubts()
     roster.remarks = [*table.remarks, *reader.remarks()]
     if not levels_are_named and row_format.levels is None:
@@ -171,8 +172,7 @@ class _RowReader:
 
     def _read_row(self, row: Any, number: int) -> dict[str, Any]:
         """Return the fields of a row; nothing if it is blank or left out."""
-        if self.columns.paths and isinstance(row, Mapping):
-            row = self.columns.with_nested(row)
+        row = self.columns.with_nested(row)
         cells = self._cells(row)
         # Without a value, an address alone is an invalid row, and a list or a mapping is a blank one.
         may_be_blank = cells is not None
@@ -208,7 +208,7 @@ class _RowReader:
                 return self._note_misshapen(number, problem, cells, values)
         return self._with_defaults(row, layout, values)
 
-    def _with_defaults(self, row: Any, layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
+    def _with_defaults(self, row: object, layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of a row, also those that it does not have; note who leaves without a last day."""
         if self._is_leaving and "until" not in values and self._has_no_last_day(row, layout):
             values["until"] = LAST_DAY
@@ -216,7 +216,7 @@ class _RowReader:
         self._without_last_day += "until" not in values
         return values
 
-    def _has_no_last_day(self, row: Any, layout: Layout) -> bool:
+    def _has_no_last_day(self, row: object, layout: Layout) -> bool:
         """Return whether a leaver without a last day has a text for no value in its column, and so does not leave."""
         if "until" not in layout.fields:
             return False
@@ -287,9 +287,25 @@ class _RowReader:
             return None
         return by_position
 
+    def raise_if_person_skipped(self) -> None:
+        """Refuse to skip a row that holds an address where the addresses are; the columns are known by then."""
+        for number, skipped in enumerate(self.table.skipped, start=1):
+            row = self.columns.with_nested(skipped)
+            cells = _cells_of(row)
+            layout = ADDRESS_ALONE if cells is None else self._layout(row, cells, number)
+            fields = () if layout is None else layout.fields
+            address = _values(fields, [row] if cells is None else cells).get(ADDRESS_FIELD)
+            if isinstance(address, str) and address_problem(address) is None:
+                raise WorkspaceInputError(f"skip_rows skips row {number}, which holds {address}: lower it")
+
     def remarks(self) -> list[str]:
         """Return what people must know about the rows: how many leave without a last day, or are left out."""
         remarks: list[str] = []
+        if self.table.skipped:
+            first = self.table.skipped[0]
+            cells = _cells_of(first)
+            text = ", ".join(map(text_of, [first] if cells is None else cells))
+            remarks.append(f"Skipped by skip_rows: {shown(text)}.")
         if self._is_leaving and self._without_last_day and "until" in self.columns.spellings:
             remarks.append(f"Without a last day, so they leave now: {counted_rows(self._without_last_day)}.")
         left_out = len(self._roster.left_out)
@@ -352,7 +368,7 @@ def _read_levels(levels: Mapping[str, int | str | None] | None) -> dict[str, int
     return named
 
 
-def _level_key(level: Any) -> str:
+def _level_key(level: object) -> str:
     """Return the form in which levels of a source are compared: letter case does not count, and 8.0 is 8."""
     try:
         return str(parse_number(level))

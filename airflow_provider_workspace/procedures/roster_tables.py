@@ -84,6 +84,7 @@ class Table:
     :param is_csv: whether it comes from a CSV file, in which a short row lacks its last cells
     :param has_quotes: whether quotation marks are in that file
     :param remarks: what people must know about how it was read
+    :param skipped: the rows that somebody asked to skip
     :param title: what to do if the header is the title of an export; empty if it cannot be one
     """
 
@@ -93,6 +94,7 @@ class Table:
     is_csv: bool = False
     has_quotes: bool = False
     remarks: list[str] = field(default_factory=list[str])
+    skipped: Sequence[Any] = ()
     title: str = ""
 
 
@@ -138,7 +140,12 @@ def without_first_rows(table: Table, skip_rows: int, place: str) -> Table:
     if not skip_rows:
         return table
     _raise_if_all_skipped(len(table.rows), skip_rows, place)
-    return replace(table, rows=table.rows[skip_rows:], first_number=table.first_number + skip_rows)
+    return replace(
+        table,
+        rows=table.rows[skip_rows:],
+        first_number=table.first_number + skip_rows,
+        skipped=table.rows[:skip_rows],
+    )
 
 
 def _raise_if_all_skipped(count: int, skip_rows: int, place: str) -> None:
@@ -173,7 +180,7 @@ def rows_at(value: Any, path: str | None, expected: str, place: str) -> list[Any
     raise WorkspaceInputError(f"{missing}. {cure}. In: {place}")
 
 
-def _raise_if_page(value: Any, path: str, count: int, place: str) -> None:
+def _raise_if_page(value: object, path: str, count: int, place: str) -> None:
     """Refuse the list at a path if something on the way to it says that there are more rows on other pages."""
     parts = path.split(".")
     heads = [".".join(parts[:end]) for end in range(1, len(parts))]
@@ -186,7 +193,7 @@ def _raise_if_page(value: Any, path: str, count: int, place: str) -> None:
             )
 
 
-def _sign_of_pages(answer: Any, count: int) -> str:
+def _sign_of_pages(answer: object, count: int) -> str:
     """Return what in a part of an answer says that there are more rows on other pages; empty if nothing does."""
     if not isinstance(answer, Mapping):
         return ""
@@ -298,10 +305,13 @@ def _is_value(cell: str) -> bool:
 
 
 def _table_of_csv(file: RosterFile, text: str, named: int, skip_rows: int, delimiter: str) -> Table:
+    skipped: list[list[str]] = []
     if skip_rows:
         lines = _LINE.findall(text)
         _raise_if_all_skipped(len(lines), skip_rows, str(file))
         text = "".join(lines[skip_rows:])
+        separator = delimiter or _delimiter_of(text)
+        skipped = [next(csv.reader([line], delimiter=separator)) for line in lines[:skip_rows]]
     first, rows, number = read_csv(text, delimiter)
     number += skip_rows
     if not first:
@@ -316,7 +326,7 @@ def _table_of_csv(file: RosterFile, text: str, named: int, skip_rows: int, delim
             )
     has_address = any(_ADDRESS.search(cell) for cell in first)
     if any(map(_is_value, first[:named])):
-        return Table([first, *rows], None, number, is_csv=True, has_quotes=has_quotes)
+        return Table([first, *rows], None, number, is_csv=True, has_quotes=has_quotes, skipped=skipped)
     if has_address and not named:
         raise WorkspaceInputError(
             f"No header: row {number} holds an address. Name the {len(first)} columns with columns=[…], such as "
@@ -332,7 +342,16 @@ def _table_of_csv(file: RosterFile, text: str, named: int, skip_rows: int, delim
         title = (
             f"Row {number} ({names[0]}) may be a title: delete the lines above the header, or set skip_rows={number}"
         )
-    return Table(rows, header, number + 1, is_csv=True, has_quotes=has_quotes, remarks=remarks, title=title)
+    return Table(
+        rows,
+        header,
+        number + 1,
+        is_csv=True,
+        has_quotes=has_quotes,
+        remarks=remarks,
+        skipped=skipped,
+        title=title,
+    )
 
 
 def _is_header_below(rows: Sequence[Sequence[str]]) -> bool:

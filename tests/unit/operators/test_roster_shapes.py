@@ -798,6 +798,45 @@ def test_a_list_of_columns_does_not_contradict_the_header(sandbox: SandboxServer
     road(path=path, columns=["email", None, "level"])
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "arguments"),
+    [
+        ("a.csv", f"{NOAH},x\nmia@example.com,y\n", {"columns": ["email", None]}),
+        ("a.csv", f'"Newton, Noah",{NOAH}\nx,Mail\nMia,mia@example.com\n', {"columns": {"Mail": "email", "*": None}}),
+        (
+            "a.csv",
+            f"sep=;\nNoah;{NOAH}\nName;email\nMia;mia@example.com\n",
+            {"columns": {"Name": None}, "skip_rows": 2},
+        ),
+        ("a.json", json.dumps([NOAH, "mia@example.com"]), {}),
+        (
+            "a.json",
+            json.dumps([{"email": NOAH}, {"E-Mail": "mina.member@example.com"}, {"email": "mia@example.com"}]),
+            {},
+        ),
+        ("a.json", json.dumps([["Noah", NOAH], ["Mia", "mia@example.com"]]), {"columns": [None, "email"]}),
+    ],
+)
+def test_skip_rows_skips_nobody(sandbox: SandboxServer, write: Any, name: str, content: str, arguments: Any) -> None:
+    with pytest.raises(AirflowFailException, match=rf"skip_rows skips row \d, which holds {NOAH}: lower it"):
+        invite(path=write(content, name), **{"skip_rows": 1, **arguments})
+    assert sandbox.effects() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.csv", "Staff, by hr@example.com\nemail\nmia@example.com\n", "Staff, by hr@example.com"),
+        ("a.csv", "\nemail\nmia@example.com\n", ""),
+        ("a.json", json.dumps(["a title", "mia@example.com"]), "a title"),
+        ("a.json", json.dumps([["a", 1], ["mia@example.com"]]), "a, 1"),
+    ],
+)
+def test_the_first_skipped_row_is_shown(write: Any, name: str, content: str, says: str) -> None:
+    report = invite(path=write(content, name), skip_rows=1)
+    assert f"Skipped by skip_rows: {says!r}." in json.dumps(report, ensure_ascii=False)
+
+
 def report_of_sync(path: str, report_path: str) -> None:
     sync(path=path, report_path=report_path, dry_run=True)
 

@@ -55,7 +55,7 @@ _TOTALS = ("total", "count", "odatacount", "totalcount", "totalresults", "totalr
 # The names of what says more about the page, in a mapping of its own.
 _ABOUT_PAGE = re.compile(r"pag(?:e|in)|meta|link")
 # A cell that is no name of a column.
-_NUMBER = re.compile(r"[\s\d.,:/+-]*\d[\s\d.,:/+-]*")
+_NUMBER = re.compile(r"(?=\D*\d)[\s\d.,:/+-]+")
 
 
 class RosterFile(Protocol):

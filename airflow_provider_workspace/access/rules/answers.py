@@ -13,7 +13,7 @@ from airflow_provider_workspace.errors import WorkspaceInputError
 # What Airflow calls everybody where it does not ask who they are.
 ANONYMOUS = "Anonymous"
 # An address in the name of a user, as in "Mina Meyer <mina@example.com>".
-ADDRESS_IN_NAME = re.compile(r"[^\s<>()\[\]\",;:]+@[^\s<>()\[\]\",;:]+")
+ADDRESS_IN_NAME = re.compile(r"(?<![^\s<>()\[\]\",;:])[^\s<>()\[\]\",;:]+@[^\s<>()\[\]\",;:]+")
 # What stands around the names of a person, as in "Ruth R. (ruth), adam".
 AROUND_NAMES = re.compile(r" \((?:run started by )?|\)|, ")
 CURE = "Clear the task to ask again, and let another user answer"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 import unicodedata
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -835,6 +836,16 @@ def test_skip_rows_skips_nobody(sandbox: SandboxServer, write: Any, name: str, c
 def test_the_first_skipped_row_is_shown(write: Any, name: str, content: str, says: str) -> None:
     report = invite(path=write(content, name), skip_rows=1)
     assert f"Skipped by skip_rows: {says!r}." in json.dumps(report, ensure_ascii=False)
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("photo", ["A" * 100_000, f"{'A' * 60_000} @", "@A" * 50_000])
+def test_a_long_cell_of_a_misshapen_row_takes_no_time(write: Any, road: Any, photo: str) -> None:
+    path = write(f"Mail,Photo,Name,Status\n,{photo},Newton, Noah,Active\n")
+    started = time.monotonic()
+    with pytest.raises(AirflowFailException, match=r"row 2.*cells beyond the last column"):
+        road(path=path, columns=COLUMNS, where=ACTIVE)
+    assert time.monotonic() - started < 5
 
 
 def report_of_sync(path: str, report_path: str) -> None:

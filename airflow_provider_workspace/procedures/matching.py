@@ -115,7 +115,7 @@ def text_of(cell: object) -> str:
         return type_name(cell)
 
 
-def visible(text: str) -> str:
+def without_invisible(text: str) -> str:
     """Return a text without characters that nobody sees."""
     if text.isascii() and text.isprintable():
         return text
@@ -125,7 +125,7 @@ def visible(text: str) -> str:
 @lru_cache(maxsize=4096)
 def skeleton(text: str) -> str:
     """Return a text as people see it: letter case, invisible characters, widths and kinds of hyphens do not count."""
-    seen = visible(unicodedata.normalize("NFKC", normal_text(text)))
+    seen = without_invisible(unicodedata.normalize("NFKC", normal_text(text)))
     letters = ["-" if unicodedata.category(char) == "Pd" else char for char in seen]
     return normal_text("".join(letters)).casefold()
 

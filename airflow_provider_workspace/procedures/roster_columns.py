@@ -400,15 +400,10 @@ class RowFilter:
         """The columns that it compares."""
         return [*self._wanted]
 
-    def missing_field(self, cells: Sequence[Any], layout: Layout, *, is_csv: bool) -> str:
-        """
-        Return which column a row does not have, of which nobody says what its absence means; empty for none.
-
-        :param is_csv: whether the row comes from a CSV file; in others, what is missing may also be null
-        """
+    def missing_field(self, cells: Sequence[Any], layout: Layout) -> str:
+        """Return which column a row does not have, of which nobody says what its absence means; empty for none."""
         for name, wanted in self._wanted.items():
-            position = layout.positions.get(name, len(cells))
-            is_there = position < len(cells) and (is_csv or cells[position] is not None)
+            is_there = layout.positions.get(name, len(cells)) < len(cells)
             if is_there or name in self._defaults:
                 continue
             may_be_missing = any(value is None or isinstance(value, Before) for value in wanted)

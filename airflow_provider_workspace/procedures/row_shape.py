@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.errors import shown
-from airflow_provider_workspace.procedures.matching import visible
+from airflow_provider_workspace.procedures.matching import without_invisible
 from airflow_provider_workspace.procedures.roster_columns import (
     ADDRESS_FIELD,
     UNNAMED_CELLS,
@@ -55,7 +55,7 @@ class RowShapes:
             return problem
         if self._is_csv:
             problem = _displaced_address(cells, layout)
-        return problem or self._filter.missing_field(cells, layout, is_csv=self._is_csv)
+        return problem or self._filter.missing_field(cells, layout)
 
     def _wrong_width(self, cells: Sequence[Any], layout: Layout) -> str:
         width = len(cells)
@@ -114,7 +114,7 @@ def addresses_in(cell: object) -> list[str]:
     """Return the addresses in a cell, whatever else it holds; none if it is no text."""
     if not isinstance(cell, str) or "@" not in cell:
         return []
-    return _ADDRESS.findall(visible(cell))
+    return _ADDRESS.findall(without_invisible(cell))
 
 
 def address_in(cells: Sequence[Any]) -> str | None:

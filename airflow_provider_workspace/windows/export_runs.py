@@ -158,6 +158,8 @@ class Export:
         """
         Return the runs of the intervals that begin at a moment or later, and perhaps others.
 
+        A run without a beginning covers everything before its end.
+
         :raises WorkspaceConfigError: if the service has none
         """
         start = iso(since.timestamp(), "seconds")
@@ -165,9 +167,9 @@ class Export:
             records = list(self.client.rows(ListBatchExportRuns(**self._ids, start=start)))
         runs: list[ExportRun] = []
         for record in records:
-            begins = self._moment(record.data_interval_start)
+            begins = self._moment(record.data_interval_start) or EPOCH
             ends = self._moment(record.data_interval_end)
-            if begins and ends:
+            if ends:
                 interval = Interval(begins, ends)
                 runs.append(ExportRun(interval, record.status or ""))
         return runs

@@ -215,7 +215,7 @@ def joined(intervals: Iterable[Interval]) -> list[Interval]:
 
 
 def coverage_of(intervals: Sequence[Interval], runs: Iterable[ExportRun]) -> Coverage:
-    """Return which of some intervals have a run that is completed, or may be; a run may cover several."""
+    """Return which of some intervals have a run that is completed, or may be; a run may cover several, or a part."""
     completed: list[Interval] = []
     begun: list[Interval] = []
     for run in runs:
@@ -230,13 +230,12 @@ def coverage_of(intervals: Sequence[Interval], runs: Iterable[ExportRun]) -> Cov
 
 
 def _without(intervals: Iterable[Interval], covered: Iterable[Interval]) -> list[Interval]:
-    """Return the intervals that none of others covers."""
+    """Return the intervals that others do not cover; several that follow each other may cover one together."""
     left: list[Interval] = []
-    # Of those that begin up to an interval, the one that ends last decides.
     coming = sorted(covered, reverse=True)
     reach = EPOCH
     for interval in intervals:
-        while coming and coming[-1].start <= interval.start:
+        while coming and coming[-1].start <= max(interval.start, reach):
             reach = max(reach, coming.pop().end)
         if interval.end > reach:
             left.append(interval)

@@ -68,6 +68,24 @@ def test_too_many_intervals_are_refused() -> None:
         Schedule.read("every 5 minutes").between(at("2020-01-01"), at("2026-01-01"))
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(1, 5)), max_size=8),
+    st.integers(1, 6),
+)
+def test_runs_that_follow_each_other_cover_an_interval_together(spans: list[tuple[int, int]], size: int) -> None:
+    begin = at("2026-11-28 00:00")
+
+    def between(first: int, last: int) -> Interval:
+        return Interval(begin + timedelta(hours=first), begin + timedelta(hours=last))
+
+    completed = [ExportRun(between(first, first + hours), "Completed") for first, hours in spans]
+    exported = {hour for first, hours in spans for hour in range(first, first + hours)}
+    starts = range(0, 24, size)
+    missing = [between(start, start + size) for start in starts if not exported.issuperset(range(start, start + size))]
+    intervals = [between(start, start + size) for start in starts]
+    assert coverage_of(intervals, completed).missing == tuple(missing)
+
+
 def runs(*states: str) -> list[ExportRun]:
     """Return runs of the hours from midnight."""
     hours = HOURLY.starting(at("2026-11-28"))

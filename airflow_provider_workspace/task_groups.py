@@ -281,7 +281,6 @@ def _catch_up(
         batch_export_ids=batch_export_ids,
         **of_exports,
     )
-    opened_at = _result(opened.task_id, "opened_at")
     held = _value(opened.task_id, "batch_export_ids")
     leave_paused = _value(opened.task_id, "leave_paused")
     left_by_close = _value(close.task_id, "left_paused")
@@ -294,7 +293,8 @@ def _catch_up(
         doc_md="Waits without a worker slot until runs prove that every interval of the pause is exported.",
         # Also what the sweep or an earlier try of close has resumed, and what another window holds and will resume.
         batch_export_ids=f"{{{{ {held} | reject('in', {left_paused}) | list | tojson }}}}",
-        since=opened_at,
+        since=_result(opened.task_id, "missed_since"),
+        opened_at=_result(opened.task_id, "opened_at"),
         timeout=catch_up,
         outlets=list(outlets),
         **of_exports,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,7 @@ class Window:
         self.max_tries = 15
         self.tasks: dict[str, str] = {}
         self.state: TaskStore | None = TaskStore()
+        self.run_began: datetime | None = None
         self.results: dict[str, Any] = {}
         self.pushed: dict[str, Any] = {}
 
@@ -87,7 +89,9 @@ class Window:
             xcom_push=lambda key, value: self.pushed.update({key: value}),
             get_task_states=self._states,
         )
-        return {"ti": ti, **({} if self.state is None else {"task_state_store": self.state})}
+        dag_run = SimpleNamespace(start_date=self.run_began)
+        state = {} if self.state is None else {"task_state_store": self.state}
+        return {"ti": ti, "dag_run": dag_run, **state}
 
     def _states(
         self, *, run_ids: list[str], task_ids: list[str], map_index: int | None = None, **_: Any

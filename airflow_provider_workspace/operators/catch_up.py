@@ -116,6 +116,7 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
     :param until: up to when; by default until the task begins
     :param timeout: the longest wait, a timedelta or seconds. At its end the task fails and names the intervals left
     :param poll_interval: time between two looks, a timedelta or seconds
+    :param opened_at: when its window was opened last, in seconds since 1970; a task that began before begins anew
     """
 
     resource_kind = "batch_export"
@@ -126,6 +127,7 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
     until: Arg[datetime | str | float | None] = arg(kinds.MOMENT, default=None)
     timeout: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE, default=timedelta(hours=6))
     poll_interval: Arg[timedelta | float] = arg(kinds.SECONDS_FROM_ONE, default=LOOK_INTERVAL)
+    opened_at: Arg[datetime | str | float | None] = arg(kinds.MOMENT, default=None)
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Ask for what is missing, and defer until all is complete."""
@@ -172,7 +174,7 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
         # it ran, but then its window was opened again.
         max_tries = getattr(self._context.get("ti"), "max_tries", None)
         noted: dict[str, Any] = {"asked": {}, "began": now, "max_tries": max_tries, **(state.read() or {})}
-        is_opened_again = self.until is None and self.since > noted["began"]
+        is_opened_again = self.opened_at is not None and self.opened_at > noted["began"]
         if is_opened_again or noted["max_tries"] != max_tries:
             noted.update(began=now, max_tries=max_tries)
         state.write(noted)

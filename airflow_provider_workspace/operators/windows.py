@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.notes.leases import LeaseRegistry, Run, Window
+    from airflow_provider_workspace.notes.leases import Lease, LeaseRegistry, Run, Window
 
 log = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
 
     The task is skipped if its closing task will not run any more, because then nothing would resume the exports.
 
-    The result describes the window: ``{"opened_at": seconds since 1970, "until", "batch_export_ids", …}``.
+    The result describes the window: ``{"opened_at": seconds since 1970, "missed_since", "until", …}``.
 
     :param batch_export_ids: batch exports (UUID)
     :param close_task_id: the task that closes the window
@@ -194,6 +194,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
             "state_of": self.state_of,
         }
         registry = lease_registry()
+        missed_since = self._missed_since(registry.all(window=window), opened_at)
         self._write_leases(registry, window, opened_at, shared)
         self._log_end(until)
         last_sweep = registry.last_sweep().at or 0.0
@@ -209,9 +210,29 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
         return {
             **shared,
             "opened_at": opened_at,
+            "missed_since": missed_since,
             "batch_export_ids": self.batch_export_ids,
             "leave_paused": sorted(leave_paused),
         }
+
+    def _missed_since(self, leases: Sequence[Lease], opened_at: float) -> float:
+        """
+        Return since when exports may have missed intervals: since the window was first opened in this run.
+
+        Before Airflow 3.3, where nothing is remembered, that is the start of the run, or the earliest pause.
+        """
+        from airflow_provider_workspace.notes.task_state import KEY, TaskState
+
+        state = TaskState(self._context, key=f"{KEY}.first_opened")
+        run_began = getattr(self._context.get("dag_run"), "start_date", None)
+        moments = [opened_at]
+        moments += [lease.paused_at for lease in leases if lease.paused_at is not None]
+        if state.read() is not None:
+            moments.append(state.read())
+        elif not state.survives_tries and run_began is not None:
+            moments.append(run_began.timestamp())
+        state.write(min(moments))
+        return min(moments)
 
     def _check_resume_requests(self, hook: WorkspaceHook) -> None:
         """Refuse now a resume request or a ``state_of`` that would be invalid later."""

@@ -20,6 +20,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import maintenance_window
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.task_instance import TaskInstance, TaskStore
+from tests.windows import Airflow, Window
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -219,7 +220,7 @@ def test_a_task_that_is_cleared_before_its_end_fills_the_next_pause(
         task.begin()
     clock.wait(7 * HOUR)
     again, until = pause_for(clock, 3)
-    cleared = CatchUp(clock, since=again if max_tries == 3 else since)
+    cleared = CatchUp(clock, since=since, opened_at=again if max_tries == 3 else None)
     cleared.context, task.ti.max_tries = task.context, max_tries
     assert cleared.run()["complete_until"] == iso(until - until % HOUR)
     assert missing(sandbox, until) == []
@@ -348,6 +349,19 @@ def test_odd_answers_are_read(sandbox: SandboxServer, clock: Clock) -> None:
     assert backfills(sandbox) == []
 
 
+def test_a_completed_run_without_a_beginning_covers_everything_before_its_end(
+    sandbox: SandboxServer, clock: Clock
+) -> None:
+    path = f"/api/projects/{SEED.project_id}/batch_exports/{NOBODY}/"
+    sandbox.respond("GET", path, {"id": NOBODY, "interval": "hour", "paused": False})
+    run = {"id": "1", "status": "Completed", "data_interval_start": None, "data_interval_end": "2026-11-25T12:00:00Z"}
+    sandbox.respond("GET", f"{path}runs/", {"next": None, "results": [run]})
+    sandbox.respond("GET", f"{path}backfills/", {"next": None, "results": []})
+    arguments = {"batch_export_ids": [NOBODY], "since": "2026-11-25T08:00:00Z", "until": "2026-11-25T12:00:00Z"}
+    assert CatchUp(clock, **arguments).run()["complete_until"] == "2026-11-25T12:00:00Z"
+    assert backfills(sandbox) == []
+
+
 def a_window(**arguments: Any) -> Any:
     """Return the Dag of a window, whose group is ``maintenance_window``."""
     with DAG("dag", schedule=None) as dag, maintenance_window(batch_export_ids=[HOURLY], **arguments):
@@ -370,7 +384,12 @@ def test_a_window_catches_up_after_it_is_closed(
     assert (task.timeout, task.outlets, task.trigger_rule) == (timedelta(hours=2), [whole], "all_success")
     ids = [HOURLY, OTHER, DAILY]
     results = {
-        "maintenance_window.open": {"opened_at": time.time(), "batch_export_ids": ids, "leave_paused": [DAILY]},
+        "maintenance_window.open": {
+            "opened_at": time.time(),
+            "missed_since": time.time(),
+            "batch_export_ids": ids,
+            "leave_paused": [DAILY],
+        },
         "maintenance_window.pause": paused,
         "maintenance_window.close": {"resumed": resumed, "held": {}, "left_paused": left_paused},
     }
@@ -391,6 +410,38 @@ def test_a_window_catches_up_after_it_is_closed(
     to = result["complete_until"]
     assert events[whole].extra == {"export": HOURLY, "from": iso(since - since % HOUR - HOUR), "to": to}
     assert len(backfills(sandbox)) == 1
+
+
+@pytest.mark.parametrize("release", ["3.3", "3.2"])
+@pytest.mark.parametrize("closes_between", [False, True])
+def test_a_window_that_is_opened_again_fills_what_was_missed_since_it_was_first_opened(
+    sandbox: SandboxServer, clock: Clock, monkeypatch: pytest.MonkeyPatch, release: str, *, closes_between: bool
+) -> None:
+    Airflow(monkeypatch, release=release)
+    window = Window(HOURLY, catch_up=6 * HOUR)
+    if release == "3.2":
+        window.state = None
+        window.run_began = datetime.fromtimestamp(time.time(), timezone.utc)
+    window.open()
+    window.pause()
+    clock.wait(4 * HOUR)
+    if closes_between:
+        window.close()
+        clock.wait(60)
+    window.clear()
+    window.open()
+    window.pause()
+    clock.wait(600)
+    window.close()
+    until = time.time()
+    task: Any = window.dag.get_task("maintenance_window.catch_up")
+    context = window.context(task.task_id)
+    task.render_template_fields(context)
+    assert float(task.opened_at) > float(task.since) + 4 * HOUR
+    caught = CatchUp(clock, since=0)
+    caught.task, caught.context = task, context
+    caught.run()
+    assert missing(sandbox, until) == []
 
 
 def test_an_inner_window_that_catches_up_does_not_hold_the_outer_one_open(sandbox: SandboxServer) -> None:

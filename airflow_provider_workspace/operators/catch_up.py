@@ -17,6 +17,7 @@ from airflow_provider_workspace.operators.base import WorkspaceOperator, Workspa
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.errors import WorkspaceError
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
     from airflow_provider_workspace.windows.catch_up import Ask, CatchUp, Look
     from airflow_provider_workspace.windows.export_runs import Export
@@ -79,21 +80,37 @@ class WorkspaceDrainExportsOperator(OfExports, WorkspaceOperator):
     length: Arg[timedelta | float] = arg(kinds.SECONDS)
 
     def work(self, hook: WorkspaceHook) -> dict[str, float]:
-        from airflow_provider_workspace.windows.intervals import UNDER_WAY
+        from airflow_provider_workspace.errors import WorkspaceError
 
-        since = datetime.now(timezone.utc) - DRAINED_RUNS
-        left: list[str] = []
-        for export in self.read_exports(hook, self.batch_export_ids):
-            running = [run.interval for run in export.runs(since) if run.status in UNDER_WAY]
-            left += [f"{export.batch_export_id}: {interval}" for interval in running]
         end_at = self.opened_at + self.length
+        next_look = time.time() + LOOK_INTERVAL.total_seconds()
+        try:
+            left = self._under_way(hook)
+        except WorkspaceError as error:
+            if error.permanent or time.time() >= end_at:
+                raise
+            self.log.warning("This look failed, and the next one follows: %s", error)
+            self.defer_until(min(end_at, next_look))
         if left and time.time() < end_at:
             self.log.info("Runs under way:\n%s", "\n".join(left))
-            next_look = time.time() + LOOK_INTERVAL.total_seconds()
             self.defer_until(min(end_at, next_look))
         if left:
             self.log.warning("The work begins, although runs are under way:\n%s", "\n".join(left))
         return {"ended_at": time.time()}
+
+    def _under_way(self, hook: WorkspaceHook) -> list[str]:
+        """Return a line for each run under way, and for each backfill, whose next run may be about to begin."""
+        from airflow_provider_workspace.windows.intervals import UNDER_WAY
+
+        since = datetime.now(timezone.utc) - DRAINED_RUNS
+        lines: list[str] = []
+        for export in self.read_exports(hook, self.batch_export_ids):
+            # First the backfills: one that ends meanwhile has its runs in the list that is read after it.
+            backfills = [backfill.interval for backfill in export.backfills() if backfill.is_under_way]
+            runs = [run.interval for run in export.runs(since) if run.status in UNDER_WAY]
+            lines += [f"{export.batch_export_id}: {interval}" for interval in runs]
+            lines += [f"{export.batch_export_id}: {interval}, a backfill" for interval in backfills]
+        return lines
 
 
 class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
@@ -135,28 +152,44 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
         from airflow_provider_workspace.windows.catch_up import extra_of, report_of
 
         began = self._take_over()
-        try:
-            exports = self.read_exports(hook, self._export_ids())
-            catch_ups = [self._catch_up(export, began) for export in exports]
-            looks = [each.look() if self.is_dry_run else each.backfill() for each in catch_ups]
-        except WorkspaceError as error:
-            if error.permanent or time.time() >= began + self.timeout:
-                raise
-            self.log.warning("This look failed, and the next one follows: %s", error)
-            self._defer(began)
+        looks: list[Look] = []
+        errors: dict[str, WorkspaceError] = {}
+        for export_id in self._export_ids():
+            try:
+                looks.append(self._look_at(hook, export_id, began))
+            except WorkspaceError as error:  # noqa: PERF203 - one export stops no other
+                self.log.warning("Batch export %s cannot be looked at: %s", export_id, error)
+                errors[export_id] = error
         report = report_of(looks)
         left = [line for look in looks for line in look.lines_left]
-        if not left or self.is_dry_run:
+        if left:
+            self.log.info("Not exported yet:\n%s", "\n".join(left))
+        coming = [look for look in looks if look.lines_left and not look.refusal]
+        passing = [error for error in errors.values() if not error.permanent]
+        if (coming or passing) and not self.is_dry_run and time.time() < began + self.timeout:
+            self._defer(began)
+        if errors and (self.is_dry_run or not looks):
+            raise next(iter(errors.values()))
+        if self.is_dry_run or not (left or errors):
             self.task_state.forget()
             extra = {} if self.is_dry_run else extra_of(looks)
             announce(self._context, self, extra)
             return report
-        self.log.info("Not exported yet:\n%s", "\n".join(left))
-        if time.time() < began + self.timeout:
-            self._defer(began)
         self.push_xcom("return_value", report)
         self.task_state.write({"asked": self.task_state.read()["asked"]})
-        raise AirflowFailException(_failure(looks, left))
+        raise AirflowFailException(_failure(looks, left, errors))
+
+    def _look_at(self, hook: WorkspaceHook, export_id: str, began: float) -> Look:
+        """Look at an export, and ask for what it has missed; one whose backfill is refused is not asked for again."""
+        (export,) = self.read_exports(hook, [export_id])
+        catch_up = self._catch_up(export, began)
+        if self.is_dry_run:
+            return catch_up.look()
+        look = catch_up.backfill()
+        if look.refusal:
+            noted = self.task_state.read()
+            self.task_state.write({**noted, "refused": {**noted["refused"], export_id: look.refusal}})
+        return look
 
     def _export_ids(self) -> list[str]:
         from airflow_provider_workspace.errors import WorkspaceInputError
@@ -173,10 +206,11 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
         # Airflow keeps the state of a cleared task, whose max_tries is higher; not that of one that was cleared while
         # it ran, but then its window was opened again.
         max_tries = getattr(self._context.get("ti"), "max_tries", None)
-        noted: dict[str, Any] = {"asked": {}, "began": now, "max_tries": max_tries, **(state.read() or {})}
+        first: dict[str, Any] = {"asked": {}, "refused": {}, "began": now, "max_tries": max_tries}
+        noted = {**first, **(state.read() or {})}
         is_opened_again = self.opened_at is not None and self.opened_at > noted["began"]
         if is_opened_again or noted["max_tries"] != max_tries:
-            noted.update(began=now, max_tries=max_tries)
+            noted.update(began=now, max_tries=max_tries, refused={})
         state.write(noted)
         began: float = noted["began"]
         return began
@@ -192,11 +226,12 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
             notes = {**noted.get("asked", {}), export_id: own_notes}
             state.write({**noted, "asked": notes})
 
-        notes = (state.read() or {}).get("asked", {})
-        asked = [Ask.model_validate(note) for note in notes.get(export_id, ())]
+        notes = state.read() or {}
+        asked = [Ask.model_validate(note) for note in notes.get("asked", {}).get(export_id, ())]
+        refusal = notes.get("refused", {}).get(export_id)
         since = moment_at(self.since)
         until = moment_at(began if self.until is None else self.until)
-        return CatchUp(export, since, until, began, time.time, remember, asked)
+        return CatchUp(export, since, until, began, time.time, remember, asked, refusal)
 
     def _defer(self, began: float) -> NoReturn:
         """Wait in the triggerer, at the latest until the time is over."""
@@ -205,20 +240,47 @@ class WorkspaceCatchUpOperator(OfExports, WorkspaceWriteOperator):
         self.defer_until(min(end_at, next_look))
 
 
-def _failure(looks: Sequence[Look], left: Sequence[str]) -> str:
-    """Return the error for intervals that are left."""
+def _failure(looks: Sequence[Look], left: Sequence[str], errors: Mapping[str, WorkspaceError]) -> str:
+    """Return the error for intervals that are left, and for exports that could not be looked at."""
     from airflow_provider_workspace.errors import name_first, with_problem
 
-    cure = "Look at their runs in the workspace, then clear this task."
+    sentences: list[str] = []
+    if left:
+        intervals = "1 interval has" if len(left) == 1 else f"{len(left)} intervals have"
+        sentences.append(f"{intervals} no completed run.")
+    refused = {look.export.batch_export_id: look.refusal for look in looks if look.refusal}
+    failed = [f"{export_id}: {error}" for export_id, error in {**refused, **errors}.items()]
+    if failed:
+        sentences.append(f"Exports for which the service answered with an error: {len(failed)}. Correct what it names.")
     paused = [look.export.batch_export_id for look in looks if look.export.paused]
     if paused:
-        cure = (
-            f"Paused, so nothing was asked for: {', '.join(paused)}. The service pauses an export after failed runs; "
-            "correct why they fail, resume the export, and clear this task."
+        sentences.append(_cure_of_paused(paused))
+    else:
+        sentences.append("Look at the runs in the workspace, then clear this task.")
+    lines = name_first([*failed, *left], "the log", "\n")
+    message = " ".join(sentences)
+    return with_problem(f"{message}\n{lines}", "export-incomplete")
+
+
+def _cure_of_paused(export_ids: Sequence[str]) -> str:
+    """Return what to do about exports that are paused: by a window that holds them, or by the service."""
+    from airflow_provider_workspace.operators.windows import lease_registry
+
+    leases = lease_registry().all(skip_failed=True)
+    held = [lease for lease in leases if lease.batch_export_id in export_ids]
+    holders = [f"{lease.batch_export_id} is held by {lease.window}" for lease in held]
+    others = set(export_ids).difference(lease.batch_export_id for lease in held)
+    cures: list[str] = []
+    if holders:
+        windows = "; ".join(holders)
+        cures.append(f"Paused, so nothing was asked for: {windows}. Clear this task when that window is closed.")
+    if others:
+        names = ", ".join(sorted(others))
+        cures.append(
+            f"Paused, so nothing was asked for: {names}. The service pauses an export after failed runs; correct why "
+            "they fail, resume the export, and clear this task."
         )
-    intervals = "1 interval has" if len(left) == 1 else f"{len(left)} intervals have"
-    lines = name_first(left, "the log", "\n")
-    return with_problem(f"{intervals} no completed run at the end of the time. {cure}\n{lines}", "export-incomplete")
+    return " ".join(cures)
 
 
 def announce(context: Any, task: Any, extra: Mapping[str, Any]) -> None:

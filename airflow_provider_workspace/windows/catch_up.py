@@ -94,11 +94,13 @@ class Look:
     What one look has shown of an export that catches up.
 
     :param filled: what was asked for and is exported now
+    :param refusal: why the service refuses a backfill; ``None`` if it does not
     """
 
     export: Export
     coverage: Coverage
     filled: Sequence[Interval]
+    refusal: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON."""
@@ -140,6 +142,7 @@ class CatchUp:
     :param began: since when asks count, in seconds since 1970: a person who clears a task begins anew
     :param remember: keeps what was asked for, before it is sent
     :ivar asked: what was asked for, by this try and earlier ones
+    :ivar refusal: why the service has refused a backfill; nothing is asked for after that
     """
 
     export: Export
@@ -149,6 +152,7 @@ class CatchUp:
     clock: Callable[[], float]
     remember: Callable[[list[Ask]], None]
     asked: list[Ask] = field(default_factory=list[Ask])
+    refusal: str | None = None
 
     def look(self) -> Look:
         """Return what is exported, without asking for anything."""
@@ -158,12 +162,12 @@ class CatchUp:
         """
         Ask for what is missing and not under way; return what is exported, as it was before.
 
-        :raises WorkspaceRequestError: if the service refuses a backfill
+        :raises WorkspaceRequestError: if the service fails for now
         """
         # First the backfills: what is completed in the list has its runs in the list that is read after it.
         backfills = self.export.backfills()
         coverage = coverage_between(self.export, self.since, self.until)
-        if self.export.paused:
+        if self.export.paused or self.refusal:
             return self._look(coverage)
         now = self.clock()
         consistency_time = self.export.client.settings.consistency_time
@@ -183,7 +187,7 @@ class CatchUp:
         asked = [ask.interval for ask in self.asked]
         exported = [interval for interval in coverage.intervals if interval not in left]
         filled = [interval for interval in exported if any(_covers(one, interval) for one in asked)]
-        return Look(self.export, coverage, joined(filled))
+        return Look(self.export, coverage, joined(filled), self.refusal)
 
     def _is_wanted(self, interval: Interval, coming: Sequence[Interval], now: float) -> bool:
         """Return whether an interval is to be asked for: nothing that is under way will export it."""
@@ -212,7 +216,10 @@ class CatchUp:
             if isinstance(answer, WorkspaceRateLimitError):
                 log.warning("The service runs too many backfills: asking again later. %s", answer)
                 return False
-            raise answer
+            if not answer.permanent:
+                raise answer
+            self.refusal = str(answer)
+            return False
         backfill_id = answer.backfill_id or answer.id
         answered = {"at": self.clock(), "backfill_id": backfill_id, "is_answered": True}
         earlier_asks = self.asked[:-1]

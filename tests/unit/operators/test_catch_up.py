@@ -20,7 +20,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import maintenance_window
 from airflow_provider_workspace.version_compat import AirflowFailException, TaskDeferred
 from tests.task_instance import TaskInstance, TaskStore
-from tests.windows import Airflow, Window
+from tests.windows import Airflow, Window, opened
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -497,6 +497,74 @@ def test_a_service_that_fails_for_a_while_is_waited_for(sandbox: SandboxServer, 
     sandbox.inject("status_before", "list_batch_export_runs", status=503, times=40)
     CatchUp(clock, since=since, until=until).run()
     assert missing(sandbox, until) == []
+
+
+@pytest.mark.parametrize("bad", ["404", "503", "400"])
+def test_an_export_that_fails_stops_no_other(sandbox: SandboxServer, clock: Clock, bad: str) -> None:
+    since, until = pause_for(clock, 3)
+    clock.wait(17 * 60)
+    path = f"/api/projects/{SEED.project_id}/batch_exports/{NOBODY}/"
+    if bad == "503":
+        sandbox.respond("GET", path, {"detail": "x"}, status=503)
+    if bad == "400":
+        sandbox.respond("GET", path, {"id": NOBODY, "interval": "hour", "paused": False})
+        sandbox.respond("GET", f"{path}runs/", {"next": None, "results": []})
+        sandbox.respond("GET", f"{path}backfills/", {"next": None, "results": []})
+        sandbox.respond("POST", f"{path}backfills/", {"detail": "x"}, status=400)
+    task = CatchUp(clock, batch_export_ids=[NOBODY, HOURLY], since=since, until=until, timeout=4 * HOUR)
+    began = time.time()
+    with pytest.raises(AirflowFailException, match=r"\[export-incomplete\].*answered with an error: 1") as failed:
+        task.run()
+    assert f"{NOBODY}: " in str(failed.value)
+    assert missing(sandbox, until) == []
+    asked = [entry for entry in backfills(sandbox) if NOBODY in entry["path"]]
+    assert len(asked) == (1 if bad == "400" else 0)
+    assert (time.time() - began >= 4 * HOUR) == (bad == "503")
+    reported = [row["batch_export_id"] for row in task.ti.xcoms["return_value"]["exports"]]
+    assert reported == ([NOBODY, HOURLY] if bad == "400" else [HOURLY])
+
+
+def test_a_key_without_its_scope_ends_it_and_names_what_is_left(sandbox: SandboxServer, clock: Clock) -> None:
+    since, until = pause_for(clock, 3)
+    clock.wait(17 * 60)
+    sandbox.inject("status_before", "create_batch_export_backfill", status=403)
+    task = CatchUp(clock, since=since, until=until)
+    began = time.time()
+    with pytest.raises(AirflowFailException, match=f"(?s)3 intervals have no completed run.*\n{HOURLY}: .* UTC to"):
+        task.run()
+    assert time.time() - began < HOUR
+    assert len(task.ti.xcoms["return_value"]["exports"][0]["missing"]) == 1
+    task.ti.max_tries += 1
+    assert task.run()["exports"][0]["missing"] == []
+
+
+def test_an_export_that_another_window_holds_is_not_to_be_resumed(
+    sandbox: SandboxServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Airflow(monkeypatch)
+    since = time.time()
+    opened(HOURLY, run_id="other")
+    clock.wait(3 * HOUR)
+    with pytest.raises(AirflowFailException, match=f"{HOURLY} is held by dag / other / .* when that window is") as held:
+        CatchUp(clock, since=since, timeout=HOUR).run()
+    assert "resume the export" not in str(held.value)
+    assert backfills(sandbox) == []
+
+
+def test_a_drain_waits_for_backfills_and_for_a_service_that_fails(sandbox: SandboxServer, clock: Clock) -> None:
+    path = f"/api/projects/{SEED.project_id}/batch_exports/{NOBODY}/"
+    sandbox.respond("GET", path, {"id": NOBODY, "interval": "hour", "paused": True})
+    sandbox.respond("GET", f"{path}runs/", {"next": None, "results": []})
+    backfill = {"id": "3", "status": "Running", "start_at": "2026-11-25T08:00:00Z", "end_at": "2026-11-25T18:00:00Z"}
+    sandbox.respond("GET", f"{path}backfills/", {"next": None, "results": [backfill]})
+    drain: Any = a_window(catch_up=HOUR, drain=HOUR).get_task("maintenance_window.drain")
+    task = CatchUp(clock, since=0)
+    task.task = drain
+    drain.batch_export_ids, drain.opened_at = [NOBODY], time.time()
+    assert task.run()["ended_at"] - drain.opened_at >= HOUR
+    sandbox.inject("status_before", "list_batch_export_runs", status=503, times=40)
+    drain.batch_export_ids, drain.opened_at = [HOURLY], time.time()
+    assert 60 < task.run()["ended_at"] - drain.opened_at < HOUR
 
 
 def test_an_export_that_the_service_paused_is_named(sandbox: SandboxServer, clock: Clock) -> None:

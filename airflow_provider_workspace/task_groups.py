@@ -140,11 +140,12 @@ def maintenance_window(
         open it later, and ``work >> after`` for a task that follows
     :raises ValueError: if there is neither work nor ``hold``, if ``on_overdue`` or ``guard_args`` is given without
         ``max_length``, if a length of time is invalid, if ``max_length`` is not above ``drain`` and ``hold`` together,
-        or if it is set in a Dag with ``max_active_tasks=1``; when the Dag is complete, if a task outside of the window
+        or if it is set in a Dag with ``max_active_tasks=1``, if ``catch_up`` is given with a ``backfill`` in
+        ``resume_fields``, or if ``outlets`` are no assets; when the Dag is complete, if a task outside of the window
         runs between two of its tasks, or if the weights before ``close`` are above what Airflow can store
     """
     _check_given("max_length", max_length, on_overdue=on_overdue, guard_args=guard_args)
-    _check_given("catch_up", catch_up, outlets=outlets or None, project_id=project_id)
+    _check_catch_up(catch_up, resume_fields, outlets, project_id)
     _check_lengths(drain=drain, hold=hold, max_length=max_length, catch_up=catch_up)
     policy = default_retry_policy()
     policy_args = {} if policy is None else {"retry_policy": policy}
@@ -180,6 +181,7 @@ def maintenance_window(
             drain=drain,
             hold=hold,
             max_length=max_length,
+            catch_up=catch_up,
             leave_paused=leave_paused,
             resume_fields=resume_fields,
             state_of=state_of,
@@ -285,8 +287,9 @@ def _catch_up(
     leave_paused = _value(opened.task_id, "leave_paused")
     left_by_close = _value(close.task_id, "left_paused")
     paused_before = _value(pause.task_id, "paused_before")
-    # If the sweep closed the window, close has not seen what was paused before; a pause that failed has no result.
-    left_paused = f"{leave_paused} + {left_by_close} + ({paused_before} | default([]))"
+    # If the sweep closed the window, close has not seen what was paused before. A pause that failed has no result, nor
+    # has a close without do_xcom_push.
+    left_paused = f"{leave_paused} + ({left_by_close} | default([])) + ({paused_before} | default([]))"
     caught_up = WorkspaceCatchUpOperator(
         task_id="catch_up",
         task_display_name="Export what was missed",
@@ -334,6 +337,19 @@ def _check_given(needed: str, value: object, **others: object) -> None:
     for name, other in others.items():
         if other is not None and value is None:
             raise ValueError(f"{name} needs {needed}")
+
+
+def _check_catch_up(catch_up: object, resume_fields: object, outlets: object, project_id: object) -> None:
+    """Refuse what means nothing without ``catch_up``, what would export intervals twice, and outlets without events."""
+    from airflow.sdk import Asset, AssetAlias
+
+    _check_given("catch_up", catch_up, outlets=outlets or None, project_id=project_id)
+    if catch_up is not None and isinstance(resume_fields, Mapping) and resume_fields.get("backfill"):
+        raise ValueError(
+            "With catch_up, 'backfill' in resume_fields exports intervals twice. Omit it from resume_fields"
+        )
+    if not isinstance(outlets, Sequence) or not all(isinstance(outlet, Asset | AssetAlias) for outlet in outlets):
+        raise ValueError("outlets must be a list of assets, such as [Asset('workspace_export')]")
 
 
 def _check_lengths(**lengths: timedelta | float | str | None) -> None:

@@ -176,9 +176,25 @@ class WorkspaceCloseMaintenanceWindowOperator(WorkspaceWindowOperator):
         if overdue:
             resumed = _listed(total.resumed)
             msg = f"{overdue} Resumed: {resumed}; held by other windows: {_listed(total.held)}."
+            if self.catch_up_task_id in self.downstream_task_ids:
+                msg = f"{msg} '{self.catch_up_task_id}' does not run now: {self._cure_of_missed(ti)}"
             raise AirflowFailException(with_problem(msg, "window-overdue"))
         self._raise_if_outcome_skipped(ti, total)
         return {name: results[name] for name in RETURNED}
+
+    @property
+    def catch_up_task_id(self) -> str:
+        """The task that exports what the window has missed, if there is one."""
+        window_id, _, _ = self.task_id.rpartition(".")
+        return f"{window_id}.catch_up"
+
+    def _cure_of_missed(self, ti: object) -> str:
+        """Return how to export what the window has missed, although its own task for that does not run."""
+        from airflow_provider_workspace.api.timestamps import iso
+
+        opened = _result_of_open(ti, self.window, self.open_task_id) if self.open_task_id else None
+        since = f"'{iso(opened['missed_since'], 'seconds')}'" if opened else "the time of the pause"
+        return f"fill what the exports missed with WorkspaceCatchUpOperator and since={since}."
 
     def _wait_for_work(self) -> None:
         """Wait, deferred, while a task of the work may still run: people may have set the state of the one after it."""

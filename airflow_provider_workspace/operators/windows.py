@@ -31,6 +31,8 @@ log = logging.getLogger(__name__)
 
 # Maximum length of a window without max_length, besides drain and hold.
 MAX_WINDOW = timedelta(days=1)
+# Minimum of some lengths, in seconds; runs begin up to 16 minutes after their interval, and catching up waits for them.
+LEAST_LENGTHS = {"max_length": 1.0, "catch_up": 961.0}
 # How long a worker waits for another window to resume an export before it defers.
 WAIT_ON_WORKER = 10.0
 WINDOW_POLL_INTERVAL = 1.0
@@ -48,7 +50,7 @@ TEST_RUN = "__airflow_temporary_run_"
 
 def parse_lengths(**lengths: Any) -> dict[str, float]:
     """
-    Return ``drain``, ``hold`` and, if it is set, ``max_length`` in seconds.
+    Return ``drain``, ``hold`` and, if they are set, ``max_length`` and ``catch_up`` in seconds.
 
     :raises WorkspaceInputError: if one is invalid, or if the window would be overdue before its work can begin
     """
@@ -58,8 +60,7 @@ def parse_lengths(**lengths: Any) -> dict[str, float]:
     seconds = {"drain": 0.0, "hold": 0.0}
     for name, value in lengths.items():
         if value is not None:
-            least = 1.0 if name == "max_length" else 0.0
-            seconds[name] = read_seconds(name, value, least=least)
+            seconds[name] = read_seconds(name, value, least=LEAST_LENGTHS.get(name, 0.0))
     before_work = seconds["drain"] + seconds["hold"]
     max_length = seconds.get("max_length", math.inf)
     if max_length <= before_work:
@@ -155,6 +156,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     :param hold: how long the window is held open: timedelta, seconds, or a template of them
     :param drain: time for running exports to end before the work begins: timedelta, seconds, or a template of them
     :param max_length: time after which the window is overdue; ``None`` for a day, besides ``drain`` and ``hold``
+    :param catch_up: how long a later task waits for what was missed; checked before anything is paused
     :param leave_paused: batch exports that stay paused
     :param resume_fields: fields of the resume request that the API does not name; they are not checked
     :param state_of: what shows whether an export is paused, see
@@ -166,6 +168,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
     hold: Arg[timedelta | float | None] = arg(kinds.SECONDS, default=None)
     drain: Arg[timedelta | float | None] = arg(kinds.SECONDS, default=None)
     max_length: Arg[timedelta | float | None] = arg(kinds.SECONDS_FROM_ONE, default=None)
+    catch_up: Arg[timedelta | float | None] = arg(kinds.SECONDS, default=None)
     leave_paused: Arg[Sequence[str]] = arg(kinds.EXPORTS_OR_NONE, default=())
     resume_fields: Arg[Mapping[str, Any] | None] = arg(kinds.FIELDS, default=None)
     state_of: Any = fixed(kinds.TARGET, default=None)
@@ -246,7 +249,7 @@ class WorkspaceOpenMaintenanceWindowOperator(OfOrganization, WorkspaceWindowOper
 
     def _longest(self) -> float:
         """Return the seconds after which the window is overdue."""
-        lengths = parse_lengths(drain=self.drain, hold=self.hold, max_length=self.max_length)
+        lengths = parse_lengths(drain=self.drain, hold=self.hold, max_length=self.max_length, catch_up=self.catch_up)
         if "max_length" in lengths:
             return lengths["max_length"]
         return MAX_WINDOW.total_seconds() + lengths["drain"] + lengths["hold"]

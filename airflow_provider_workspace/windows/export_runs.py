@@ -19,7 +19,7 @@ from airflow_provider_workspace.api.fields import Cursor, TextId
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.operation import Operation, T
 from airflow_provider_workspace.api.timestamps import iso, parse_timestamp
-from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceNotFoundError
+from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspaceNotFoundError
 from airflow_provider_workspace.windows.intervals import EPOCH, ExportRun, Interval, Schedule
 
 if TYPE_CHECKING:
@@ -151,7 +151,10 @@ class Export:
         """
         with _shown(project_id, batch_export_id):
             record = client.send(GetBatchExport(project_id=project_id, batch_export_id=batch_export_id))
-        schedule = Schedule.read(record.interval, record.timezone, record.offset_day, record.offset_hour)
+        try:
+            schedule = Schedule.read(record.interval, record.timezone, record.offset_day, record.offset_hour)
+        except WorkspaceInputError as error:
+            raise WorkspaceInputError(f"Batch export {batch_export_id}: {error}") from None
         return cls(client, project_id, batch_export_id, schedule, record.paused)
 
     def runs(self, since: datetime) -> list[ExportRun]:

@@ -82,7 +82,7 @@ class Schedule:
         Read what the service shows of a batch export.
 
         :param interval: ``hour``, ``day``, ``week``, or such as ``every 5 minutes``
-        :raises WorkspaceInputError: if an interval or a time zone is unknown
+        :raises WorkspaceInputError: if an interval or a time zone is unknown, or an offset is out of range
         """
         text = (interval or "").strip().lower()
         every = EVERY.fullmatch(text)
@@ -99,6 +99,8 @@ class Schedule:
             zone_info = ZoneInfo(zone or "UTC")
         except (KeyError, ValueError, OSError):
             raise WorkspaceInputError(f"The time zone of the batch export is unknown here: {shown(zone)}") from None
+        _check_offset("offset_day", offset_day, 6)
+        _check_offset("offset_hour", offset_hour, 23)
         return cls(seconds, days, zone_info, offset_day or 0, offset_hour or 0)
 
     @property
@@ -240,6 +242,14 @@ def _without(intervals: Iterable[Interval], covered: Iterable[Interval]) -> list
         if interval.end > reach:
             left.append(interval)
     return left
+
+
+def _check_offset(name: str, offset: int | None, most: int) -> None:
+    if offset is not None and not 0 <= offset <= most:
+        raise WorkspaceInputError(
+            f"The {name} of the batch export is {offset}; known are 0 to {most}. Its runs cannot be told apart, so "
+            "look at them in the workspace"
+        )
 
 
 def _utc(moment: datetime) -> str:

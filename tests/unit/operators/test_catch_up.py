@@ -578,8 +578,78 @@ def test_an_export_that_the_service_paused_is_named(sandbox: SandboxServer, cloc
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"outlets": [1]}, "outlets needs catch_up"), ({"project_id": 1}, "project_id needs catch_up")],
+    [
+        ({"outlets": [1]}, "outlets needs catch_up"),
+        ({"project_id": 1}, "project_id needs catch_up"),
+        ({"catch_up": timedelta(minutes=16)}, "catch_up must be a timedelta .* from 961 s"),
+        ({"catch_up": 0}, "catch_up must be a timedelta"),
+        ({"catch_up": HOUR, "resume_fields": {"backfill": True}}, "exports intervals twice"),
+        ({"catch_up": HOUR, "outlets": Asset("whole")}, "outlets must be a list of assets"),
+        ({"catch_up": HOUR, "outlets": "whole"}, "outlets must be a list of assets"),
+        ({"catch_up": HOUR, "outlets": [None]}, "outlets must be a list of assets"),
+    ],
 )
-def test_what_only_catching_up_needs_is_refused_without_it(arguments: Any, message: str) -> None:
+def test_arguments_that_do_not_catch_up_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         a_window(**arguments)
+
+
+@pytest.mark.parametrize("length", ["soon", "600"])
+def test_a_rendered_length_is_checked_before_anything_is_paused(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, length: str
+) -> None:
+    Airflow(monkeypatch)
+    window = Window(HOURLY, catch_up="{{ params.length }}")
+    task: Any = window.dag.get_task("maintenance_window.open")
+    task.catch_up = length
+    with pytest.raises(AirflowFailException, match="catch_up must be"):
+        window.open()
+    assert sandbox.effects() == []
+
+
+def test_a_closing_task_without_a_result_hides_no_export(
+    sandbox: SandboxServer, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Airflow(monkeypatch)
+    window = Window(HOURLY, catch_up=HOUR, resume_args={"do_xcom_push": False})
+    window.open()
+    window.pause()
+    clock.wait(HOUR)
+    window.close()
+    window.results.pop("maintenance_window.close")
+    task: Any = window.dag.get_task("maintenance_window.catch_up")
+    task.render_template_fields(window.context(task.task_id))
+    assert json.loads(task.batch_export_ids) == [HOURLY]
+    assert sandbox.requests() != []
+
+
+@pytest.mark.parametrize("catches_up", [True, False])
+def test_an_overdue_window_names_what_fills_it(
+    sandbox: SandboxServer, clock: Clock, monkeypatch: pytest.MonkeyPatch, *, catches_up: bool
+) -> None:
+    Airflow(monkeypatch)
+    since = iso(time.time())
+    window = opened(HOURLY, max_length=HOUR, **({"catch_up": HOUR} if catches_up else {}))
+    clock.wait(2 * HOUR)
+    with pytest.raises(AirflowFailException, match=r"\[window-overdue\]") as overdue:
+        window.close()
+    cure = f"does not run now: fill what the exports missed with WorkspaceCatchUpOperator and since='{since}'"
+    assert (cure in str(overdue.value)) == catches_up
+    assert sandbox.requests() != []
+
+
+@pytest.mark.parametrize(
+    ("offsets", "message"),
+    [
+        ({"interval": "day", "offset_hour": 24}, "offset_hour of the batch export is 24; known are 0 to 23"),
+        ({"interval": "day", "offset_hour": -1}, "offset_hour of the batch export is -1"),
+        ({"interval": "week", "offset_day": 9}, "offset_day of the batch export is 9; known are 0 to 6"),
+    ],
+)
+def test_odd_offsets_are_named_with_their_export(
+    sandbox: SandboxServer, clock: Clock, offsets: Any, message: str
+) -> None:
+    path = f"/api/projects/{SEED.project_id}/batch_exports/{NOBODY}/"
+    sandbox.respond("GET", path, {"id": NOBODY, "paused": False, **offsets})
+    with pytest.raises(AirflowFailException, match=f"Batch export {NOBODY}: The {message}"):
+        CatchUp(clock, batch_export_ids=[NOBODY], since=time.time()).run()

@@ -166,17 +166,27 @@ class Door:
         check_not_empty(people.members)
         return people
 
-    def plan_removal(self, delete: DeleteMember, *, allow_last_owner: bool = False, was_sent: bool = False) -> Plan:
+    def plan_removal(
+        self,
+        delete: DeleteMember,
+        *,
+        allow_last_owner: bool = False,
+        was_sent: bool = False,
+        name: str = "",
+        level: int | None = None,
+    ) -> Plan:
         """
         Plan the removal of a member, with whom their temporary access ends; a decision of a review does not hinder it.
 
         :param delete: the removal, also of somebody whom the list does not show
         :param allow_last_owner: whether nobody of the highest level need be left
         :param was_sent: whether an earlier try may have sent it
+        :param name: what the plan of that try calls them, also if they have another address by now
+        :param level: their level in that plan, for a member whom the list does not show any more
         :raises WorkspaceError: if they are kept, or it cannot be known who they are
         """
         who = delete.user_uuid
-        key, level = "", None
+        key = ""
         member = self._member(who)
         if member is not None:
             who = member.email_address or who
@@ -187,7 +197,7 @@ class Door:
             raise WorkspaceInputError(f"{why}. Look whether they are gone, or leave out protected")
         gone = Saying(has_access=False, why=ASKED, leaves=True)
         entitled = self._entitlement(gone, self.noted.of_member(key, delete.user_uuid))
-        change = removal(delete, who, ASKED, level=level, ends=entitled.ended)
+        change = removal(delete, name or who, ASKED, level=level, ends=entitled.ended)
         if not allow_last_owner:
             raise_if_no_owner_left(self.members, [change], ", or set allow_last_owner=True")
         return self._plan_of(change, len(self.members))

@@ -107,11 +107,20 @@ class WorkspaceDeleteMemberOperator(OfUser, ProtectsMembers, WorkspaceApprovalMi
                 self.push_approval()
                 return {"user_uuid": user_uuid, "deleted": True}
         delete = self.operation_from_arguments(hook, "members.DeleteMember", user_uuid=user_uuid)
-        plan = door.plan_removal(delete, allow_last_owner=self.allow_last_owner, was_sent=was_sent)
+        begun = self.task_state.facts(what)
+        plan = door.plan_removal(
+            delete,
+            allow_last_owner=self.allow_last_owner,
+            was_sent=was_sent,
+            name=begun.get("name", ""),  # an approval covers the plan of the earlier try
+            level=begun.get("level"),
+        )
         self.log.info("%s", plan.table())
         organization = describe_organization(hook.client.settings, members.organization_id)
         self.await_approval(f"Make these changes to the members of {organization}?", plan)
-        self.task_state.begin(what, user_uuid=user_uuid)
+        (change,) = plan.changes
+        name = change.name.removeprefix("member ")
+        self.task_state.begin(what, user_uuid=user_uuid, name=name, level=change.before.get("level"))
         deleted = self.remove(
             hook,
             what,

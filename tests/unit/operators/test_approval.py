@@ -19,8 +19,9 @@ from airflow_provider_workspace.operators.organization import WorkspaceApplyOrga
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 from tests import grant_notes
-from tests.audit import effects
-from tests.task_instance import Question, Task
+from tests.audit import effects, set_address
+from tests.interruptions import Interruptions
+from tests.task_instance import Killed, Question, Task
 from tests.variables import install
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.parametrize("sandbox", ["live"], indirect=True), pytest.mark.usefixtures("no_waits")]
 
-LIV = "liv.invited@example.com"
+LIV, NOAH = "liv.invited@example.com", "noah.newton@example.com"
 ROSTER = [{"email": "adam.admin@example.com"}, {"email": "mina.member@example.com", "level": 8}, "ada@example.com"]
 
 
@@ -367,6 +368,32 @@ def test_a_single_delete_is_approved_and_sent(sandbox: SandboxServer, task: Task
     assert "airflow_provider_workspace" not in remembered, "a refused plan is not remembered for a retry"
     assert task.answer(remove(), approve) == {"user_uuid": SEED.absent_uuid, "deleted": True}
     assert effects(sandbox) == ["delete_member"]
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("who", [{"user_uuid": SEED.absent_uuid}, {"user_email": NOAH}])
+def test_a_retry_of_an_approved_removal_ends(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, who: dict[str, str], moment: str
+) -> None:
+    """Whether the earlier try removed the member, or was about to, and they have another address by now."""
+    question = Question(refreshes=True)
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", question, raising=False)
+    task = Task(question)
+
+    def remove() -> WorkspaceDeleteMemberOperator:
+        return WorkspaceDeleteMemberOperator(task_id="remove", require_approval=True, **who)
+
+    approve = task.ask(remove())
+    with monkeypatch.context() as patch:
+        getattr(Interruptions(patch), moment)("DELETE")
+        with pytest.raises(Killed):
+            task.answer(remove(), approve)
+    if moment == "before":
+        set_address(sandbox, SEED.absent_uuid, "eve@example.com")
+    task.ti.try_number = 2
+    assert remove().execute(task.context)["user_uuid"] == SEED.absent_uuid
+    assert effects(sandbox) == ["delete_member"]
+    assert len(question.asked) == 1
 
 
 def test_all_leavers_are_in_one_question(sandbox: SandboxServer, task: Task) -> None:

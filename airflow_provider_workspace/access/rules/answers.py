@@ -51,7 +51,8 @@ class Answerer:
 
     def is_named_in(self, text: str) -> bool:
         """Return whether a text that names people, such as who approved a grant, may name this user."""
-        return any(self.is_person(name) for name in (text, *AROUND_NAMES.split(text)))
+        names = (text, *AROUND_NAMES.split(text), *ADDRESS_IN_NAME.findall(text))
+        return any(map(self.is_person, names))
 
     @property
     def email(self) -> str:
@@ -106,7 +107,7 @@ class AnswerRules:
 
     def is_requester(self, answerer: Answerer) -> bool:
         """Return whether whoever answered is who asks."""
-        return answerer.is_person(self.started_by) or answerer.is_person(self.requested_by)
+        return answerer.is_named_in(self.started_by) or answerer.is_named_in(self.requested_by)
 
     def is_subject(self, answerer: Answerer) -> bool:
         """Return whether it is about whoever answered."""

@@ -140,6 +140,9 @@ OWN_ACCESS = ".* answered, and nobody decides about their own access"
         (STRICT, "1", RUTH, r"ruth \(1\) asked for this"),
         (STRICT, "RUTH", RUTH, r"ruth \(1\) asked for this"),
         ({**STRICT, "requested_by": "Ruth@example.com"}, "bot", RUTH, r"ruth \(1\) asked for this"),
+        *(({**STRICT, "requested_by": named}, "bot", RUTH, r"ruth \(1\) asked for this")
+          for named in ("R. <ruth@example.com>", "mailto:ruth@example.com", "adam@example.com, ruth@example.com")),
+        (STRICT, "R. (ruth@example.com)", RUTH, r"ruth \(1\) asked for this"),
         ({**STRICT, "requested_by": "max"}, "ruth", RUTH, r"ruth \(1\) asked for this"),
         ({**STRICT, "requested_by": "max"}, None, RUTH, ""),
         ({**STRICT, "approvers": ["1", "2"]}, "ruth", RUTH, r"ruth \(1\) asked for this"),

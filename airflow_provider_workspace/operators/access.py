@@ -124,6 +124,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             return {**(own or draft).to_dict(), "granted": own is not None, "before": before}
         self._raise_if_taken_back(own, planned)
         self._raise_if_decided(planned)
+        own = self._unless_asked_again(registry, own)
         self.log.info("%s", planned.plan.table())
         place = describe_organization(hook.client.settings, draft.organization_id)
         level = describe_level(self.level)
@@ -207,6 +208,15 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             given = describe_level(own.level)
             why = f"Somebody took back what this grant gave: {own.user_email} became {given}, and {now} now"
         raise WorkspaceInputError(f"{why}. Start a new run to give access again")
+
+    def _unless_asked_again(self, registry: GrantRegistry, own: Grant | None) -> Grant | None:
+        """Return the grant to continue; one that was not given ends before a person is asked again."""
+        asks = self.require_approval and not self.is_dry_run and self._approval() is None
+        if own is None or own.given_at is not None or not asks:
+            return own
+        self._noted.forget()
+        registry.end(own)
+        return None
 
     def _raise_if_decided(self, planned: GrantPlan) -> None:
         """Refuse to give more than a review decided, unless a person approves it."""

@@ -21,7 +21,7 @@ from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceEndAccessOperator, WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.version_compat import AirflowFailException
+from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException
 from tests import decision_notes
 from tests.audit import effects, say, set_address, writes
 from tests.grant_notes import variable
@@ -33,6 +33,7 @@ from tests.variables import Variables, install
 
 if TYPE_CHECKING:
     import socket
+    from pathlib import Path
 
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Clock, Connect
@@ -756,6 +757,35 @@ def test_who_asks_for_access_or_gets_it_does_not_approve_it(
     grant = task.answer(operator(require_approval=True, **arguments), approve, **answer)
     assert (grant["requested_by"], grant["approved_by"]) == (started_by or "", user)
     assert task.pushed["approved"]["self_approved"] is (started_by == user)
+
+
+@pytest.mark.parametrize("answer", ["Reject", "Approve"])
+def test_a_grant_that_was_not_given_counts_no_more_when_it_is_asked_for_again(
+    sandbox: SandboxServer, notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, answer: str
+) -> None:
+    task = Task(Question(refreshes=True), started_by="max")
+    monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", task.question, raising=False)
+    now = datetime.fromtimestamp(time.time(), timezone.utc)
+    approve = task.ask(operator(require_approval=True))
+    with monkeypatch.context() as patch:
+        Interruptions(patch).before("PATCH")
+        with pytest.raises(Killed):
+            task.answer(operator(require_approval=True), approve, at=now)
+    assert len(keys(notes)) == 1
+    task.clear()
+    approve = task.ask(operator(require_approval=True))
+    assert keys(notes) == []
+    if answer == "Reject":
+        with pytest.raises(AirflowSkipException, match="rejected"):
+            task.answer(operator(require_approval=True), "Reject")
+        assert (keys(notes), effects(sandbox)) == ([], [])
+        return
+    adam = {"responded_by_user": {"id": "adam", "name": "adam"}, "chosen_options": [approve], "responded_at": now}
+    assert task.answer(operator(require_approval=True), approve, **adam)["approved_by"] == "adam"
+    clock.advance(HOUR + 1)
+    end(evidence=str(tmp_path))
+    (evidence,) = tmp_path.iterdir()
+    assert json.loads(evidence.read_text())["approved_by"] == "adam"
 
 
 @pytest.mark.parametrize("started_by", [None, "Anonymous"])

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 NOT_ABOUT_THEMSELVES = "The answer of a reviewer who is among these people is refused: nobody decides about themselves."
 # The key of the digest of what a task wrote, in its result and in its memory.
 POPULATION_SHA256, DECISIONS_SHA256, REVIEW_SHA256 = "population_sha256", "decisions_sha256", "sha256"
+# Key in the task state: the decisions were noted, and a retry does not note again what a later review took out.
+NOTED = "airflow_provider_workspace_decisions"
 # The key of the digests of other files, by name, in the result of a task.
 FILES = "files"
 
@@ -463,8 +465,9 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
         try:
             if self.is_dry_run:
                 return plan.to_dict()
-            note = self.note(hook, population, decisions)
-            notes.reviews.note(note)
+            if not self._noted.has_begun(NOTED):
+                notes.reviews.note(self.note(hook, population, decisions))
+                self._noted.begin(NOTED)
             organization_id = self.where(hook)["organization_id"]
             invite = partial(self.invite_people, hook=hook, organization_id=organization_id)
             apply(hook.client, plan, invite, lambda: self._plan(hook, population, decisions).plan)
@@ -484,7 +487,18 @@ class WorkspaceApplyDecisionsOperator(WorkspaceAccessReviewOperator, WorkspaceWr
         noted = self.access_notes(hook).read()
         present = self.read_now(hook, noted=noted)
         seen = members_seen(self.evidence_of_run.folder)
-        return plan_decisions(hook.client, population, decisions, present=present, noted=noted, seen=seen)
+        note = self.note(hook, population, decisions)
+        noted_as = note.key if self._noted.has_begun(NOTED) else ""
+        return plan_decisions(
+            hook.client, population, decisions, present=present, noted=noted, seen=seen, noted_as=noted_as
+        )
+
+    @property
+    def _noted(self) -> TaskState:
+        """The task state that says that the decisions were noted."""
+        from airflow_provider_workspace.notes.task_state import TaskState
+
+        return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=NOTED)
 
 
 class WorkspaceCloseReviewOperator(WorkspaceAccessReviewOperator):

@@ -22,7 +22,9 @@ from airflow_provider_workspace.access.rules.review_outcomes import AFTER, judge
 from airflow_provider_workspace.access.rules.review_records import (
     COMPLETE,
     INCOMPLETE,
+    NOT_DONE,
     NOT_REVIEWED,
+    OVERRULED,
     ClosedReview,
     DecisionOutcome,
     Intent,
@@ -67,7 +69,10 @@ class ReviewClosing:
         outcomes: list[DecisionOutcome] = []
         if population and decisions:
             last_look = self._look_last(look)
-            outcomes = judge(population, decisions, last_look, AFTER, members_seen(folder))
+            overruled = {sent.who: sent for sent in self._sent() if sent.outcome == OVERRULED}
+            for outcome in judge(population, decisions, last_look, AFTER, members_seen(folder)):
+                is_left = outcome.outcome == NOT_DONE
+                outcomes.append(overruled.get(outcome.who, outcome) if is_left else outcome)
         state, missing = self._state(outcomes)
         read_at = population.read_at if population else None
         files = {name: folder.digest(name) for name in folder.names() if name != PAGE}

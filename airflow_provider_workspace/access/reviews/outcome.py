@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.members.lines import MemberChange, order_of
 from airflow_provider_workspace.access.reviews.population import claims_of
-from airflow_provider_workspace.access.rules.entitlements import NOTHING_NOTED, NotedAccess
+from airflow_provider_workspace.access.rules.entitlements import NO_CLAIMS, NOTHING_NOTED, NotedAccess
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
 from airflow_provider_workspace.access.rules.review_outcomes import BEFORE, NOBODY_SEEN, describe_candidates, judge
 from airflow_provider_workspace.access.rules.review_records import (
@@ -17,6 +17,7 @@ from airflow_provider_workspace.access.rules.review_records import (
     DONE,
     INVITE,
     NOT_SENT,
+    OVERRULED,
     REFUSED,
     REMOVE,
     UNKNOWN,
@@ -38,7 +39,7 @@ from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.plan import Change, Plan
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, ReviewDecision
+    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Claims, ReviewDecision
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
 
@@ -63,17 +64,20 @@ def plan_decisions(
     present: Population,
     noted: NotedAccess = NOTHING_NOTED,
     seen: Mapping[str, Collection[str]] = NOBODY_SEEN,
+    noted_as: str = "",
 ) -> PlannedReview:
     """
-    Plan what was decided, where nothing changed since.
+    Plan what was decided, where nothing changed since, and nobody decided otherwise since it was noted.
 
     :param present: who has access now
-    :param noted: temporary access, which ends with a removal
+    :param noted: temporary access, which ends with a removal, and decisions
     :param seen: see :func:`~airflow_provider_workspace.access.rules.review_outcomes.judge`
+    :param noted_as: the key of the Variable of the review, if the task has written it; else empty
     :raises WorkspaceInputError: if no owner would be left
     """
     outcomes = judge(population, decided, present, BEFORE, seen)
     due = {outcome.who for outcome in outcomes if outcome.outcome == NOT_SENT}
+    overruled: dict[str, str] = {}
     members = present.members
     homes = homes_of(members)
     changes: list[Change] = []
@@ -81,10 +85,14 @@ def plan_decisions(
         if now is None or person.who not in due:
             continue
         decision = decided.decisions[person.who]
-        ends: tuple[ActiveGrant, ...] = ()
-        if decision == REMOVE and person.kind != COLLABORATOR:
+        claims = NO_CLAIMS
+        if person.kind != COLLABORATOR:
             claims = claims_of(noted, person.kind, email=person.email, identity=person.id, homes=homes)
-            ends = claims.grants
+            why = _overruling(claims, noted_as)
+            if why:
+                overruled[person.who] = why
+                continue
+        ends = claims.grants if decision == REMOVE else ()
         change = _change(
             person,
             decision,
@@ -101,7 +109,22 @@ def plan_decisions(
     withdrawn = {change.person for change in changes if isinstance(change.operation, ops.invites.DeleteInvite)}
     access_list.invited -= withdrawn  # who joins with such an invite has accepted it
     plan = Plan(organization, changes, members=len(members), access_list=access_list)
+    outcomes = [_overruled(outcome, overruled) for outcome in outcomes]
     return PlannedReview(plan, outcomes)
+
+
+def _overruling(claims: Claims, noted_as: str) -> str:
+    """Return what counts instead of a decision that this review noted; empty if the decision still counts."""
+    last = claims.decision
+    if not noted_as or (last and last.key == noted_as):
+        return ""
+    return claims.lifted or (str(last) if last else "a later review decided about them, or the note was deleted")
+
+
+def _overruled(outcome: DecisionOutcome, overruled: Mapping[str, str]) -> DecisionOutcome:
+    """Return the outcome of a decision, or what counts instead of it."""
+    why = overruled.get(outcome.who)
+    return outcome.model_copy(update={"outcome": OVERRULED, "detail": why}) if why else outcome
 
 
 def plan_lift(client: WorkspaceClient, organization_id: str, decisions: Iterable[ReviewDecision], reason: str) -> Plan:

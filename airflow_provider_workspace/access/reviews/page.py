@@ -23,6 +23,7 @@ from airflow_provider_workspace.access.rules.review_records import (
     FINE,
     KEEP,
     LATER,
+    OVERRULED,
     REMOVE,
     Answered,
     ClosedReview,
@@ -108,6 +109,9 @@ class ReviewPage:
         waiting = ""
         if later:
             waiting = f" ({later} later, at the end of temporary access)"
+        overruled = sum(outcome.outcome == OVERRULED for outcome in changed)
+        if overruled:
+            waiting += f" ({overruled} overruled: lifted, or decided again by a later review)"
         if self.review.state == COMPLETE:
             read_at = self.last_look.read_at if self.last_look else ""
             return f"{people}: {counts}{waiting}; all of it is proven by the last look at {read_at}"

@@ -22,11 +22,13 @@ COLLABORATOR: Final = "collaborator"
 DONE, KEPT, GONE, CHANGED, REFUSED = "done", "kept", "gone", "changed", "refused"
 # A decision that waits for the end of temporary access is noted, and done then.
 LATER = "later"
+# A decision that a person lifted after it was noted, or that a later review replaced.
+OVERRULED = "overruled"
 NOT_SENT, NOT_DONE = "not sent", "not done"
 # It was sent, and nobody knows what became of it.
 UNKNOWN = "unknown"
 # With these outcomes, nothing is left to do.
-FINE = (DONE, KEPT, GONE, LATER)
+FINE = (DONE, KEPT, GONE, LATER, OVERRULED)
 COMPLETE: Final = "complete"
 INCOMPLETE: Final = "incomplete"
 NOT_REVIEWED: Final = "not reviewed"

@@ -27,8 +27,9 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.access.reviews.folder import ReviewFolder
+from airflow_provider_workspace.access.reviews.notes import REVIEW_VARIABLES, ReviewRegistry, lift_of
 from airflow_provider_workspace.access.rules.answers import Answerer
-from airflow_provider_workspace.errors import WorkspaceNotAppliedError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceNotAppliedError
 from airflow_provider_workspace.files.storage import UrlFile
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
@@ -1089,6 +1090,46 @@ def test_who_reviews_what_they_approved_asked_for_or_gave_is_marked(review: Revi
         assert re.search(rf"\| {who} \([\w ]+\) \| temporary: .* \| member \(1\) \| {part} \|", page)
     assert "(run started by" not in page
     assert Answerer("ruth", "Ruth R.").is_named_in("eve (run started by ruth)")
+
+
+@pytest.mark.parametrize("way", ["lifted", "reviewed again", "noted again"])
+def test_a_retry_does_not_do_what_was_decided_otherwise_meanwhile(
+    sandbox: SandboxServer, tmp_path: Path, notes: Variables, way: str
+) -> None:
+    review = Review(tmp_path / "first")
+    review.decide({**KEPT, NOAH: "remove"})
+    sandbox.inject("status_before", "delete_member", status=503, times=None)
+    with pytest.raises(WorkspaceError):
+        review.run("apply_decisions")
+    assert review.outcomes("done-1.json") == {NOAH: "unknown"}
+    sandbox.clear_faults()
+    said = "a later review decided about them"
+    if way == "lifted":
+        registry = ReviewRegistry(REVIEW_VARIABLES)
+        registry.lift(registry.decisions_about(NOAH), lift_of("max", "he still needs access"))
+        said = f"{NOAH}: Ruth R. removed them in access review .*, lifted by max at .*: he still needs access"
+    else:
+        later = Review(tmp_path / "later", "scheduled__2026-11-01T06:00:00+00:00")
+        fields = KEPT if way == "reviewed again" else {**KEPT, NOAH: "remove"}
+        later.decide(fields, responded_at=datetime(2026, 11, 25, tzinfo=timezone.utc))
+        if way == "reviewed again":
+            later.run("apply_decisions")
+            later.run("close_review")
+        else:
+            said = r"Ruth R. removed them in access review .* \(2026-11-25\)"
+            sandbox.inject("status_before", "delete_member", status=503)
+            with pytest.raises(WorkspaceError):
+                later.run("apply_decisions")
+            sandbox.clear_faults()
+    before = dict(notes.values)
+    review.run("apply_decisions")
+    assert (effects(sandbox), notes.values) == ([], before)
+    review.run("close_review")
+    assert review.outcomes() == {NOAH: "overruled"}
+    (noah,) = [row for row in review.file("review.json")["outcomes"] if row["who"] == NOAH]
+    assert re.match(said, noah["detail"])
+    told = " (1 overruled: lifted, or decided again by a later review); all of it is proven"
+    assert told in review.text("review.md")
 
 
 @pytest.mark.parametrize("target", [project_access, "tests.endpoints.project_access"])

@@ -524,7 +524,12 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str = "known: ") ->
 
 def resembling(name: str, known: Collection[str]) -> str:
     """Ask for the known name that an unknown one resembles, with a blank after it; empty if it resembles none."""
+    similar = most_similar(name, known)
+    return f"did you mean '{similar}'? " if similar else ""
+
+
+def most_similar(name: str, known: Collection[str]) -> str:
+    """Return the known name that an unknown one resembles; empty if it resembles none."""
     from difflib import get_close_matches
 
-    similar = get_close_matches(name, known, n=1)
-    return f"did you mean '{similar[0]}'? " if similar else ""
+    return next(iter(get_close_matches(name, known, n=1)), "")

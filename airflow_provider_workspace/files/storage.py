@@ -26,6 +26,8 @@ from airflow_provider_workspace.version_compat import AirflowNotFoundException, 
 MAX_MEGABYTES = 20
 # What a disk answers that has no hard links.
 WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+# How the files of spreadsheets begin: .xlsx, .ods and other ZIP archives, and .xls.
+WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 # Where a report is found.
 SHARED = "the URL of an object store, such as s3://conn_id@bucket/report.csv, or an absolute path"
 
@@ -119,6 +121,11 @@ class TaskFile:
         try:
             return content.decode("utf-8-sig"), content
         except UnicodeDecodeError as error:
+            if content.startswith(WORKBOOKS):
+                raise WorkspaceInputError(
+                    f"The file is a workbook or an archive, whatever its name. Save it as CSV UTF-8, or unpack it: "
+                    f"{self}"
+                ) from None
             raise WorkspaceInputError(
                 f"Byte {error.start} is not UTF-8. Save the file with the encoding UTF-8 "
                 f'(in a spreadsheet: "CSV UTF-8"): {self}'

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any
 
 from airflow_provider_workspace.api.operations.invites import InviteDetails
-from airflow_provider_workspace.errors import WorkspaceInputError, resembling, shown, type_name
+from airflow_provider_workspace.errors import WorkspaceInputError, most_similar, shown, type_name
 from airflow_provider_workspace.procedures.matching import (
     COMPARABLE,
     Before,
@@ -293,7 +293,7 @@ class RosterColumns:
         if not (missing or self._unknown or self._wrong):
             return
         mistakes = [f"no column {shown(name, MAX_COLUMN_SHOWN)}" for name in missing]
-        mistakes += _describe_unknown(self._unknown)
+        mistakes += _describe_unknown(self._unknown, is_list=self.is_list)
         mistakes += [f"{_in_row(number)}{mistake}" for mistake, number in self._wrong.items()]
         listed = "; ".join(mistakes[:MAX_WRONG])
         if len(mistakes) > MAX_WRONG:
@@ -338,14 +338,16 @@ def _in_row(number: int) -> str:
     return f"row {number}: " if number else ""
 
 
-def _describe_unknown(unknown: Mapping[str, int]) -> list[str]:
+def _describe_unknown(unknown: Mapping[str, int], *, is_list: bool) -> list[str]:
     """Return the columns that nobody knows by the first row that has them, each with the one that it resembles."""
     by_row: dict[int, list[str]] = {}
     for name, number in islice(unknown.items(), MAX_NAMES):
         text = shown(name, MAX_COLUMN_SHOWN)
-        hint = resembling(name[:MAX_COLUMN_SHOWN].lower(), ROSTER_COLUMNS).strip()
-        if hint:
-            text += f" ({hint})"
+        similar = most_similar(name[:MAX_COLUMN_SHOWN].lower(), ROSTER_COLUMNS)
+        if similar and is_list:
+            text += f" (did you mean {shown(similar)}?)"
+        elif similar:
+            text += f" (did you mean columns={{{text}: {shown(similar)}}}?)"
         by_row.setdefault(number, []).append(text)
     mistakes: list[str] = []
     for number, names in by_row.items():

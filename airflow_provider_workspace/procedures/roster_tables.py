@@ -33,6 +33,8 @@ FIRST_STEPS = {
     ".yml": "it is for an organization file",
 }
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
+# How a web page begins.
+_HTML = ("<!doctype", "<html")
 # The first line of a CSV file that names its delimiter, as Excel writes and hides it.
 _SEPARATOR = re.compile(r'([\s,;]*)"?sep=([,;\t|])"?[,;\t|]*\r?\n?', re.IGNORECASE)
 # The first line of the templates for bulk operations of Entra ID.
@@ -115,6 +117,10 @@ def read_file(file: RosterFile, *, named: int = 0, rows: str | None = None, skip
         )
     try:
         text = file.read()
+        if text.lstrip()[:9].lower().startswith(_HTML):
+            raise WorkspaceInputError(
+                f"The file is an HTML page, such as a form to sign in: download the export again. File: {file}"
+            )
         if suffix in (".csv", ".tsv"):
             if rows is not None:
                 raise WorkspaceInputError(
@@ -177,6 +183,8 @@ def rows_at(value: Any, path: str | None, expected: str, place: str) -> list[Any
     cure = "If a list is nested in it, name it, as in rows='data.users'"
     if lists:
         cure = f"Name the list that holds them: {', '.join(lists)}"
+    elif isinstance(found, Mapping) and found and all(isinstance(below, Mapping) for below in found.values()):
+        cure = "If each key holds a person, pass list(value.values()) from a task"
     raise WorkspaceInputError(f"{missing}. {cure}. In: {place}")
 
 
@@ -370,7 +378,7 @@ def _read_json_or_lines(text: str) -> Any:
     except RepeatedKeyError:
         raise
     except ValueError:
-        lines = [line.strip() for line in text.strip().splitlines()]
+        lines = [line.strip() for line in LINE_BREAK.split(text.strip())]
         are_objects = all(line.startswith("{") and line.endswith("}") for line in lines)
         if not (lines and are_objects):
             raise

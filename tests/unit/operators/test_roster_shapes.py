@@ -831,6 +831,28 @@ def test_a_long_cell_of_a_misshapen_row_takes_no_time(write: Any, road: Any, pho
     assert time.monotonic() - started < 5
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("a.csv", f"Mail\n{NOAH}\n".encode(), "unknown column 'Mail' (did you mean columns={'Mail': 'email'}?)"),
+        ("a.json", b'{"noah": {"email": "x"}, "mia": {}}', "pass list(value.values()) from a task"),
+        ("a.csv", b"PK\x03\x04\x14\x00\x06\x00\x08\x00\xb8", "The file is a workbook or an archive, whatever its name"),
+        ("a.csv", b"\xd0\xcf\x11\xe0\xa1", "The file is a workbook or an archive, whatever its name"),
+        ("a.csv", b"\n<!DOCTYPE html><title>Sign in</title>", "The file is an HTML page, such as a form to sign in"),
+    ],
+)
+def test_a_file_that_is_something_else_has_its_cure(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(AirflowFailException, match=re.escape(says)):
+        invite(path=str(tmp_path / name))
+
+
+def test_a_line_of_json_may_hold_other_separators_of_lines(write: Any) -> None:
+    rows = [{"email": "mia@example.com", "message": "Hello\u2028Mia"}, {"email": "noor@example.com"}]
+    path = write("\n".join(json.dumps(row, ensure_ascii=False) for row in rows), "people.json")
+    assert invite(path=path)["counts"]["invited"] == 2
+
+
 def report_of_sync(path: str, report_path: str) -> None:
     sync(path=path, report_path=report_path, dry_run=True)
 

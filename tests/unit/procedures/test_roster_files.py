@@ -69,7 +69,7 @@ OF_NUL = "unknown column 'e\\x00m\\x00" if TAKES_NUL else "line 1: line contains
         (
             "a.csv",
             "Firstname,levl,Department,LEVEL,le-vel\nAda,1,Sales,1,1\n",
-            "Wrong columns: no column 'email'; unknown columns 'levl' (did you mean 'level'?), 'Department'; "  # noqa: ISC004
+            "unknown columns 'levl' (did you mean columns={'levl': 'level'}?), 'Department'; "  # noqa: ISC004
             "'LEVEL' and 'le-vel' mean the same. Known columns: email, target_email, firs",
         ),
         ("a.csv", "email" + "".join(f",c{n}" for n in range(30)), "'c28', 'c29'. Known"),

@@ -136,9 +136,9 @@ class Members(_Entry):
 
     @property
     def row_format(self) -> RowFormat:
-        """How the rows are written."""
+        """How the rows are written; those of ``people`` have levels of the interface."""
         levels: dict[str, int | str | None] | None = None
-        if self.levels is not None:
+        if self.levels is not None and self.people is None:
             levels = {text: None if level is None else int(level) for text, level in self.levels.items()}
         return RowFormat(self.rows, self.skip_rows, levels, self.no_value)
 

@@ -296,7 +296,9 @@ class _RowReader:
             fields = () if layout is None else layout.fields
             address = _values(fields, [row] if cells is None else cells).get(ADDRESS_FIELD)
             if isinstance(address, str) and address_problem(address) is None:
-                raise WorkspaceInputError(f"skip_rows skips row {number}, which holds {address}: lower it")
+                raise WorkspaceInputError(
+                    f"skip_rows skips row {number}, which holds {address}: lower it, or delete the row"
+                )
 
     def remarks(self) -> list[str]:
         """Return what people must know about the rows: how many leave without a last day, or are left out."""

@@ -466,6 +466,11 @@ def test_levels_are_named_once_and_as_texts(levels: Any, says: str) -> None:
         sync([NOAH], levels=levels)
 
 
+def test_levels_of_a_roster_are_not_those_of_people_in_the_file() -> None:
+    plan = plan_of_organization(people=[{"email": NOAH, "level": "admin"}], levels={"Owner": "admin"})
+    assert plan["counts"]["change"] == 1
+
+
 def test_an_end_in_the_year_9999_is_none_but_keeps_a_leaver(write: Any) -> None:
     path = write(f"email,until,then\n{NOAH},9999-12-31 23:59:59+14:00,\n")
     assert "9999" not in sync(path=path, dry_run=True)["table"]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.notes.task_state import TaskState
 
 # Key in the task state: the grant was noted, and a retry after its end gives nothing again.
-NOTED = "airflow_provider_workspace_granted"
+NOTED_GRANT = "airflow_provider_workspace_granted"
 # Key in the task state: access was ended early, and a retry may find none.
 ENDED = "airflow_provider_workspace_ended"
 # How long an approval may wait until access is given, in seconds.
@@ -149,14 +149,14 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         """The task state that says that the grant was noted."""
         from airflow_provider_workspace.notes.task_state import TaskState
 
-        return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=NOTED, clock=time.time)
+        return TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=NOTED_GRANT, clock=time.time)
 
     def _raise_if_over(self, draft: Grant, own: Grant | None, now: datetime) -> None:
         """Refuse to continue a grant of this run that is over, or that gave another level."""
         from airflow_provider_workspace.api.levels import describe_level
         from airflow_provider_workspace.errors import WorkspaceInputError
 
-        is_over = own.is_over(now) if own else self._noted.has_begun(NOTED)
+        is_over = own.is_over(now) if own else self._noted.has_begun(NOTED_GRANT)
         cure = "Start a new run to give access again"
         if is_over:
             raise WorkspaceInputError(f"The grant that this run noted is over. {cure}")
@@ -251,7 +251,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         }
         grant = grant.model_copy(update=changes)
         registry.add(grant)
-        self._noted.begin(NOTED)
+        self._noted.begin(NOTED_GRANT)
         return grant
 
     def _end_after(self, approved_at: float | None, draft: Grant) -> float:

@@ -156,11 +156,17 @@ class AccessNotes:
         """Return what is asked before one person gets or loses access."""
         return Door(client, self.organization_id, guards, self.read(), utc_now())
 
+    def note_leaves(self, plan: Plan) -> None:
+        """Note what rows leave people after their grants, where a plan sends nothing for them: others may fail it."""
+        for change in _member_changes(plan):
+            if change.leaves and not change.sends:
+                self._leave(*change.leaves)
+
     def settle(self, plan: Plan) -> None:
         """
         Delete the notes of grants that ended with the changes of a plan, or whose people an earlier one removed.
 
-        The grants of others note what their rows leave them afterwards.
+        The grants of others whom it changes note what their rows leave them afterwards.
 
         :raises WorkspaceError: if temporary access began while the plan took away what the person had before, or a
             review decided against what the plan gave
@@ -169,7 +175,7 @@ class AccessNotes:
         for change in _member_changes(plan):
             if change in finished or not (change.sends or change.left_out):
                 self.end(change.ends)
-            if change.leaves and not change.left_out:
+            if change.leaves and change.sends and not change.left_out:
                 self._leave(*change.leaves)
         self._raise_if_decided(plan)
         self._raise_if_undone([change for change in finished if change.takes_from_person])

@@ -229,6 +229,9 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         plan.take_over(self.journal)
         if file:
             file.write(plan.to_dict())
+        access = AccessNotes.of_tasks(hook.client.settings, organization_id)
+        if not self.is_dry_run:
+            access.note_leaves(plan)
         is_asked = self.require_approval or self.is_dry_run
         plan.check_losses(self.max_removals, is_asked=is_asked, is_approved=self.approved_by != "")
         plan.check_approved_plan(approved)
@@ -240,7 +243,6 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         def invite(rows: list[dict[str, Any]]) -> InvitesReport:
             return self.invite_people(rows, hook, organization_id, withdrawn=plan.withdrawn)
 
-        access = AccessNotes.of_tasks(hook.client.settings, organization_id)
         withdrawn = self.withdrawn_invites(hook.client, plan.planned_for)
         self.show_by_hand(plan, organization_id)
         try:

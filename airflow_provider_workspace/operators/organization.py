@@ -300,7 +300,11 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         self, hook: WorkspaceHook, parts: Collection[str], approved: ApprovedPlan | None
     ) -> PlannedOrganization:
         """Plan, and refuse changes that were not approved."""
+        from airflow_provider_workspace.access.notes import AccessNotes
+
         planned = self.plan(hook, parts)
+        if not self.is_dry_run:
+            AccessNotes.of_tasks(hook.client.settings, planned.organization_id).note_leaves(planned.plan)
         planned.plan.check_approved_plan(approved)
         is_approved = approved is not None and approved.approved_by != ""
         planned.plan.check_losses(

@@ -43,10 +43,13 @@ def order_of(change: Change) -> tuple[int, int]:
     """
     Return where a change is sent: removals first, because a plan may limit the number of members.
 
-    Administrators lose access after the other changes: one of them may own the API key, which then stops working.
+    Administrators lose access after the other changes: one of them may own the API key, which then stops working. An
+    invite is withdrawn to be renewed when all else is sent, for then nothing keeps the new one from being sent.
     """
     if not change.sends:
         return len(ORDER), 0
+    if change.is_renewal:
+        return ORDER.index("create"), 0
     level: int = change.before.get("level") or 0
     is_member = isinstance(change.operation, DeleteMember | UpdateMember)
     if is_member and change.takes_from_person and level >= LEVELS["admin"]:

@@ -118,7 +118,9 @@ def plan_members(
         people = read_people(client, organization_id, read_members)
         check_not_empty(people.members)
     _leave_out_doubtful(roster, people.members, is_leaving=leaving)
-    find_people_by_user(roster, people.members, is_leaving=leaving)
+    renamed = find_people_by_user(roster, people.members, is_leaving=leaving)
+    still_protected = {key for key, given in renamed.items() if guards.protects(given)}
+    guards = replace(guards, protected=guards.protected | still_protected)
     planner = _Planner(
         organization_id=organization_id,
         guards=guards,
@@ -398,8 +400,7 @@ class _Planner:
             return replace(remark_on("unknown", email, reason), should_lose=True)
         ended_at = row.end.moment.timestamp()
         saying = Saying(has_access=False, why=why, leaves=self.is_leaving, ended_at=ended_at)
-        claims = self.noted.of_address(row.key, self._homes)
-        entitled = self._entitlement(saying, claims)
+        entitled = self._entitlement(saying, self.noted.of_address(row.key, self._homes, row.user_uuid))
         if entitled.ended:
             return gone(email, entitled.ended, are_users_shown=all(member.user_uuid for member in self.people.members))
         if self.is_leaving:
@@ -436,7 +437,7 @@ class _Planner:
         if invites:
             claims = self.noted.of_invite(row.key, invites[0].id, self._homes)
         else:
-            claims = self.noted.of_address(row.key, self._homes)
+            claims = self.noted.of_address(row.key, self._homes, row.user_uuid)
         entitled = self._entitlement(saying, claims)
         levels = {invite.level for invite in invites}
         highest = highest_of(levels)

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 NOT_IN_NAMES = re.compile(r"[\W\d_]+")
 
 
-def find_people_by_user(roster: Roster, members: Sequence[Member], *, is_leaving: bool) -> None:
+def find_people_by_user(roster: Roster, members: Sequence[Member], *, is_leaving: bool) -> dict[str, str]:
     """
     Give rows that name a user the address that the user has now.
 
     :param is_leaving: whether the people of the rows are removed, whatever their levels
+    :return: the keys of the addresses in such rows, by those of the addresses now
     :raises WorkspaceInputError: if the address of a row is that of another user, or two rows of a user differ
     """
     addresses = {member.user_uuid: member.email_address for member in members if member.user_uuid}
@@ -36,8 +37,9 @@ def find_people_by_user(roster: Roster, members: Sequence[Member], *, is_leaving
         if key:
             roster.people_left_out.setdefault(key, number)
     roster.note_rows_left_out()
+    renamed: dict[str, str] = {}
     if not any(row.user_uuid for row in (*roster.rows, *roster.ended)):
-        return
+        return renamed
     users = users_by_address(members)
     taken = {row.key: row for row in (*roster.rows, *roster.ended)}
     for rows in (roster.rows, roster.ended):
@@ -50,7 +52,9 @@ def find_people_by_user(roster: Roster, members: Sequence[Member], *, is_leaving
             given = row.invite.target_email
             if not email or key == row.key:
                 rows.append(row)
-            elif key in taken:
+                continue
+            renamed[key] = row.key
+            if key in taken:
                 _raise_if_different(row, taken[key], is_leaving=is_leaving)
                 reason = f"its user has the address {email} now, which another row has"
                 roster.duplicates.append(Entry(row.number, given, "duplicate", reason))
@@ -60,6 +64,7 @@ def find_people_by_user(roster: Roster, members: Sequence[Member], *, is_leaving
                 rows.append(taken[key])
                 roster.remarks.append(f"The user of row {row.number}, {given}, has the address {email} now.")
     roster.note_rows_left_out()
+    return renamed
 
 
 def _raise_if_of_another_user(row: Row, users: Sequence[str]) -> None:

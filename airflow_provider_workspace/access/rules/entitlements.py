@@ -167,10 +167,17 @@ class _ByIdentity(Generic[N]):
                 found.append(record)
         return found
 
-    def of_address(self, key: str, homes: Mapping[str, str]) -> list[N]:
-        """Return the records of an address; a user who is a member under another one has left it to somebody else."""
-        records = self._by_address.get(key, ())
-        return [record for record in records if _lives_at(record.person, key, homes)]
+    def of_address(self, key: str, homes: Mapping[str, str], user_uuid: str | None = None) -> list[N]:
+        """
+        Return the records of an address, and those of its user, if that is known.
+
+        A user who is a member under another address has left this one to somebody else.
+        """
+        found = [record for record in self._by_address.get(key, ()) if _lives_at(record.person, key, homes)]
+        for record in self._by_user.get(user_uuid or "", ()):
+            if record not in found:
+                found.append(record)
+        return found
 
     def of_former(self, key: str, homes: Mapping[str, str]) -> list[N]:
         """Return the records of users who had an address when they were noted, and are members under another one."""
@@ -229,14 +236,15 @@ class NotedAccess:
         decisions = self._decisions.of_invite(key, invite_id, homes)
         return _claims(grants, decisions)
 
-    def of_address(self, key: str, homes: Mapping[str, str]) -> Claims:
+    def of_address(self, key: str, homes: Mapping[str, str], user_uuid: str | None = None) -> Claims:
         """
         Return what is noted about somebody who is neither a member nor invited.
 
         :param homes: the key of the address of each user who is a member
+        :param user_uuid: the user that they are, if a row says it
         """
-        grants = self._grants.of_address(key, homes)
-        decisions = self._decisions.of_address(key, homes)
+        grants = self._grants.of_address(key, homes, user_uuid)
+        decisions = self._decisions.of_address(key, homes, user_uuid)
         return _claims(grants, decisions)
 
     def users_of_former(self, key: str, homes: Mapping[str, str]) -> list[str]:

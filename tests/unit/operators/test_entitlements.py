@@ -26,7 +26,7 @@ from airflow_provider_workspace.operators.sweep import WorkspaceSweepOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests import decision_notes, grant_notes
-from tests.audit import effects, writes
+from tests.audit import effects, set_address, writes
 from tests.interruptions import Interruptions
 from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
@@ -687,3 +687,76 @@ def give(email: str, level: int) -> dict[str, Any]:
     ti = SimpleNamespace(dag_id="access", run_id="manual__1", map_index=-1, try_number=1, id=uuid4())
     task = WorkspaceGrantAccessOperator(task_id="grant", user_email=email, level=level, reason="audit", length=3600)
     return task.execute({"ti": ti})  # type: ignore[no-any-return,arg-type,typeddict-item]
+
+
+# Rows that name a user whose address has changed
+
+
+@pytest.mark.parametrize("road", ["roster", "leavers"])
+def test_who_is_protected_under_an_older_address_is_kept(sandbox: SandboxServer, road: str) -> None:
+    set_address(sandbox, SEED.admin_uuid, "adam.new@example.com")
+    columns = {"email": "email", "id": "user_uuid"}
+    people = [{"email": email, "id": ""} for email in (GRACE, NOAH, LIV, MINA)] if road == "roster" else []
+    adam = {"email": ADAM, "id": SEED.admin_uuid}
+    rows: dict[str, Any] = {road: [adam, *people], "columns": columns, "protected": [OLIVE, ADAM]}
+    if road == "roster":
+        rows["defaults"] = {"level": 1}
+        assert (
+            "by hand: level: 8 -> 1, another level on the roster, but protected"
+            in run("sync", rows.pop("roster"), **rows)["table"]
+        )
+    else:
+        with pytest.raises(AirflowFailException, match=r"^\[access-left\] .* is leaving, but protected"):
+            WorkspaceSyncMembersOperator(task_id="sync", **rows).execute({})
+    assert effects(sandbox) == []
+
+
+@pytest.mark.parametrize("road", ["roster", "leavers"])
+def test_a_decision_about_a_user_whom_a_row_names_counts_at_a_new_address(
+    sandbox: SandboxServer, notes: Variables, road: str
+) -> None:
+    note_decision(notes, sandbox, None, SEED.absent_uuid, NOAH)
+    note_grant(notes, sandbox, NOAH, SEED.absent_uuid, level=8, since="2026-01-01T00:00:00Z")
+    with WorkspaceHook() as hook:
+        hook.delete_member(user_uuid=SEED.absent_uuid)
+    columns = {"email": "email", "id": "user_uuid"}
+    noah = {"email": "noah.n@example.com", "id": SEED.absent_uuid}
+    given: dict[str, Any] = {"columns": columns, "protected": [OLIVE], "max_removals": None}
+    if road == "leavers":
+        task = WorkspaceSyncMembersOperator(task_id="sync", leavers=[noah], **given)
+        assert "temporary" in task.execute({})["table"]
+        return
+    rows = [noah, *({"email": email, "id": ""} for email in (ADAM, MINA, GRACE, LIV))]
+    assert "by hand: Rita removed them in access review of October" in run("sync", rows, **given)["table"]
+    assert effects(sandbox) == ["delete_member"]
+
+
+# What a plan notes and sends while others of its changes are refused
+
+
+@pytest.mark.parametrize("why", ["refused", "max_removals"])
+@pytest.mark.parametrize("road", ROADS)
+def test_what_a_row_leaves_after_a_grant_is_noted_whatever_becomes_of_other_rows(
+    sandbox: SandboxServer, notes: Variables, road: str, why: str
+) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    key = note_grant(notes, sandbox, MINA, SEED.member_uuid, then=None)
+    sandbox.inject("status_before", "delete_member", status=400, times=None)
+    rows = [email for email in EVERYBODY if email not in (NOAH, LIV, GRACE)]
+    arguments = {"max_removals": 1} if why == "max_removals" and road == "sync" else {}
+    with pytest.raises(AirflowFailException, match=r"too-many-removals|changes-refused"):
+        run(road, [{"email": MINA, "level": 1} if email == MINA else email for email in rows], **arguments)
+    assert json.loads(notes.values[key])["then"] == 1
+
+
+def test_no_invite_is_withdrawn_to_be_renewed_where_others_are_refused(sandbox: SandboxServer) -> None:
+    members = [f"member-{number}@example.com" for number in range(5)]
+    with WorkspaceHook() as hook:
+        for email in members:
+            sandbox.accept_invite(str(hook.create_invite(target_email=email, level=1).id))
+    sandbox.inject("status_before", "update_member", status=403, times=None)
+    rows = [email for email in EVERYBODY if email != LIV]
+    rows += [{"email": email, "level": 8} for email in [*members, LIV]]
+    with pytest.raises(AirflowFailException, match="changes-refused"):
+        run("sync", rows, renew_invites=True)
+    assert [invite.level for invite in WorkspaceHook().list_invites() if invite.target_email == LIV] == [1]

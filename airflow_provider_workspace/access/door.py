@@ -22,7 +22,8 @@ from airflow_provider_workspace.access.rules.entitlements import (
 )
 from airflow_provider_workspace.access.rules.guards import Guards, raise_if_no_owner_left
 from airflow_provider_workspace.api.comparison import address_key, email_key
-from airflow_provider_workspace.api.operations.invites import ListInvites
+from airflow_provider_workspace.api.operations.invites import CreateInvite, CreateInvites, ListInvites
+from airflow_provider_workspace.api.operations.members import UpdateMember
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
 from airflow_provider_workspace.notes.note import digest
 from airflow_provider_workspace.procedures.access_list import AccessList, entry_of, homes_of, member_identity
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Claims
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.api.operations.invites import DeleteInvite
-    from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
+    from airflow_provider_workspace.api.operations.members import DeleteMember
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.notes.task_state import TaskState
 
@@ -133,13 +134,13 @@ class WithdrawnInvites:
         return self._known.joined(plan_again().access_list)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Door:
     """
     The door of an organization.
 
     :param guards: whom nobody may touch
-    :param noted: temporary access and decisions of reviews
+    :param noted: temporary access and decisions of reviews, as they were read last
     :param now: decides what counts
     """
 
@@ -242,6 +243,19 @@ class Door:
         )
         raise_if_no_owner_left(self.members, [change])
         return lowers
+
+    def check_again(self, operation: UpdateMember | CreateInvite | CreateInvites) -> None:
+        """
+        Check what is about to be sent, with what is noted by now.
+
+        :raises WorkspaceError: if something else has a say
+        """
+        if isinstance(operation, UpdateMember):
+            self.check_level(operation)
+            return
+        invites = operation.invites if isinstance(operation, CreateInvites) else [operation]
+        for invite in invites:
+            self.check_invite(invite.target_email, invite.level)
 
     def check_lowered(self, update: UpdateMember) -> None:
         """

@@ -30,7 +30,7 @@ from airflow_provider_workspace.access.rules.entitlements import (
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvite, CreateInvites
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceNotAppliedError, name_first
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceNotAppliedError, name_first
 from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.procedures.plan import FINISHED, counted
 from airflow_provider_workspace.version_compat import COMMAND, lists_variables
@@ -153,8 +153,28 @@ class AccessNotes:
         self.invited.keep(note, note.after(plan))
 
     def door(self, client: WorkspaceClient, guards: Guards) -> Door:
-        """Return what is asked before one person gets or loses access."""
-        return Door(client, self.organization_id, guards, self.read(), utc_now())
+        """Return what is asked before one person gets or loses access, and again directly before each request."""
+        door = Door(client, self.organization_id, guards, self.read(), utc_now())
+        check_try = client.before_write
+
+        def before_write(operation: Operation[Any], why: str) -> None:
+            check_try(operation, why)
+            if not isinstance(operation, UpdateMember | CreateInvite | CreateInvites):
+                return
+            door.noted = self.read()
+            door.now = utc_now()
+            try:
+                door.check_again(operation)
+            except WorkspaceInputError as error:
+                raise WorkspaceError(
+                    f"An access review decided, or temporary access began, after this task looked, so nothing more was "
+                    f"sent. Run this again: {error}",
+                    permanent=False,
+                    problem="decided-meanwhile",
+                ) from None
+
+        client.before_write = before_write
+        return door
 
     def note_leaves(self, plan: Plan) -> None:
         """Note what rows leave people after their grants, where a plan sends nothing for them: others may fail it."""

@@ -17,7 +17,8 @@ from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.access import WorkspaceGrantAccessOperator
 from airflow_provider_workspace.operators.access_review import WorkspaceLiftDecisionOperator
-from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator
+from airflow_provider_workspace.operators.invites import WorkspaceCreateInviteOperator, WorkspaceCreateInvitesOperator
+from airflow_provider_workspace.operators.members import WorkspaceSyncMembersOperator, WorkspaceUpdateMemberOperator
 from airflow_provider_workspace.operators.organization import (
     WorkspaceApplyOrganizationOperator,
     WorkspacePlanOrganizationOperator,
@@ -32,6 +33,7 @@ from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -687,6 +689,42 @@ def give(email: str, level: int) -> dict[str, Any]:
     ti = SimpleNamespace(dag_id="access", run_id="manual__1", map_index=-1, try_number=1, id=uuid4())
     task = WorkspaceGrantAccessOperator(task_id="grant", user_email=email, level=level, reason="audit", length=3600)
     return task.execute({"ti": ti})  # type: ignore[no-any-return,arg-type,typeddict-item]
+
+
+@pytest.mark.parametrize("what", ["a decision", "a grant", "one invite", "a later chunk"])
+def test_the_operators_for_one_person_and_invites_ask_directly_before_each_request(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, connect: Connect, what: str
+) -> None:
+    connect(consistency_time=1, max_attempts=1, bulk_invite_limit=2)
+    held = 8 if what == "a grant" else 1
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=held)
+    eve, others = "eve@example.com", [f"{name}@example.com" for name in "abcd"]
+    people = {"level": 8, "target_email": eve}
+    tasks: dict[str, Any] = {
+        "a decision": WorkspaceUpdateMemberOperator(task_id="update", user_uuid=SEED.member_uuid, level=8),
+        "a grant": WorkspaceUpdateMemberOperator(task_id="update", user_uuid=SEED.member_uuid, level=1),
+        "one invite": WorkspaceCreateInviteOperator(task_id="invite", **people),
+        "a later chunk": WorkspaceCreateInvitesOperator(task_id="invite", invites=[*others, eve]),
+    }
+    begun: dict[str, tuple[str, Callable[[], object]]] = {
+        "a decision": ("/members/", lambda: note_decision(notes, sandbox, 1, SEED.member_uuid, MINA)),
+        "a grant": ("/members/", lambda: note_grant(notes, sandbox, MINA, SEED.member_uuid, level=15)),
+        "one invite": ("/invites/", lambda: note_decision(notes, sandbox, None, str(uuid4()), eve)),
+        "a later chunk": ("/bulk/", lambda: note_decision(notes, sandbox, None, str(uuid4()), eve)),
+    }
+    Interruptions(monkeypatch).after(*begun[what])
+    with pytest.raises(WorkspaceError, match=r"^\[decided-meanwhile\] .*(Rita removed|Rita lowered|temporary: owner)"):
+        tasks[what].execute({})
+
+    def invited() -> set[str | None]:
+        return {invite.target_email for invite in WorkspaceHook().list_invites()} & {eve, *others}
+
+    assert eve not in invited()
+    assert bool(invited()) == (what == "a later chunk")
+    with pytest.raises(AirflowFailException, match=r"Rita removed|Rita lowered|temporary: owner|1 of 5"):
+        tasks[what].execute({})
+    assert invited() == (set(others) if what == "a later chunk" else set())
+    assert level_of(SEED.member_uuid) == held
 
 
 # Rows that name a user whose address has changed

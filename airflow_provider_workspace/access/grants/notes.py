@@ -126,6 +126,12 @@ class Grant(EndingNote):
         """What was agreed, without what the note has learned."""
         return self.model_dump(mode="json", exclude=LEARNED)
 
+    def only_leaves_more_than(self, other: Grant) -> bool:
+        """Return whether the person only has more after it than another note of it said: a row gives that by now."""
+        if self.then is None or (other.then is not None and self.then <= other.then):
+            return False
+        return self.model_copy(update={"then": other.then}).terms == other.terms
+
     @property
     def row(self) -> dict[str, Any]:
         """The grant as a row of a roster."""
@@ -238,8 +244,9 @@ class GrantRegistry(NoteRegistry[Grant, NoteStore]):
             why = "was deleted or made unreadable"
         elif is_own and noted.writer != grant.writer:
             why = "belongs to another try or sweep now"
-        elif noted.terms != grant.terms:
-            why = f"was changed, and now says level {noted.level} until {noted.row['until']}"
+        elif noted.terms != grant.terms and (is_over or not noted.only_leaves_more_than(grant)):
+            row = noted.row
+            why = f"was changed, and now says level {row['level']} until {row['until']}, then {row['then']}"
         elif noted.is_over(utc_now()) and not is_over:
             why = f"is over since {noted.row['until']}"
         elif is_over and not noted.is_over(utc_now()):

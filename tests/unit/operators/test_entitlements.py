@@ -727,6 +727,17 @@ def test_the_operators_for_one_person_and_invites_ask_directly_before_each_reque
     assert level_of(SEED.member_uuid) == held
 
 
+def test_a_row_that_gives_more_while_a_grant_is_given_does_not_stop_it(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = with_level(MINA, 8)
+    Interruptions(monkeypatch).after("PATCH", lambda: run("sync", rows))
+    given = give(MINA, 15)
+    assert (given["granted"], given["then"]) == (True, 8)
+    assert level_of(SEED.member_uuid) == 15
+    assert effects(sandbox) == ["update_member"]
+
+
 # Rows that name a user whose address has changed
 
 

@@ -157,7 +157,7 @@ class AccessNotes:
         door = Door(client, self.organization_id, guards, self.read(), utc_now())
         check_try = client.before_write
 
-        def before_write(operation: Operation[Any], why: str) -> None:
+        def before_write(operation: Operation[object], why: str) -> None:
             check_try(operation, why)
             if not isinstance(operation, UpdateMember | CreateInvite | CreateInvites):
                 return

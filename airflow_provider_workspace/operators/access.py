@@ -449,7 +449,13 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         from airflow_provider_workspace.access.grants import notes as grants
-        from airflow_provider_workspace.access.grants.end_grants import EarlyEnd, end_early, ends_of_earlier_tries
+        from airflow_provider_workspace.access.grants.end_grants import (
+            EarlyEnd,
+            end_early,
+            ends_of_earlier_tries,
+            levels_to_end,
+            raise_if_access_is_left,
+        )
         from airflow_provider_workspace.access.grants.notes import GrantRegistry, raise_if_unsupported
         from airflow_provider_workspace.access.reviews import notes as decisions
         from airflow_provider_workspace.access.reviews.notes import ReviewRegistry
@@ -468,9 +474,14 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
         registry = GrantRegistry(grants.GRANT_VARIABLES)
         reviews = ReviewRegistry(decisions.REVIEW_VARIABLES)
         state = TaskState(self._context, self._carried, dry_run=self.is_dry_run, key=ENDED, clock=time.time)
-        if wish.grants_of(registry):
-            state.begin(ENDED)
+        found = wish.grants_of(registry)
+        if found:
+            users = [grant.user_uuid for grant in found if grant.user_uuid]
+            state.begin(ENDED, users=users, levels=levels_to_end(found))
         elif state.has_begun(ENDED):
+            begun = state.facts(ENDED)
+            users = begun.get("users", [])
+            raise_if_access_is_left(hook.client, wish, organization_id, users, begun.get("levels", []))
             self.log.info("An earlier try has ended the temporary access of %s.", email)
             return {"ended": ends_of_earlier_tries(self.journal), "left": [], "active": 0}
         evidence = self._evidence()

@@ -21,11 +21,12 @@ from airflow_provider_workspace.access.grants.end_organization_grants import (
 from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry
 from airflow_provider_workspace.access.rules.entitlements import NotedAccess
 from airflow_provider_workspace.access.rules.guards import Guards
-from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.comparison import address_key, email_key
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, name_first
 from airflow_provider_workspace.notes.note import utc_now
 from airflow_provider_workspace.notes.note_hooks import NoteHooks
 from airflow_provider_workspace.notes.store import LockedStore
+from airflow_provider_workspace.procedures.people import read_people
 from airflow_provider_workspace.version_compat import COMMAND
 
 if TYPE_CHECKING:
@@ -113,6 +114,37 @@ class EarlyEnd:
             cure = "Set until of the right Variables to a time that is over"
             raise WorkspaceInputError(f"{why}. {cure}: {', '.join(variables)}")
         return [grant for grant in here if self.names(grant) or grant.user_uuid in users]
+
+
+def raise_if_access_is_left(
+    client: WorkspaceClient, wish: EarlyEnd, organization_id: str, users: Sequence[str], levels: Sequence[int]
+) -> None:
+    """
+    Refuse to end well if a person has what grants gave that an earlier try began to end, and nothing notes any more.
+
+    :param users: whom those grants named
+    :param levels: see :func:`levels_to_end`
+    :raises WorkspaceError: naming the level
+    """
+    people = read_people(client, organization_id)
+    key = address_key(wish.user_email)
+    held = [member.level for member in people.members if member.user_uuid in users or email_key(member) == key]
+    held += [invite.level for invite in people.invites if email_key(invite) == key]
+    for level in held:
+        if level in levels:
+            raise WorkspaceError(
+                f"{wish.user_email} still has level {level}, as their temporary access gave it, which is not noted any "
+                f"more: somebody deleted its Variable, or gave the level again. If they may not keep it, take it away "
+                f"by hand",
+                permanent=True,
+                problem="access-not-ended",
+            )
+
+
+def levels_to_end(grants: Sequence[Grant]) -> list[int]:
+    """Return the levels that a person certainly does not have after the end of some grants."""
+    left = {grant.then for grant in grants}
+    return sorted({grant.level for grant in grants} - left)
 
 
 @dataclass(frozen=True)

@@ -1648,6 +1648,26 @@ def test_an_early_end_names_who_has_no_temporary_access_unless_an_earlier_try_en
     assert effects(sandbox) == ["update_member"] * 2
 
 
+@pytest.mark.parametrize("email", [MINA, ADA])
+def test_an_early_end_whose_variable_is_gone_says_that_the_access_is_left(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, email: str
+) -> None:
+    give(email)
+    store = TaskStore()
+    with monkeypatch.context() as patch:
+        Interruptions(patch).before("PATCH" if email == MINA else "DELETE")
+        with pytest.raises(Killed):
+            end_early(email, store=store)
+    notes.values.clear()
+    sent = effects(sandbox)
+    with pytest.raises(AirflowFailException, match=rf"^\[access-not-ended\] .*{email} still has level 8, .* by hand"):
+        end_early(email, store=store)
+    assert effects(sandbox) == sent
+    if email == MINA:
+        set_level(1)
+        assert end_early(email, store=store)["ended"] == []
+
+
 def test_who_is_protected_keeps_it_and_the_note_says_who_ended_it(sandbox: SandboxServer, notes: Variables) -> None:
     give()
     with pytest.raises(

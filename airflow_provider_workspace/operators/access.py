@@ -454,7 +454,7 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
             end_early,
             ends_of_earlier_tries,
             levels_to_end,
-            raise_if_access_is_left,
+            raise_if_access_stayed,
         )
         from airflow_provider_workspace.access.grants.notes import GrantRegistry, raise_if_unsupported
         from airflow_provider_workspace.access.reviews import notes as decisions
@@ -481,7 +481,7 @@ class WorkspaceEndAccessOperator(OfOrganization, WorkspaceWriteOperator):
         elif state.has_begun(ENDED):
             begun = state.facts(ENDED)
             users = begun.get("users", [])
-            raise_if_access_is_left(hook.client, wish, organization_id, users, begun.get("levels", []))
+            raise_if_access_stayed(hook.client, wish, organization_id, users, begun.get("levels", []))
             self.log.info("An earlier try has ended the temporary access of %s.", email)
             return {"ended": ends_of_earlier_tries(self.journal), "left": [], "active": 0}
         evidence = self._evidence()

@@ -142,7 +142,8 @@ class _Records:
     def begin(self, window: str) -> None:
         """Note that a window is about to be closed: its lease is gone then, and who closes it may be killed."""
         self.unsaid.append(window)
-        record = self.last.model_copy(update={"unsaid": [*self.last.unsaid, *self.unsaid]})
+        unsaid = list(dict.fromkeys([*self.last.unsaid, *self.unsaid]))
+        record = self.last.model_copy(update={"unsaid": unsaid})
         try:
             self.registry.record_sweep(record)
         except Exception:  # a paused export is worse than a sweep that is not noted

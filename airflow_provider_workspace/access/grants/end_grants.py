@@ -116,7 +116,7 @@ class EarlyEnd:
         return [grant for grant in here if self.names(grant) or grant.user_uuid in users]
 
 
-def raise_if_access_is_left(
+def raise_if_access_stayed(
     client: WorkspaceClient, wish: EarlyEnd, organization_id: str, users: Sequence[str], levels: Sequence[int]
 ) -> None:
     """

@@ -230,7 +230,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         if file:
             file.write(plan.to_dict())
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
-        if not self.is_dry_run:
+        if not (self.is_dry_run or self.require_approval):
             access.note_leaves(plan)
         is_asked = self.require_approval or self.is_dry_run
         plan.check_losses(self.max_removals, is_asked=is_asked, is_approved=self.approved_by != "")
@@ -246,6 +246,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         withdrawn = self.withdrawn_invites(hook.client, plan.planned_for)
         self.show_by_hand(plan, organization_id)
         try:
+            access.note_leaves(plan)
             withdrawn.begin(plan)
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)

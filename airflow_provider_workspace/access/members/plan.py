@@ -435,7 +435,7 @@ class _Planner:
         email = row.invite.target_email
         saying = saying_of(row, None)
         if invites:
-            claims = self.noted.of_invite(row.key, invites[0].id, self._homes)
+            claims = self.noted.of_invite(row.key, invites[0].id, self._homes, row.user_uuid)
         else:
             claims = self.noted.of_address(row.key, self._homes, row.user_uuid)
         entitled = self._entitlement(saying, claims)

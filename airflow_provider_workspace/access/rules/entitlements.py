@@ -159,9 +159,11 @@ class _ByIdentity(Generic[N]):
                 found.append(record)
         return found
 
-    def of_invite(self, key: str, invite_id: str | None, homes: Mapping[str, str]) -> list[N]:
-        """Return the records of an invite, and those of its address."""
-        found = self.of_address(key, homes)
+    def of_invite(
+        self, key: str, invite_id: str | None, homes: Mapping[str, str], user_uuid: str | None = None
+    ) -> list[N]:
+        """Return the records of an invite, and those of its address and its user."""
+        found = self.of_address(key, homes, user_uuid)
         for record in self._by_invite.get(invite_id or "", ()):
             if record not in found:
                 found.append(record)
@@ -226,14 +228,17 @@ class NotedAccess:
         decisions = self._decisions.of_member(key, user_uuid)
         return _claims(grants, decisions)
 
-    def of_invite(self, key: str, invite_id: str | None, homes: Mapping[str, str]) -> Claims:
+    def of_invite(
+        self, key: str, invite_id: str | None, homes: Mapping[str, str], user_uuid: str | None = None
+    ) -> Claims:
         """
         Return what is noted about somebody who holds an open invite.
 
         :param homes: the key of the address of each user who is a member
+        :param user_uuid: the user that they are, if a row says it
         """
-        grants = self._grants.of_invite(key, invite_id, homes)
-        decisions = self._decisions.of_invite(key, invite_id, homes)
+        grants = self._grants.of_invite(key, invite_id, homes, user_uuid)
+        decisions = self._decisions.of_invite(key, invite_id, homes, user_uuid)
         return _claims(grants, decisions)
 
     def of_address(self, key: str, homes: Mapping[str, str], user_uuid: str | None = None) -> Claims:

@@ -70,6 +70,8 @@ def run(arguments: list[str], env: dict[str, str], cwd: str, stdout: str, stderr
 
     sys.argv = arguments
     if arguments[0] == "pytest":
+        del sys.modules["trio"]  # which hypothesis imports at the end
+
         import pytest
 
         sys.exit(pytest.main(arguments[1:]))

@@ -47,6 +47,12 @@ if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
     from tests.conftest import Connect
 
+def whole(page: str, dag_id: str) -> Block:
+    """Return the block of a page that defines a Dag."""
+    (found,) = [block for block in in_language("python", page) if f"\ndef {dag_id}(" in block.text]
+    return found
+
+
 # Blocks that another test runs, and that nothing can run here
 
 REVIEWS = "tests/unit/operators/test_access_review.py"
@@ -80,6 +86,11 @@ CANNOT_RUN_ON = {
     ): "needs runs since a day in the text",
     the("operators/catch-up.md", "WorkspaceCatchUpOperator(\n"): "needs runs since a day in the text",
     the("sensors.md", "WorkspaceBatchExportCompleteSensor(\n"): "needs runs of an export",
+    whole("guides/access-review.md", "review_access"): "needs an object store and a reviewer",
+    whole("guides/approve.md", "sync_with_approval"): "asks people by their names",
+    whole("guides/approve.md", "onboard_with_approval"): "needs an object store, and asks a person by name",
+    whole("guides/temporary-access.md", "give_access"): "asks people by their names",
+    whole("guides/who-decides.md", "lift_decision"): "needs a decision of a review",
 }
 
 # The others, by what runs them

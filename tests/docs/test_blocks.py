@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
     from tests.conftest import Connect
 
+
 def whole(page: str, dag_id: str) -> Block:
     """Return the block of a page that defines a Dag."""
     (found,) = [block for block in in_language("python", page) if f"\ndef {dag_id}(" in block.text]

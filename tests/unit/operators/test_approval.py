@@ -473,6 +473,7 @@ def test_a_long_plan_is_whole_in_the_log_and_in_its_file(
         ("a plan", "not 'a plan'"),
         ([], "not something of type list"),
         ({"changes": []}, "not a mapping without these"),
+        ({"changes": [], "planned_for": "here", "digests": [1]}, "not a mapping without these"),
         *(({"changes": changes, "planned_for": ""}, "not a mapping without these")
          for changes in (None, {}, [None], [{"action": "remove"}], [{"digest": ["x"]}])),
     ],

@@ -760,16 +760,17 @@ def test_who_is_protected_under_an_older_address_is_kept(sandbox: SandboxServer,
     assert effects(sandbox) == []
 
 
+@pytest.mark.parametrize("email", ["noah.n@example.com", NOAH])
 @pytest.mark.parametrize("road", ["roster", "leavers"])
-def test_a_decision_about_a_user_whom_a_row_names_counts_at_a_new_address(
-    sandbox: SandboxServer, notes: Variables, road: str
+def test_a_decision_about_a_user_whom_a_row_names_counts_at_any_address(
+    sandbox: SandboxServer, notes: Variables, road: str, email: str
 ) -> None:
     note_decision(notes, sandbox, None, SEED.absent_uuid, NOAH)
     note_grant(notes, sandbox, NOAH, SEED.absent_uuid, level=8, since="2026-01-01T00:00:00Z")
     with WorkspaceHook() as hook:
         hook.delete_member(user_uuid=SEED.absent_uuid)
     columns = {"email": "email", "id": "user_uuid"}
-    noah = {"email": "noah.n@example.com", "id": SEED.absent_uuid}
+    noah = {"email": email, "id": SEED.absent_uuid}
     given: dict[str, Any] = {"columns": columns, "protected": [OLIVE], "max_removals": None}
     if road == "leavers":
         task = WorkspaceSyncMembersOperator(task_id="sync", leavers=[noah], **given)

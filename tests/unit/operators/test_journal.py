@@ -236,11 +236,16 @@ def test_a_retry_tells_what_the_killed_try_has_done(
 
 @pytest.mark.needs_airflow("3.3", "the task state")
 @pytest.mark.usefixtures("clock")
-@pytest.mark.usefixtures("sandbox")
-@pytest.mark.parametrize(("level", "status"), [(1, "invited"), (8, "already_invited")])
+@pytest.mark.parametrize(("level", "status"), [(1, "invited"), (8, "already_invited"), (None, "invited")])
 def test_an_invite_at_another_level_is_not_the_one_that_the_killed_try_sent(
-    connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, level: int, status: str
+    sandbox: SandboxServer,
+    connect: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    level: int | None,
+    status: str,
 ) -> None:
+    """Who has accepted it has joined by then: no level."""
     connect(consistency_time=0)
     store = TaskStore()
 
@@ -255,8 +260,11 @@ def test_an_invite_at_another_level_is_not_the_one_that_the_killed_try_sent(
             send()
     with WorkspaceHook() as hook:
         (sent,) = [row for row in hook.list_invites() if row.target_email == ADA]
-        hook.delete_invite(invite_id=str(sent.id))
-        hook.create_invite(target_email=ADA, level=level)
+        if level is None:
+            sandbox.accept_invite(str(sent.id))
+        else:
+            hook.delete_invite(invite_id=str(sent.id))
+            hook.create_invite(target_email=ADA, level=level)
     assert invited(send()) == [(ADA, status)]
 
 

@@ -51,6 +51,7 @@ def domain_key(domain: str) -> str:
         return text
 
 
+@lru_cache(maxsize=16_384)
 def address_key(address: str) -> str:
     """
     Return the form in which e-mail addresses are compared; letter case and spelling of the domain do not count.

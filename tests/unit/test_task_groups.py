@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from airflow.cli.commands.task_command import _generate_temporary_run_id
-from airflow.dag_processing.dagbag import DagBag
 from airflow.models.taskinstance import TaskInstance
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task, task_group
@@ -23,6 +22,7 @@ from airflow_provider_workspace.operators.organization import WorkspacePlanOrgan
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import STEPS, maintenance_window, workspace_organization
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.dag_bag import DagBag
 from tests.variables import install
 from tests.windows import Airflow, Window
 

@@ -82,7 +82,7 @@ def test_plan_sends_only_reads(airflow: Airflow, sandbox: SandboxServer, connect
     roster.write_text("email,levle\n")
     run = airflow("workspace", "plan", roster)
     assert run.returncode == 1
-    assert "did you mean 'level'?" in run.stderr
+    assert "did you mean columns={'levle': 'level'}?" in run.stderr
 
 
 # The first project exists; only Airflow knows whether its dashboards do.

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.client.settings import Settings
     from airflow_provider_workspace.errors import WorkspaceRequestError
 
-COMPRESSIONS = ("x-gzip", "gzip")
-# With these window bits zlib reads gzip.
-GZIP = 31
+COMPRESSIONS = ("gzip", "x-gzip", "deflate")
 # Maximum members of a gzip body: to read one copies all that follow.
 MAX_MEMBERS = 100
 # TLS errors that a retry may not meet: the connection broke during the handshake.
@@ -61,7 +59,7 @@ class Route:
     def __init__(self, settings: Settings) -> None:
         self.headers = {
             "Accept": "application/json",
-            "Accept-Encoding": "gzip",
+            "Accept-Encoding": "gzip, deflate",
             "User-Agent": f"airflow-provider-workspace/{__version__}",
         }
         if settings.api_key:
@@ -158,9 +156,11 @@ def body_of(encoding: str | None, body: bytes, limit: int) -> bytes:
         raise UnreadableBodyError(f"unexpected Content-Encoding {name[:40]}")
     if name == "identity" or not body:
         return body
+    # With 47 zlib detects gzip and zlib; with -15 it reads deflate without the header of zlib.
+    window_bits = -15 if name == "deflate" and body[0] & 0x0F != 8 else 47
     content: list[bytes] = []
     for _ in range(MAX_MEMBERS):
-        decompressor = zlib.decompressobj(GZIP)
+        decompressor = zlib.decompressobj(window_bits)
         try:
             content.append(decompressor.decompress(body, limit + 1))
         except zlib.error as error:
@@ -170,7 +170,7 @@ def body_of(encoding: str | None, body: bytes, limit: int) -> bytes:
             raise ResponseTooLargeError
         if not decompressor.eof:
             raise UnreadableBodyError("the compressed body is cut off")
-        body = decompressor.unused_data  # another member
+        body, window_bits = decompressor.unused_data, 47  # another gzip member
         if not body:
             return b"".join(content)
     raise UnreadableBodyError("the compressed body has too many parts")

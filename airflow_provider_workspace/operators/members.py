@@ -246,7 +246,8 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
         withdrawn = self.withdrawn_invites(hook.client, plan.planned_for)
         self.show_by_hand(plan, organization_id)
         try:
-            access.note_leaves(plan)
+            if self.require_approval:  # what is not approved notes nothing
+                access.note_leaves(plan)
             withdrawn.begin(plan)
             if plan.withdraws_invites:
                 self.task_state.begin(WITHDRAWING)

@@ -594,8 +594,9 @@ class Plan:
         if any(change.person == entry.person for change in self.changes):
             return
         why = f"{sending.by} was about to remove {row.name}, who is {entry.name} now"
-        line = Change("differs", row.part, entry.name, why=why, person=entry.person, should_lose=True)
-        self.changes.append(replace(line, cure="remove them by hand"))
+        cure = "remove them by hand"
+        line = Change("differs", row.part, entry.name, why=why, person=entry.person, should_lose=True, cure=cure)
+        self.changes.append(line)
 
     def sending_of(self, change: Change) -> Sending:
         """Return what is noted before a change is sent."""

@@ -263,6 +263,26 @@ def _read_rendered(kind: Kind, name: str, value: object, folder: str) -> Any:
     return resolve_path(folder, parsed) if kind.is_path else parsed
 
 
+class NeedsArguments:
+    """
+    An attribute of a class that needs its arguments.
+
+    :param name: the name that the attribute has when they are collected
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, task: object, owner: type[DeclaredArguments]) -> Any:
+        """Collect the arguments first."""
+        _collect(owner)
+        return vars(owner)[self.name]
+
+
+_DECLARED = NeedsArguments("declared")
+_TEMPLATE_FIELDS = NeedsArguments("template_fields")
+
+
 class NeedsInit:
     """
     An attribute of a class that needs its ``__init__``.
@@ -284,8 +304,8 @@ class DeclaredArguments:
     """
     Base of classes that declare arguments: builds ``__init__`` and ``template_fields`` from them.
 
-    A Dag file uses few of the classes that it imports, and Airflow takes its time for each ``__init__``: those of this
-    package are built when somebody makes a task, asks for their signature or derives a class.
+    A Dag file uses few of the classes that it imports, and each ``__init__`` takes its time: those of this package are
+    built, and their arguments collected, when somebody makes a task, asks for them or derives a class.
 
     A class attribute of the name of an argument is its default. A class may define ``__post_init__``, which is called
     when all arguments are set, after that of its bases.
@@ -307,23 +327,17 @@ class DeclaredArguments:
             return super().__new__(cls)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Collect the arguments. Airflow's metaclass then wraps an ``__init__`` that is built here."""
+        """Collect the arguments of a class of an author. Airflow's metaclass then wraps an ``__init__`` built here."""
         super().__init_subclass__(**kwargs)
-        inherited: dict[str, Argument] = {}
-        for base in reversed(cls.__bases__):
-            inherited |= getattr(base, "declared", {})
-        own = _own_arguments(cls)
-        declared = own | inherited  # its own come first
-        declared |= own  # and replace those of its bases
-        declared |= _with_defaults_of_classes(cls, inherited)
-        cls.declared = declared
-        templated = [argument.attribute for argument in declared.values() if argument.templated]
-        cls.template_fields = tuple(dict.fromkeys([*templated, *cls.template_fields]))
-        if not cls.__module__.startswith(_PACKAGE):
-            for base in _classes_with_arguments(cls)[1:]:
-                _complete(base)
-            if _lacks_init(cls):
-                cls.__init__ = _make_init(cls)  # type: ignore[method-assign]
+        if cls.__module__.startswith(_PACKAGE):
+            cls.declared = cast("Any", _DECLARED)
+            cls.template_fields = cast("Any", _TEMPLATE_FIELDS)
+            return
+        _collect(cls, cls.template_fields)
+        for base in _classes_with_arguments(cls)[1:]:
+            _complete(base)
+        if _lacks_init(cls):
+            cls.__init__ = _make_init(cls)  # type: ignore[method-assign]
 
     def __init__(self, **kwargs: Any) -> None:
         """Set all arguments, except for what an author's ``__init__`` has set; hand the others to Airflow's class."""
@@ -351,6 +365,20 @@ class DeclaredArguments:
 def _classes_with_arguments(cls: type) -> tuple[type, ...]:
     """Return a class and its bases as far as :class:`DeclaredArguments`, mixins of authors among them."""
     return cls.__mro__[: cls.__mro__.index(DeclaredArguments)]
+
+
+def _collect(cls: type[DeclaredArguments], template_fields: Collection[str] = ()) -> None:
+    """Collect the arguments of a class, its own and those of its bases; template fields that are none come last."""
+    inherited: dict[str, Argument] = {}
+    for base in reversed(cls.__bases__):
+        inherited |= getattr(base, "declared", {})
+    own = _own_arguments(cls)
+    declared = own | inherited  # its own come first
+    declared |= own  # and replace those of its bases
+    declared |= _with_defaults_of_classes(cls, inherited)
+    templated = [argument.attribute for argument in declared.values() if argument.templated]
+    cls.declared = declared
+    cls.template_fields = tuple(dict.fromkeys([*templated, *template_fields]))
 
 
 def _own_arguments(cls: type) -> dict[str, Argument]:

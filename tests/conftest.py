@@ -17,6 +17,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from _pytest.runner import runtestprotocol
 from packaging.version import Version
 
 from airflow_provider_workspace.client import waits
@@ -68,6 +69,39 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         # A pre-release counts as its release.
         if Version(Version(version("apache-airflow")).base_version) < Version(release):
             pytest.skip(f"{what}: since Airflow {release}")
+
+
+# Files with a few commands of Airflow each. In one worker, they share its ``airflow_cli``, which starts in seconds.
+WITH_AIRFLOW_CLI = (
+    "tests/docs/test_blocks.py",
+    "tests/unit/cli/",
+    "tests/unit/hooks/test_hook.py",
+    "tests/unit/hooks/test_network.py",
+)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give a worker whole files, and one of them those of ``WITH_AIRFLOW_CLI``."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "airflow_cli" if nodeid.startswith(WITH_AIRFLOW_CLI) else super()._split_scope(nodeid)
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """In a worker of xdist, run a test without sending that its setup and teardown passed: half of what is sent."""
+    if not hasattr(item.config, "workerinput"):
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,6 +24,7 @@ from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.airflow_cli import AirflowCli
 from tests.fault_kinds import TEST_FAULTS
+from tests.matrix import mark_black_cells
 
 # Tools bring them along. The jsonschema of Airflow would import the first one, a second in each process, and httpx the
 # second one.
@@ -54,6 +55,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 # Garbage collections of what is imported and collected find nothing, a quarter of the time that it takes.
 gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_black_cells(items)
 
 
 def pytest_collection_finish() -> None:

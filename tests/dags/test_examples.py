@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tests.airflow_cli import AirflowCli
 
 WITH_APPROVAL = ("offboard_members", "sync_members", "grant_access", "quarterly_access_review")
-# The example that `make test` runs, and `make test-all` on every Python; the others, and the Dags below, are slow.
+# The example that `make test-all` runs on every Python; the others, and the Dags below, on one of each Airflow.
 EVERYWHERE = "maintenance_window"
 # Examples with a test of their own, in which one follows the other.
 TOGETHER = ("onboard_organization", "check_organization")
@@ -155,9 +155,8 @@ def run_dag(request: pytest.FixtureRequest, server: SandboxServer, airflow_cli: 
 
 def marks(dag_id: str) -> Iterator[pytest.MarkDecorator]:
     """Return the marks of an example."""
-    if dag_id != EVERYWHERE:
-        yield pytest.mark.per_airflow
-        yield pytest.mark.slow
+    yield pytest.mark.slow
+    yield pytest.mark.per_python if dag_id == EVERYWHERE else pytest.mark.per_airflow
     if dag_id in WITH_APPROVAL:
         yield pytest.mark.needs_airflow("3.3", "a human's answer to `airflow dags test`")
 

@@ -330,7 +330,7 @@ def test_ends_of_an_organization_read_its_lists_together(sandbox: SandboxServer,
     assert keys(notes) == []
 
 
-@pytest.mark.parametrize("reading", range(1, 11))
+@pytest.mark.parametrize("reading", chequered(range(1, 11)))
 def test_of_two_sweeps_at_once_none_fails(
     notes: Variables, clock: Clock, monkeypatch: pytest.MonkeyPatch, reading: int
 ) -> None:
@@ -1169,7 +1169,7 @@ MARRIED = "mina.married@example.com"
 GRACE = "grace.analyst@example.com"
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", chequered(ORDERS))
 def test_grants_of_a_user_under_several_addresses_are_grants_of_one_person(
     sandbox: SandboxServer, notes: Variables, clock: Clock, order: list[tuple[int, int]]
 ) -> None:

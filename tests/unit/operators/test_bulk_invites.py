@@ -195,7 +195,7 @@ def check_report(found: Outcome, sent: Counter[str], rows: int) -> None:
         assert entry.status == "unknown" or (entry.email in sent) == (entry.status == "invited"), entry
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples // 2, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.sampled_from(["reset_before", "reset_after", "say", "partly", "denied", "fine"]), max_size=6),
     st.sampled_from(PEOPLE[:12]),

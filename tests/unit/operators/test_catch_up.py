@@ -301,10 +301,10 @@ def test_times_may_be_texts_and_datetimes(sandbox: SandboxServer, clock: Clock) 
 
 
 # The five others have each fault, and each with and without a killed worker, as all twelve do.
-SEEDS = (2, 4, 6, 7, 8, 10, 11)
+SEEDS = (1, 2, *range(4, 12))
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3, 5, 9, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS)])
+@pytest.mark.parametrize("seed", [0, 3, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SEEDS)])
 def test_windows_of_any_length_with_any_fault_are_filled_and_nothing_is_exported_twice(
     sandbox: SandboxServer, clock: Clock, seed: int
 ) -> None:
@@ -499,7 +499,7 @@ def test_a_service_that_fails_for_a_while_is_waited_for(sandbox: SandboxServer, 
     assert missing(sandbox, until) == []
 
 
-@pytest.mark.parametrize("bad", ["404", "503", "400"])
+@pytest.mark.parametrize("bad", ["404", pytest.param("503", marks=pytest.mark.slow), "400"])
 def test_an_export_that_fails_stops_no_other(sandbox: SandboxServer, clock: Clock, bad: str) -> None:
     since, until = pause_for(clock, 3)
     clock.wait(17 * 60)

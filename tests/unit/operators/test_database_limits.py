@@ -98,7 +98,13 @@ def test_no_xcom_of_the_service_has_what_postgresql_refuses(sandbox: SandboxServ
 
 
 @pytest.mark.parametrize(
-    "name", ["n" * 70_000, FOUR_BYTES * 20_000, "€" * 30_000, "north"], ids=["long", "four bytes", "three", "short"]
+    "name",
+    [
+        pytest.param("n" * 70_000, id="long", marks=pytest.mark.slow),
+        pytest.param(FOUR_BYTES * 20_000, id="four bytes"),
+        pytest.param("€" * 30_000, id="three", marks=pytest.mark.slow),
+        pytest.param("north", id="short"),
+    ],
 )
 def test_the_question_about_an_organization_fits(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     question = task_instance.Question(refreshes=False)

@@ -208,7 +208,7 @@ def begin(sandbox: SandboxServer, notes: Variables, task: str) -> None:
 @pytest.mark.needs_airflow("3.3", "the task state")
 @pytest.mark.parametrize("sandbox", ["live"], indirect=True)
 @pytest.mark.usefixtures("clock")
-@pytest.mark.parametrize("step", [8, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [16, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TASKS)
 def test_a_retry_tells_what_the_killed_try_has_done(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, step: int

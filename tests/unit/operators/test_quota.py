@@ -98,7 +98,7 @@ def check_everybody_is_invited_once(sandbox: SandboxServer, invited: list[Any]) 
         (52, {}, 2, 1),
         (300, {}, 30, 2),
         (300, {"invites_per_hour": 50, "invites_per_day": 200}, 26, 0),
-        (300, {"invites_per_hour": 50}, 30, 1),
+        pytest.param(300, {"invites_per_hour": 50}, 30, 1, marks=pytest.mark.slow),
         (120, {"invites_per_hour": 50}, 3, 0),
         pytest.param(700, {}, 4 * 24, 3, marks=pytest.mark.slow),
     ],

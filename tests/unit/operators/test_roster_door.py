@@ -876,7 +876,7 @@ def changes_of_leavers(**arguments: Any) -> list[dict[str, Any]]:
     return list(plan["changes"])
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(table=tables)
 def test_no_row_disappears_and_nobody_is_changed_whom_no_row_names(
     sandbox: SandboxServer, tmp_path: Path, table: Any
@@ -942,7 +942,7 @@ def forms_of(header: Sequence[str], rows: Sequence[Sequence[str]], folder: Path)
     return [*files, *({"rows": source} for source in sources)]
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples // 3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(table=headers.flatmap(lambda header: st.tuples(st.just(header), rows_under(header))), selects=st.booleans())
 def test_each_form_of_the_same_rows_says_the_same_of_each_row(
     sandbox: SandboxServer, tmp_path: Path, table: Any, *, selects: bool

@@ -685,7 +685,7 @@ def broken(form: str, header: list[str], lines: list[list[str]], fault: str, pla
     return "\n".join(texts) + "\n"
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(case=cases)
 def test_a_row_that_slipped_never_removes_in_green(sandbox: SandboxServer, tmp_path: Path, case: Any) -> None:
     active, form, fault, place, header = case

@@ -37,7 +37,7 @@ def add(name: str, python: str, constraints: str | None) -> None:
     """
     versions = ["--constraints", f"constraints/{constraints}.txt"] if constraints else ["--prerelease", "allow"]
     project = ["--no-build", "--requirements", "pyproject.toml", "--group", "test"]
-    # What takes long and depends only on the Airflow release is tried with one Python.
+    # What takes long and depends only on the Airflow release is tried with one Python, what is `per_python` with each.
     one = constraints != "lowest" and python == PYTHONS[0]
     kept = "per_airflow or per_python" if one else "per_python"
     left_out = f"e2e or (slow or per_airflow) and not ({kept})"

@@ -125,6 +125,17 @@ def variable_keys(prefix: str) -> list[str]:
         return []
 
 
+def get_variable(key: str) -> str | None:
+    """Return the value of a Variable; ``None`` if there is none."""
+    from airflow.sdk import Variable
+
+    try:
+        value: str | None = Variable.get(key, default=None)
+    except ImportError:  # before 3.2, outside of a task, such as in tests of Dags
+        return None
+    return value
+
+
 def shows_forms() -> bool:
     """Return whether a required action shows its form (since 3.1.1; before, a field is "[object Object]")."""
     from airflow import __version__

@@ -11,7 +11,7 @@ from typing import Protocol
 from airflow_provider_workspace.api.database_limits import check_variable
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.version_compat import lists_variables, variable_keys
+from airflow_provider_workspace.version_compat import get_variable, lists_variables, variable_keys
 
 # How often a task checks that its entry stays in the index, and the seconds between two checks.
 CHECKS_OF_ENTRY = 2
@@ -69,13 +69,9 @@ class VariableStore:
 
         :raises WorkspaceError: if it cannot be read
         """
-        from airflow.sdk import Variable
-
         for _ in range(MAX_READS):
             try:
-                value: str | None = Variable.get(key, default=None)
-            except ImportError:  # before 3.2, outside of a task, as in tests of Dags
-                return None
+                value = get_variable(key)
             except PermissionError as error:
                 msg = f"Airflow cannot read the Variable '{key}' for this task: {error}"
                 raise WorkspaceError(msg, problem="variable-unreadable") from error
@@ -156,9 +152,7 @@ def keep_variable(key: str, value: str, description: str | None = None) -> None:
     :raises WorkspaceInputError: if Airflow cannot store it
     :raises WorkspaceError: if Airflow does not write it, or returns something else
     """
-    from airflow.sdk import Variable
-
-    before = Variable.get(key, default=None)
+    before = get_variable(key)
     try:
         write_variable(key, value, description)
     except WorkspaceError:
@@ -168,7 +162,7 @@ def keep_variable(key: str, value: str, description: str | None = None) -> None:
     if before == value:
         return
     for _ in range(MAX_READS):
-        if Variable.get(key, default=None) != before:
+        if get_variable(key) != before:
             return
     raise not_kept(key, RETURNS_ANOTHER)
 

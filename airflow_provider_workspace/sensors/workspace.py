@@ -159,8 +159,13 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
 
     def resume_execution(self, next_method: str, next_kwargs: dict[str, Any] | None, context: Context) -> Any:
         """Continue after a deferral; only the end of its time skips a task with ``soft_fail``."""
-        with _permanent_errors(self):
-            return super().resume_execution(next_method, next_kwargs, context)
+        try:
+            with _permanent_errors(self):
+                return super().resume_execution(next_method, next_kwargs, context)
+        except AirflowSensorTimeout as error:
+            if self.soft_fail or self.never_fail:  # before 3.2, Airflow fails it when its trigger has not fired
+                raise AirflowSkipException(str(error)) from error
+            raise
 
     def poke(self, context: Context) -> PokeReturnValue:
         first_poke: datetime | None = None

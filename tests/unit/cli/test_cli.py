@@ -422,6 +422,7 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
     assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr
 
 
+@pytest.mark.needs_airflow("3.3", "notes of access")
 def test_plan_knows_the_grants_and_decisions_in_airflows_database(
     airflow: Airflow,
     airflow_cli: AirflowCli,
@@ -576,7 +577,7 @@ def test_decisions_lists_what_reviews_decided_and_lifts_it(
         run = airflow("workspace", "decisions", *arguments)
         assert (run.returncode, expected in run.stderr) == (1, True), run.stderr
     run = airflow("workspace", "decisions", "--lift", "Noah@example.com", *why)
-    lifted = rf"{re.escape(removed)}, lifted by \S+ \(airflow workspace decisions\) at [\dT:-]+Z: HR has the exception"
+    lifted = rf"{re.escape(removed)}, lifted by \S+ \({COMMAND} decisions\) at [\dT:-]+Z: HR has the exception"
     assert len(re.findall(f"^Lifted: noah@example.com: {lifted}$", run.stdout, re.MULTILINE)) == 2
     table = airflow("workspace", "decisions").stdout
     until = "no access until 2999-01-01T00:00:00Z"

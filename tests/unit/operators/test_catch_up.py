@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, Asset
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.catch_up import WorkspaceCatchUpOperator, WorkspaceCheckExportRunsOperator
@@ -240,7 +241,7 @@ def test_an_event_of_exports_with_other_intervals_does_not_end_before_it_begins(
     since, until = pause_for(clock, 3)
     whole = Asset("whole")
     task = CatchUp(clock, batch_export_ids=[HOURLY, DAILY], since=since, until=until, outlets=[whole])
-    events = task.context["outlet_events"] = {whole: SimpleNamespace(extra={})}
+    events = task.context["outlet_events"] = OutletEventAccessors()
     complete_until = task.run()["complete_until"]
     assert len(backfills(sandbox)) == 1
     assert events[whole].extra == {"export": [HOURLY, DAILY], "from": complete_until, "to": complete_until}
@@ -394,7 +395,7 @@ def test_a_window_catches_up_after_it_is_closed(
         "maintenance_window.close": {"resumed": resumed, "held": {}, "left_paused": left_paused},
     }
     since, _ = pause_for(clock, 3)
-    events = {whole: SimpleNamespace(extra={})}
+    events = OutletEventAccessors()
     context: Any = {
         "ti": SimpleNamespace(
             map_index=-1, xcom_pull=lambda task_ids, **_: results[task_ids], xcom_push=lambda **_: None

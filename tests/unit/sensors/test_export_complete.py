@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from airflow.sdk import Asset
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceBatchExportCompleteSensor
@@ -49,7 +50,7 @@ def iso(moment: datetime, days: int = 0) -> str:
 def test_it_waits_in_the_triggerer_until_the_last_run_is_completed(clock: Clock, hour: datetime) -> None:
     whole = Asset("whole-day")
     task = sensor(deferrable=True, outlets=[whole], poke_interval=60)
-    events = {whole: SimpleNamespace(extra={})}
+    events = OutletEventAccessors()
     context: Any = {"data_interval_end": hour, "outlet_events": events}
     began, event = time.time(), None
     while True:

@@ -629,6 +629,17 @@ def test_people_choose_from_so_many_changes(task: Task, changes: int, *, has_cho
             answer_with(sync(roster), task, approve, {"leave_out": ["1. create invite x"]})
 
 
+def test_airflow_3_1_0_is_offered_no_list_of_changes(
+    sandbox: SandboxServer, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("airflow.__version__", "3.1.0")
+    approve = task.ask(sync())
+    assert not task.question.now.params
+    assert "approve the whole plan: Airflow cannot show a list of its changes to leave out." in task.question.text
+    task.answer(sync(), approve)
+    assert effects(sandbox) == ALL
+
+
 def test_a_list_that_airflow_cannot_show_is_not_offered(task: Task) -> None:
     roster = [f"{'ö' * 60}{number}@example.com" for number in range(150)]
     task.ask(sync([*roster, "adam.admin@example.com"]))

@@ -28,7 +28,7 @@ from airflow_provider_workspace.notes.leases import Window as NotedWindow
 from airflow_provider_workspace.operators.batch_exports import WorkspaceUnpauseBatchExportOperator
 from airflow_provider_workspace.operators.windows import lease_registry
 from airflow_provider_workspace.sandbox.seed import SEED
-from airflow_provider_workspace.version_compat import AirflowFailException, AirflowSkipException, TaskDeferred
+from airflow_provider_workspace.version_compat import COMMAND, AirflowFailException, AirflowSkipException, TaskDeferred
 from airflow_provider_workspace.windows.requests import LeaseHooks
 from airflow_provider_workspace.windows.resuming import Closer
 from airflow_provider_workspace.windows.sweep import sweep_windows
@@ -775,7 +775,7 @@ def test_the_sweep_closes_a_window_whose_work_has_ended(
     airflow.variables.values[SWEEP] = old.replace(first["since"], PAST)
     Window(SECOND, run_id="warns").open()
     assert (
-        f"by a window that is abandoned: {why}. Run 'airflow workspace sweep'. Window: dag / run / {close}. Exports: "
+        f"by a window that is abandoned: {why}. Run '{COMMAND} sweep'. Window: dag / run / {close}. Exports: "
         f"{FIRST}." in capsys.readouterr().out
     )
     with pytest.raises(
@@ -793,7 +793,7 @@ def test_a_window_warns_if_there_is_no_sweep(airflow: Airflow, capsys: pytest.Ca
     Window(FIRST, run_id="first").open()
     said = capsys.readouterr().out
     assert "No sweep ran in the last hour" in said
-    assert "by a window that is abandoned: its run is gone. Run 'airflow workspace sweep'" in said
+    assert f"by a window that is abandoned: its run is gone. Run '{COMMAND} sweep'" in said
     sweep(fail_if_any=False)
     Window(FIRST, run_id="second").open()
     assert "No sweep ran" not in capsys.readouterr().out

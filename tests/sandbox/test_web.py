@@ -109,18 +109,26 @@ const fetch = async (path, options) => {
 """
 
 
-def open_page(page: str, workspace: str) -> tuple[MiniRacer, str]:
-    """Run the script of the page; return its engine and what the page shows."""
+@pytest.fixture
+def browser() -> Iterator[MiniRacer]:
+    """The engine of the page; closed here, because old ones crash if a thread of the sandbox collects them."""
+    with closing(MiniRacer()) as engine:
+        yield engine
+
+
+def open_page(browser: MiniRacer, page: str, workspace: str) -> str:
+    """Run the script of the page; return what the page shows."""
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
-    browser = MiniRacer()
     browser.eval(BROWSER.replace("WORKSPACE", workspace) + script)
     written = browser.eval("Object.values(elements).map(one => one.innerHTML ?? '').join('')")
-    return browser, page.replace(script, "") + str(written)
+    return page.replace(script, "") + str(written)
 
 
-def test_every_control_call_has_a_button_and_is_documented(sandbox: SandboxServer, api: httpx.Client) -> None:
+def test_every_control_call_has_a_button_and_is_documented(
+    sandbox: SandboxServer, api: httpx.Client, browser: MiniRacer
+) -> None:
     api.post(DOMAINS, json={"domain": "acme.example.org"})
-    browser, shown = open_page(api.get("/").text, api.get("/_sandbox/workspace").text)
+    shown = open_page(browser, api.get("/").text, api.get("/_sandbox/workspace").text)
     assert "acme.example.org" in shown
     browser.eval("element('kinds').value = 'reset_after'; element('operation').value = 'create_*'; sent.length = 0;")
     for tag in re.findall(r"<button ([^>]*)>", shown):
@@ -147,7 +155,7 @@ def with_markup(value: Any) -> Any:
     return value if isinstance(value, bool) else "<img src=x><b title=\"'>"
 
 
-def test_markup_in_records_is_escaped(api: httpx.Client) -> None:
+def test_markup_in_records_is_escaped(api: httpx.Client, browser: MiniRacer) -> None:
     for path in (DOMAINS, PROJECTS):  # an unverified domain, and effects
         api.post(path, json={"domain": "acme.example.org"} if path == DOMAINS else {"name": "Shop"})
     workspace = api.get("/_sandbox/workspace").json()
@@ -155,7 +163,7 @@ def test_markup_in_records_is_escaped(api: httpx.Client) -> None:
         if isinstance(part, dict) and "results" in part:
             part["results"] = with_markup(part["results"])
     workspace["organizations"] = with_markup(workspace["organizations"])
-    _, shown = open_page(api.get("/").text, json.dumps(workspace))
+    shown = open_page(browser, api.get("/").text, json.dumps(workspace))
     assert shown.count("&lt;img src=x&gt;&lt;b title=&quot;&#39;&gt;") >= 15
     assert "<img" not in shown
 

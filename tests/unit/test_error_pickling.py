@@ -21,6 +21,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceRequestError,
 )
 from airflow_provider_workspace.sandbox.responses import ApiError
+from airflow_provider_workspace.version_compat import default_retry_policy
 
 
 def exception_classes() -> list[type[Exception]]:
@@ -28,6 +29,8 @@ def exception_classes() -> list[type[Exception]]:
     found: dict[str, type[Exception]] = {}
     for module in pkgutil.walk_packages(airflow_provider_workspace.__path__, "airflow_provider_workspace."):
         if module.name.endswith("__main__"):
+            continue
+        if module.name.endswith(".retry_policies") and default_retry_policy() is None:  # before Airflow 3.3
             continue
         for value in vars(importlib.import_module(module.name)).values():
             is_ours = isinstance(value, type) and value.__module__.startswith("airflow_provider_workspace.")

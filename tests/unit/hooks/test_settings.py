@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
 import pytest
+from airflow.sdk import Connection
 
+from airflow_provider_workspace.client.settings import read_connection
 from airflow_provider_workspace.errors import WorkspaceConfigError
 from airflow_provider_workspace.get_provider_info import get_provider_info
 from airflow_provider_workspace.hooks.workspace import WorkspaceAsyncHook, WorkspaceHook
@@ -309,8 +311,11 @@ def test_an_unknown_extra_is_an_error_that_lists_the_known_ones(refused: Any, ke
 
 
 @pytest.mark.parametrize("extra", ["[1]", '"text"', "5", "{", "[]"])
-def test_an_extra_that_is_no_json_object_is_refused(refused: Any, extra: str) -> None:
-    assert refused(extra=extra).startswith("The extra of C must be a JSON object")
+def test_an_extra_that_is_no_json_object_is_refused(extra: str) -> None:
+    """In a connection as tasks receive it: Airflow 3.1 itself refuses it in an environment variable."""
+    connection = Connection(conn_id="workspace_default", conn_type="workspace", password="s3cret-key", extra=extra)
+    with pytest.raises(WorkspaceConfigError, match=r"^The extra of connection .* must be a JSON object"):
+        read_connection(connection, "workspace_default")
 
 
 def test_all_mistakes_are_reported_together(refused: Any) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -35,12 +36,12 @@ def load(engine: MiniRacer, name: str, loaded: set[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def model() -> MiniRacer:
+def model() -> Iterator[MiniRacer]:
     """All modules, with what they export as functions to call."""
-    engine = MiniRacer()
-    engine.eval("const modules = {};")
-    load(engine, "view.js", set())
-    return engine
+    with closing(MiniRacer()) as engine:
+        engine.eval("const modules = {};")
+        load(engine, "view.js", set())
+        yield engine
 
 
 @pytest.fixture

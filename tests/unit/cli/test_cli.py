@@ -515,7 +515,7 @@ def test_grants_lists_temporary_access_and_the_sweep_ends_it(  # noqa: PLR0915 -
     assert record["user_email"] == mina
     assert record["requested_by"] == "ruth"
     assert record["proof"]["level"] == 1
-    assert record["ended_by"].endswith(" (airflow workspace sweep)")
+    assert record["ended_by"].endswith(f" ({COMMAND} sweep)")
     assert noah in airflow("workspace", "grants").stdout
     assert effects(sandbox) == ["update_member"] * 2
     assert "--dry-run is for access that ends early. Add --end" in airflow("workspace", "grants", "--dry-run").stderr
@@ -530,7 +530,7 @@ def test_grants_lists_temporary_access_and_the_sweep_ends_it(  # noqa: PLR0915 -
     run = airflow("workspace", "grants", "--end", noah, "--evidence", str(ended), "-o", "json")
     found = json.loads(run.stdout[run.stdout.index("{\n") :])
     (row,) = found["ended"]
-    assert "(airflow workspace grants)" in row["ended_by"]
+    assert f"({COMMAND} grants)" in row["ended_by"]
     assert json.loads(Path(row["evidence"]).read_text())["ended_early_by"] == row["ended_by"]
     assert len(list(ended.iterdir())) == 2
     assert airflow("workspace", "grants").stdout == "No active grants.\n"

@@ -445,7 +445,7 @@ def test_members_who_were_in_no_list_for_a_while_do_not_arrive(
     store = _Store()
     asyncio.run(watch(store, expected=0, what="member"))
     say(sandbox, "list_members")
-    asyncio.run(watch(store, expected=0, what="member"))
+    asyncio.run(watch(store, expected=0, what="member", ready=lambda: "The list of members is empty" in caplog.text))
     assert "The list of members is empty" in caplog.text
     sandbox.clear_faults()
     assert asyncio.run(watch(store, expected=0, what="member")) == []

@@ -233,7 +233,7 @@ def evaluate(condition: Condition, seen: Snapshot, waited: float) -> Result:
     invite that is gone may be a member whom the list does not show yet. Members of an earlier poll prove nothing
     either. Then the wait continues, and the message says why.
 
-    :param waited: seconds since the first poll of the wait
+    :param waited: seconds from the first poll of the wait to the beginning of this one
     """
     result = condition.evaluate(seen)
     if result.done and seen.reuses:

@@ -236,7 +236,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
             self.ask(hook)
         began, now = self._began or 0.0, time.monotonic()
         self._seen = take_snapshot(hook.client, condition.subject, self._organization_id, previous=self._seen, now=now)
-        result = evaluate(condition, self._seen, time.monotonic() - began)
+        result = evaluate(condition, self._seen, now - began)
         if first and not result.found:
             self.confirm(hook, result)
         return result

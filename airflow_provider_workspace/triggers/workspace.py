@@ -132,7 +132,7 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
             else:
                 # The first poll counts: an invite may be accepted between the poll of the worker and this one.
                 began = min(began, time.monotonic())
-                state = evaluate(condition, seen, time.monotonic() - began)
+                state = evaluate(condition, seen, max(0.0, seen.read_at - began))
                 if state.done or state.message != message:
                     await self._spread()
                 if state.done:

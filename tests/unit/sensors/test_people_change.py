@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceInvitesSettledSensor, WorkspaceMembersJoinedSensor
 from airflow_provider_workspace.triggers.workspace import WorkspaceWaitTrigger
@@ -201,6 +202,32 @@ def test_who_accepts_while_the_list_of_members_lags_is_not_gone(
     wait = Wait(sandbox, mode, WorkspaceInvitesSettledSensor, LIV)
     accepted = {"accepted": [LIV], "expired": [], "gone": [], "open": []}
     assert wait.result_after(act, most=1000) == accepted
+
+
+def test_a_poll_that_takes_long_does_not_show_who_is_gone(sandbox: SandboxServer, connect: Connect) -> None:
+    """Its lists were read before the consistency time was over, however late their last page came."""
+    connect(max_attempts=2, consistency_time=0.5)
+    WorkspaceHook().create_invite(target_email=ADA)
+    sandbox.inject("late_rows", "list_invites", seconds=30, times=None)
+    sandbox.inject("rate_limit", "list_members", seconds=1, times=1)
+    sensor = WorkspaceInvitesSettledSensor(task_id="settled", emails=[ADA], poke_interval=INTERVAL)
+    assert not sensor.poke({"ti": SimpleNamespace(get_first_reschedule_date=lambda _: None)}).is_done
+
+
+def test_a_poll_of_the_triggerer_that_takes_long_does_not_show_who_is_gone(
+    sandbox: SandboxServer, connect: Connect
+) -> None:
+    connect(max_attempts=2, consistency_time=0.5)
+    WorkspaceHook().create_invite(target_email=ADA)
+    sandbox.inject("late_rows", "list_invites", seconds=30, times=2)
+    sandbox.inject("rate_limit", "list_members", seconds=1, times=1, after=1)
+    trigger = WorkspaceWaitTrigger(
+        condition="invites_settled",
+        arguments={"emails": [ADA]},
+        poll_interval=INTERVAL,
+        end_at=time.time() + 1.5,
+    )
+    assert asyncio.run(first_event(trigger)).payload["status"] == "timeout"
 
 
 @pytest.mark.needs_airflow("3.3", "shared trigger streams")

@@ -30,7 +30,7 @@ class ListedRow:
 @dataclass(frozen=True, slots=True)
 class SeenRows:
     """
-    What the last complete list showed, without the rows whose event is still to come.
+    What the complete lists so far showed, without the rows whose event is still to come.
 
     :param before: rows with a time until then count as seen, in seconds since 1970; 0 if all are in ``ids``
     :param ids: times by digest of the row's id
@@ -40,11 +40,18 @@ class SeenRows:
     ids: Mapping[str, int | None]
 
     @classmethod
-    def of(cls, rows: Mapping[str, ListedRow], waiting: set[str] | frozenset[str] = frozenset()) -> SeenRows:
+    def of(
+        cls,
+        rows: Mapping[str, ListedRow],
+        waiting: set[str] | frozenset[str] = frozenset(),
+        earlier: Iterable[SeenRows | None] = (),
+    ) -> SeenRows:
         """
         Remember a list: the newest :data:`MAX_KEPT` rows by id, and of the others the latest time.
 
         :param waiting: rows whose event is still to come; rows that are as old are remembered by id
+        :param earlier: what was remembered before; rows that only it has stay remembered as far as there is room,
+            because a list may miss them for one poll
         """
         seen = {row_id: row.since for row_id, row in rows.items() if row_id not in waiting}
         known = sorted(since for since in seen.values() if since is not None)
@@ -56,10 +63,18 @@ class SeenRows:
                 since = rows[row_id].since
                 if since is not None:
                     before = min(before, since - 1)
+        remembered = [each for each in earlier if each]
+        before = max(before, min((each.before for each in remembered), default=0))
         ids: dict[str, int | None] = {}
         for row_id, since in seen.items():
             if since is None or since > before:
                 ids[_digest(row_id)] = since
+        missed: dict[str, int | None] = {}
+        listed = {_digest(row_id) for row_id in rows}
+        for each in remembered:
+            missed |= {digest: since for digest, since in each.ids.items() if digest not in listed}
+        newest_first = sorted(missed.items(), key=lambda row: -(row[1] or 0))
+        ids |= dict(newest_first[: max(0, MAX_KEPT - len(ids))])
         return cls(before, ids)
 
     @classmethod
@@ -74,7 +89,7 @@ class SeenRows:
         return {"before": self.before, "ids": self.ids}
 
     def new(self, rows: Mapping[str, ListedRow]) -> list[str]:
-        """Return the ids of the rows that the last list did not show, or showed with an earlier time."""
+        """Return the ids of the rows that no list has shown, or only with an earlier time."""
         return [row_id for row_id, row in rows.items() if self._is_new(row_id, row.since)]
 
     def _is_new(self, row_id: str, since: int | None) -> bool:

@@ -202,11 +202,12 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
     An event lists at most 1,000 rows, oldest first; the next poll sends the others. All its values are plain JSON:
     ``name`` is ``None`` if the service shows none, all others are text.
 
-    A row is new if the last complete list did not show it, or showed it with an earlier time (``joined_at``,
-    ``verified_at``): somebody who leaves and joins again is new. Rows that exist when the watch starts for the first
-    time are not reported, and an incomplete list reports nothing. Since Airflow 3.3, the last list is stored per asset
-    in the asset state store, so a restart of the triggerer neither repeats nor misses events; only an event within
-    seconds of a crash may be repeated. Before 3.3, rows that arrive while no triggerer runs are missed.
+    A row is new if no complete list has shown it, or only with an earlier time (``joined_at``, ``verified_at``):
+    somebody who leaves and joins again is new, and a row that a list misses for one poll is not. Rows that exist when
+    the watch starts for the first time are not reported, and an incomplete list reports nothing. Since Airflow 3.3, the
+    rows are stored per asset in the asset state store, so a restart of the triggerer neither repeats nor misses events;
+    only an event within seconds of a crash may be repeated. Before 3.3, rows that arrive while no triggerer runs are
+    missed.
 
     The newest 2,000 rows are stored by id, in 24 bytes each; of older ones only the latest time is stored, so in a
     longer list a row that appears late with an earlier time is missed. Projects have no time in their list, so all of
@@ -287,7 +288,7 @@ class WorkspaceArrivalTrigger(BaseEventTrigger):
                 payload = {"what": self.what, "organization_id": organization_id, "rows": listed}
                 yield TriggerEvent(payload)  # type: ignore[no-untyped-call]
                 await waits.async_sleep(STORED_SECONDS)
-            shown = SeenRows.of(rows, unseen.keys() - new)
+            shown = SeenRows.of(rows, unseen.keys() - new, known)
             if any(seen != shown for seen in known):
                 for store in stores:
                     await store.aset(watched, shown.to_json())

@@ -95,3 +95,23 @@ def test_a_row_without_a_time_may_wait_beside_a_long_list() -> None:
     rows = listed(*range(2 * MAX_KEPT)) | {"timeless": ListedRow(None, None)}
     told = SeenRows.of(rows, {"timeless"})
     assert told.new(rows) == ["timeless"]
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize("count", [4, MAX_KEPT, 3 * MAX_KEPT])
+@pytest.mark.parametrize("shown", [0, 2])
+def test_rows_that_one_list_misses_are_not_new(count: int, shown: int, *, timed: bool) -> None:
+    rows = listed(*range(count), timed=timed)
+    told = SeenRows.of(rows)
+    short = again(SeenRows.of(listed(*range(shown), timed=timed), earlier=[None, told]))
+    assert short.new(rows) == ([] if timed or count <= MAX_KEPT else list(rows)[MAX_KEPT:])
+    assert len(short.ids) <= MAX_KEPT
+    assert SeenRows.of(rows, earlier=[short]).new(rows) == []
+    if timed:
+        assert short.new({"row-0": ListedRow(None, BEGAN + count)}) == ["row-0"], "somebody who joins again"
+
+
+def test_a_row_waits_for_its_event_though_another_asset_has_seen_it() -> None:
+    rows = listed(0, 1)
+    told = SeenRows.of(rows, {"row-1"}, [SeenRows.of(rows), SeenRows.of(listed(0))])
+    assert told.new(rows) == ["row-1"]

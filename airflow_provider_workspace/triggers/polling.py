@@ -35,7 +35,9 @@ MIN_INTERVAL = 0.01
 MAX_PAUSE = 600.0
 # Longest ``Retry-After`` that is obeyed.
 MAX_RETRY_AFTER = 3600.0
-# How long a wait goes on after its end for a last poll.
+# Within which time the first poll comes, however long the interval is.
+FIRST_POLL_SECONDS = 60.0
+# How long a wait goes on after its end for a last poll, or after its beginning if that is later.
 LAST_POLL_SECONDS = 300.0
 # How long a connection may be missing: to Airflow, one that a failing secrets backend holds is not defined either.
 MISSING_SECONDS = 600.0
@@ -83,8 +85,8 @@ async def poll(
     """
     interval = max(interval, MIN_INTERVAL)
     since = _SinceSuccess()
-    # The worker made the first poll; jitter spreads the polls of different streams.
-    pause = interval * random.random()  # noqa: S311 - jitter, not cryptography
+    # The worker made the first poll, or a triggerer before a restart; jitter spreads the polls of different streams.
+    pause = min(interval, FIRST_POLL_SECONDS) * random.random()  # noqa: S311 - jitter, not cryptography
     async with SharedHook(workspace_conn_id) as shared:
         while True:
             await waits.async_sleep(pause)
@@ -192,7 +194,7 @@ class _Alarm:
     """
 
     def __init__(self, end_at: float | None) -> None:
-        self.end_at = end_at
+        self.end_at = None if end_at is None else max(end_at, time.time())
         self._woken = asyncio.get_running_loop().create_future()
         self._look_again()
 

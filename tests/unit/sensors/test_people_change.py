@@ -210,7 +210,7 @@ def test_a_poll_that_takes_long_does_not_show_who_is_gone(sandbox: SandboxServer
     WorkspaceHook().create_invite(target_email=ADA)
     sandbox.inject("late_rows", "list_invites", seconds=30, times=None)
     sandbox.inject("rate_limit", "list_members", seconds=1, times=1)
-    sensor = WorkspaceInvitesSettledSensor(task_id="settled", emails=[ADA], poke_interval=INTERVAL)
+    sensor: Any = WorkspaceInvitesSettledSensor(task_id="settled", emails=[ADA], poke_interval=INTERVAL)
     assert not sensor.poke({"ti": SimpleNamespace(get_first_reschedule_date=lambda _: None)}).is_done
 
 

@@ -99,6 +99,20 @@ def fast_forward(patience: float = 0.3) -> Iterator[FastForward]:
         loop.close()
 
 
+@pytest.mark.parametrize(("interval", "left"), [(3600, 600), (300, -250), (300, -900)])
+def test_a_triggerer_that_restarts_near_the_end_of_a_wait_looks_once_more(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, interval: float, left: float
+) -> None:
+    invite = WorkspaceHook().create_invite(target_email=ADA)
+    sandbox.accept_invite(str(invite.id))
+    monkeypatch.setattr("random.random", lambda: 0.9)
+    now = time.time()
+    with fast_forward(0.05) as loop:
+        monkeypatch.setattr(time, "time", lambda: now + loop.time())
+        event = loop.run_until_complete(first_event(waiting(poll_interval=interval, end_at=now + left)))
+    assert event.payload["result"] == {"joined": [ADA], "missing": {}}
+
+
 @pytest.mark.parametrize(
     "trigger",
     [

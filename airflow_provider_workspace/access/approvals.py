@@ -36,8 +36,9 @@ class Approval:
     :param at: when, as Airflow shows it
     :param requested_by: who asked for it; empty if nobody is known
     :param self_approved: whether who approved it also asked for it
-    :param max_tries: the number of tries of the task then, which increases each time it is cleared; ``None`` if not
-        known
+    :param max_tries: the number of tries of the task then, which increases if it is cleared after its end; ``None`` if
+        not known
+    :param clear_number: how often tasks of the run had been cleared then, also while they ran; ``None`` if not known
     """
 
     plan: str
@@ -49,6 +50,7 @@ class Approval:
     requested_by: str
     self_approved: bool
     max_tries: int | None
+    clear_number: int | None
 
     @classmethod
     def read(cls, value: object) -> Approval | None:

@@ -146,6 +146,7 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
             requested_by=answer_rules.requester,
             self_approved=is_requester,
             max_tries=self._max_tries,
+            clear_number=self._clear_number,
         )
         self._approval_state.write(approval.to_dict())
         return self.execute(context)
@@ -294,9 +295,14 @@ class WorkspaceApprovalMixin(WorkspaceWriteOperator):
         if not self.require_approval:
             return None
         approval = Approval.read(self._approval_state.read())
-        if approval is None or approval.max_tries != self._max_tries:
+        if approval is None or (approval.max_tries, approval.clear_number) != (self._max_tries, self._clear_number):
             return None
         return approval
+
+    @property
+    def _clear_number(self) -> int | None:
+        """How often tasks of the run have been cleared."""
+        return getattr(self._context.get("dag_run"), "clear_number", None)
 
     @property
     def _approval_state(self) -> TaskState:

@@ -248,6 +248,26 @@ def test_an_approval_that_another_release_noted_is_not_used(sandbox: SandboxServ
     assert effects(sandbox) == []
 
 
+@pytest.mark.usefixtures("notes", "no_waits")
+@pytest.mark.needs_airflow("3.3", "task state")
+def test_a_task_that_is_cleared_while_it_runs_asks_again(
+    sandbox: SandboxServer, task: Task, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow restarts it with the same number of tries; it counts the clearing for the run."""
+    connect(consistency_time=1, max_attempts=1)
+    task.context["dag_run"].clear_number = 0
+    approve = task.ask(sync())
+    Interruptions(monkeypatch).after("DELETE")
+    with pytest.raises(Killed):
+        task.answer(sync(), approve)
+    sent = effects(sandbox)
+    task.context["dag_run"].clear_number = 1
+    task.ti.try_number = 2
+    with pytest.raises(BaseException, match=r"^$|still shows the question of an earlier try"):
+        sync().execute(task.context)
+    assert effects(sandbox) == sent
+
+
 MESSAGE = "``` Welcome! " * 20 + " " * 3000 + "All of it."
 GRANTS = {"first_name": "Ada", "message": MESSAGE, "private_project_access": [{"id": 1}]}
 INVITED: list[Any] = [*ROSTER[:2], "olive.owner@example.com", {"email": "ada@example.com", **GRANTS}]

@@ -36,7 +36,7 @@ from airflow_provider_workspace.version_compat import COMMAND
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Claims
+    from airflow_provider_workspace.access.rules.entitlements import Claims, NotedGrant
     from airflow_provider_workspace.api.models import Invite, Member
     from airflow_provider_workspace.api.operations.invites import DeleteInvite
     from airflow_provider_workspace.api.operations.members import DeleteMember
@@ -203,7 +203,7 @@ class Door:
             raise_if_no_owner_left(self.members, [change], ", or set allow_last_owner=True")
         return self._plan_of(change, len(self.members))
 
-    def left_by(self, email: str) -> tuple[ActiveGrant, ...]:
+    def left_by(self, email: str) -> tuple[NotedGrant, ...]:
         """Return the temporary access of somebody who was removed, by the address that they had."""
         return self.noted.of_address(address_key(email), homes_of(self.members)).grants
 

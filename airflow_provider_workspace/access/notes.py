@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.door import Door
 from airflow_provider_workspace.access.grants import notes as grants
-from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry, active_grant_of
+from airflow_provider_workspace.access.grants.notes import GRANT_PREFIX, GrantRegistry, noted_grant_of
 from airflow_provider_workspace.access.members.earlier_invites import (
     INVITED_VARIABLES,
     InviteAgain,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from airflow_provider_workspace.access.grants.notes import Grant
-    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, ReviewDecision
+    from airflow_provider_workspace.access.rules.entitlements import NotedGrant, ReviewDecision
     from airflow_provider_workspace.access.rules.guards import Guards
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
@@ -73,7 +73,7 @@ class AccessNotes:
 
     def read(self) -> NotedAccess:
         """
-        Read the notes that count now.
+        Read the notes; temporary access that is over is marked, until the sweep ends it.
 
         :raises WorkspaceError: if one of them is unreadable: nobody can tell whom it is about
         """
@@ -82,9 +82,9 @@ class AccessNotes:
         now = utc_now()
         noted = self.grants.find(GRANT_PREFIX)
         self.grants.raise_if_unreadable()
-        here = [grant for grant in noted if self._is_here(grant) and not grant.is_over(now)]
+        here = [grant for grant in noted if self._is_here(grant)]
         return NotedAccess(
-            grants=[active_grant_of(grant) for grant in here],
+            grants=[noted_grant_of(grant, is_over=grant.is_over(now)) for grant in here],
             decisions=self.decisions(),
         )
 
@@ -179,8 +179,8 @@ class AccessNotes:
     def note_leaves(self, plan: Plan) -> None:
         """Note what rows leave people after their grants, where a plan sends nothing for them: others may fail it."""
         for change in _member_changes(plan):
-            if change.leaves and not change.sends:
-                self._leave(*change.leaves)
+            if not change.sends:
+                self._leave(change)
 
     def settle(self, plan: Plan) -> None:
         """
@@ -195,20 +195,21 @@ class AccessNotes:
         for change in _member_changes(plan):
             if change in finished or not (change.sends or change.left_out):
                 self.end(change.ends)
-            if change.leaves and change.sends and not change.left_out:
-                self._leave(*change.leaves)
+            if change.sends and not change.left_out:
+                self._leave(change)
         self._raise_if_decided(plan)
         self._raise_if_undone([change for change in finished if change.takes_from_person])
 
-    def _leave(self, key: str, level: int) -> None:
+    def _leave(self, change: MemberChange) -> None:
         """
-        Note what a person has after a grant, because a row says so: its end must not take more.
+        Note what a person has after their grants, because a row says so: their end must not take more.
 
-        :raises WorkspaceError: if the note was changed just now: the end may take too much
+        :raises WorkspaceError: if a note was changed just now: the end may take too much
         """
-        grant = self.grants.read(key)
-        if grant is not None and (grant.then is None or grant.then < level):
-            self.grants.change(grant, then=level)
+        for key, level in change.leaves:
+            grant = self.grants.read(key)
+            if grant is not None and (grant.then is None or grant.then < level):
+                self.grants.change(grant, then=level)
 
     def raise_if_ended(self, grant: Grant) -> None:
         """
@@ -216,7 +217,7 @@ class AccessNotes:
 
         :raises WorkspaceError: naming the decision
         """
-        noted = NotedAccess(grants=[active_grant_of(grant)], decisions=self.decisions())
+        noted = NotedAccess(grants=[noted_grant_of(grant)], decisions=self.decisions())
         key = address_key(grant.user_email)
         claims = noted.of_address(key, {})
         if grant.user_uuid:
@@ -254,7 +255,7 @@ class AccessNotes:
                 problem="decided-meanwhile",
             )
 
-    def end(self, grants_over: Iterable[ActiveGrant]) -> None:
+    def end(self, grants_over: Iterable[NotedGrant]) -> None:
         """Delete the notes of grants whose people have lost their access."""
         for ended in grants_over:
             grant = self.grants.read(ended.key)
@@ -270,9 +271,10 @@ class AccessNotes:
         for change in taken:
             ended = {grant.key for grant in change.ends}
             left: int = change.after.get("level", -1)
-            noted_now = noted.of_member(change.person, _user_of(change)).grants
-            begun = [grant for grant in noted_now if grant.key not in ended and grant.level > left]
-            undone += [f"{change.name}: {grant}" for grant in begun]
+            for grant in noted.of_member(change.person, _user_of(change)).grants:
+                is_begun = grant.key not in ended and not grant.is_over
+                if is_begun and grant.level > left:
+                    undone.append(f"{change.name}: {grant}")
         if undone:
             raise WorkspaceError(
                 f"This task took away what temporary access gave meanwhile ({len(undone)}). End that access, or start "

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.grants.evidence import EndProof
-from airflow_provider_workspace.access.grants.notes import BY_END, active_grant_of, person_of, rows_of
+from airflow_provider_workspace.access.grants.notes import BY_END, noted_grant_of, person_of, rows_of
 from airflow_provider_workspace.access.grants.plan import CLOCK_SLACK, Giver, Giving, OrganizationPeople, plan_end
 from airflow_provider_workspace.access.rules.entitlements import Claims, NotedAccess, Saying, entitlement_of
 from airflow_provider_workspace.access.rules.guards import raise_if_no_owner_left
@@ -512,7 +512,7 @@ class OrganizationEnds:
         run = self.run_of_sweep
         who = person.person
         active = [grant for grant in grants if not grant.is_over(run.now)]
-        temporary = [replace(active_grant_of(grant), person=who) for grant in active]
+        temporary = [replace(noted_grant_of(grant), person=who) for grant in active]
         decision = self._decision_about(who, people)
         decisions = [replace(decision, person=who)] if decision else []
         noted = NotedAccess(temporary, decisions)
@@ -527,7 +527,7 @@ class OrganizationEnds:
     def _is_ended_by_review(self, grant: Grant, person: PersonEnd, people: OrganizationPeople) -> bool:
         """Return whether a review removed a person after a grant was noted."""
         decision = self._decision_about(person.person, people)
-        claims = Claims((active_grant_of(grant),), decision)
+        claims = Claims((noted_grant_of(grant),), decision)
         now = self.run_of_sweep.now.timestamp()
         entitled = entitlement_of(Saying(has_access=False), claims, now)
         return bool(entitled.ended)

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
+from airflow_provider_workspace.access.rules.entitlements import NotedGrant
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.errors import WorkspaceError, with_problem
 from airflow_provider_workspace.notes.note import EndingNote, Text, Time, digest, utc_now
@@ -307,7 +307,7 @@ def person_of(grants: Iterable[Grant], user_uuid: str | None = None) -> NotedPer
     )
 
 
-def active_grant_of(grant: Grant) -> ActiveGrant:
+def noted_grant_of(grant: Grant, *, is_over: bool = False) -> NotedGrant:
     """Return a grant, as entitlements know it."""
     invite_ids = [grant.invite_id] if grant.invite_id else []
     person = NotedPerson(
@@ -318,7 +318,7 @@ def active_grant_of(grant: Grant) -> ActiveGrant:
     )
     since = grant.since if grant.approved_at is None else grant.approved_at
     until = grant.row["until"]
-    return ActiveGrant(
+    return NotedGrant(
         person=person,
         level=grant.level,
         since=since,
@@ -327,6 +327,7 @@ def active_grant_of(grant: Grant) -> ActiveGrant:
         key=grant.key,
         then=grant.then,
         requested_by=grant.requested_by,
+        is_over=is_over,
     )
 
 

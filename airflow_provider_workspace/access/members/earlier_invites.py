@@ -22,6 +22,7 @@ from airflow_provider_workspace.notes.store import NoteStore, VariableStore
 from airflow_provider_workspace.procedures.plan import Change, Plan, counted
 
 if TYPE_CHECKING:
+    from airflow_provider_workspace.access.members.lines import MemberChange
     from airflow_provider_workspace.procedures.roster import Row
 
 INVITED_PREFIX = "workspace_invited."
@@ -145,7 +146,7 @@ class InviteAgain:
     people: Mapping[str, EarlierInvite] = field(default_factory=dict[str, EarlierInvite])
     remark: str = ""
 
-    def why_not_now(self, row: Row, now: datetime, expired: Mapping[str, float]) -> Change | None:
+    def why_not_now(self, row: Row, now: datetime, expired: Mapping[str, float]) -> MemberChange | None:
         """
         Return the line of somebody who was invited before and is not invited now; ``None`` if they are.
 

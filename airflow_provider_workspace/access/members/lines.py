@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.rules.guards import HIDDEN
@@ -11,11 +12,12 @@ from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.levels import LEVELS, describe_level
 from airflow_provider_workspace.api.operations.invites import CreateInvite, DeleteInvite
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
+from airflow_provider_workspace.api.timestamps import moment_of
 from airflow_provider_workspace.procedures.plan import Action, Change, Mark
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.access.members.case import Case
-    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Entitlement, ReviewDecision
+    from airflow_provider_workspace.access.rules.entitlements import Entitlement, NotedGrant, ReviewDecision
     from airflow_provider_workspace.api.models import Invite
     from airflow_provider_workspace.procedures.roster import Roster, Row
 
@@ -28,15 +30,15 @@ RENEWED = "renewed: the row says another level, or asks for a mail"
 @dataclass(frozen=True, slots=True, eq=False)
 class MemberChange(Change):
     """
-    A change of a member or an invite, or a line about one whom temporary access holds.
+    A change of a member or an invite, or a line about one.
 
     :param ends: temporary access that ends with it
-    :param leaves: the key of a grant, and the level that a row leaves the person after it; ``None`` if it says it
+    :param leaves: the keys of grants that say less, and the level that a row leaves the person after each
     """
 
     _: KW_ONLY
-    ends: tuple[ActiveGrant, ...] = ()
-    leaves: tuple[str, int] | None = None
+    ends: tuple[NotedGrant, ...] = ()
+    leaves: tuple[tuple[str, int], ...] = ()
 
 
 def order_of(change: Change) -> tuple[int, int]:
@@ -70,13 +72,13 @@ def highest_of(levels: Iterable[int | None]) -> int | None:
 
 def remark_on(
     action: Action, who: str, why: str, *, before: int | None = None, after: int | None = None, mark: Mark = ""
-) -> Change:
+) -> MemberChange:
     """
     Return a line about a person of which nothing is sent.
 
     :param who: their address, perhaps with their user behind it
     """
-    return Change(
+    return MemberChange(
         action,
         "members",
         f"person {who or '-'}",
@@ -88,7 +90,9 @@ def remark_on(
     )
 
 
-def kept(who: str, why: str, *, why_kept: str, before: int | None, after: int | None, entitled: Entitlement) -> Change:
+def kept(
+    who: str, why: str, *, why_kept: str, before: int | None, after: int | None, entitled: Entitlement
+) -> MemberChange:
     """
     Leave a person alone; what a source says about them is left to people.
 
@@ -115,7 +119,7 @@ def kept(who: str, why: str, *, why_kept: str, before: int | None, after: int | 
     return replace(change, should_lose=may_be_over or (takes and is_hidden))
 
 
-def refused_by_review(row: Row, decision: ReviewDecision, who: str, held: int | None) -> Change:
+def refused_by_review(row: Row, decision: ReviewDecision, who: str, held: int | None) -> MemberChange:
     """Leave a row undone that gives more than a review decided."""
     cure = f"correct the row, or lift the decision about {decision.who}"
     why = f"{decision}, and row {row.number} gives more: {cure}"
@@ -123,14 +127,14 @@ def refused_by_review(row: Row, decision: ReviewDecision, who: str, held: int | 
     return replace(change, should_gain=True)
 
 
-def later_end(row: Row, what: str = "") -> Change | None:
+def later_end(row: Row, what: str = "") -> MemberChange | None:
     """Say when access ends; ``None`` if it does not, or has."""
     if row.is_over or not row.end.until:
         return None
     return remark_on("wait", row.invite.target_email, f"{what}{row.end}")
 
 
-def renewal(organization_id: str, row: Row, entitled: Entitlement, invite: Invite) -> list[Change]:
+def renewal(organization_id: str, row: Row, entitled: Entitlement, invite: Invite) -> list[MemberChange]:
     """
     Withdraw an open invite that is not as its row says, and invite its person again.
 
@@ -141,7 +145,7 @@ def renewal(organization_id: str, row: Row, entitled: Entitlement, invite: Invit
     return [replace(old, is_renewal=True), invitation(organization_id, row, entitled, RENEWED)]
 
 
-def invitation(organization_id: str, row: Row, entitled: Entitlement, why: str = "") -> Change:
+def invitation(organization_id: str, row: Row, entitled: Entitlement, why: str = "") -> MemberChange:
     """
     Invite the person of a row.
 
@@ -164,7 +168,7 @@ def invitation(organization_id: str, row: Row, entitled: Entitlement, why: str =
     )
 
 
-def compared_with_invites(row: Row, invites: list[Invite], why_not_renewed: str) -> Change | None:
+def compared_with_invites(row: Row, invites: list[Invite], why_not_renewed: str) -> MemberChange | None:
     """
     Compare a row with the open invites of its person, which the interface cannot change.
 
@@ -192,8 +196,8 @@ def _lacks_mail(row: Row, invites: list[Invite]) -> bool:
 
 
 def removal(
-    delete: DeleteMember, who: str, why: str, *, level: int | None = None, ends: tuple[ActiveGrant, ...] = ()
-) -> Change:
+    delete: DeleteMember, who: str, why: str, *, level: int | None = None, ends: tuple[NotedGrant, ...] = ()
+) -> MemberChange:
     """
     Remove a member.
 
@@ -219,8 +223,8 @@ def withdrawal(
     why: str,
     *,
     level: int | None = None,
-    ends: tuple[ActiveGrant, ...] = (),
-) -> Change:
+    ends: tuple[NotedGrant, ...] = (),
+) -> MemberChange:
     """
     Withdraw an open invite.
 
@@ -239,7 +243,7 @@ def withdrawal(
     )
 
 
-def level_change(organization_id: str, case: Case, who: str, level: int) -> Change:
+def level_change(organization_id: str, case: Case, who: str, level: int) -> MemberChange:
     """Raise or lower a member to a level."""
     after = level_fields(level)
     if case.row and not case.row.is_over:
@@ -257,7 +261,7 @@ def level_change(organization_id: str, case: Case, who: str, level: int) -> Chan
     )
 
 
-def unchanged(case: Case) -> Change | None:
+def unchanged(case: Case) -> MemberChange | None:
     """Say what else there is to say about a member whose level stays; ``None`` if there is nothing."""
     row = case.row
     decision = case.entitled.decision
@@ -265,29 +269,41 @@ def unchanged(case: Case) -> Change | None:
     has_less = gives is not None and (case.held is None or case.held < gives)
     if row and decision and has_less:
         return refused_by_review(row, decision, case.email, case.held)
-    if case.entitled.temporary:
-        return _held_by_grant(case, case.entitled.temporary)
+    if case.entitled.temporary or levels_left(row, case.entitled):
+        return held_by_grants(row, case.entitled, case.email, case.held)
     return later_end(row) if row else None
 
 
-def _held_by_grant(case: Case, grant: ActiveGrant) -> Change:
-    """Say that temporary access holds a level, and what the row of the person leaves them after it."""
-    line = remark_on("wait", case.email, case.entitled.why, before=case.held)
-    level = case.entitled.level if case.row and not case.row.end.until else None
-    if level is None or (grant.then is not None and grant.then >= level):
-        return line
-    return MemberChange(
-        line.action,
-        line.part,
-        line.name,
-        before=line.before,
-        why=f"{line.why}, then {describe_level(level)}",
-        person=line.person,
-        leaves=(grant.key, level),
-    )
+def held_by_grants(row: Row | None, entitled: Entitlement, who: str, held: int | None) -> MemberChange:
+    """Say what temporary access gave a person, and what their row leaves them after it."""
+    grant = entitled.temporary or max(entitled.grants, key=attrgetter("level"))
+    leaves = levels_left(row, entitled)
+    why = str(grant)
+    if leaves:
+        highest = max(level for _, level in leaves)
+        why += f", then {describe_level(highest)}"
+    return remark_on("wait", who, why, before=held)
 
 
-def gone(email: str, grants: tuple[ActiveGrant, ...], *, are_users_shown: bool) -> Change:
+def levels_left(row: Row | None, entitled: Entitlement) -> tuple[tuple[str, int], ...]:
+    """
+    Return the keys of grants whose end would take more than a row does, and the level that it leaves the person.
+
+    A row that names no level leaves the lowest one.
+    """
+    if row is None or not entitled.has_access:
+        return ()
+    given = LEVELS["member"] if entitled.level is None else entitled.level
+    leaves: list[tuple[str, int]] = []
+    for grant in entitled.grants:
+        level = min(given, grant.level)
+        takes_more = grant.then is None or grant.then < level
+        if takes_more and (row.is_over or row.end.moment > moment_of(grant.until)):
+            leaves.append((grant.key, level))
+    return tuple(leaves)
+
+
+def gone(email: str, grants: tuple[NotedGrant, ...], *, are_users_shown: bool) -> MemberChange:
     """
     Say that somebody who had temporary access is in no list; that of a user who certainly is no member ends with it.
 
@@ -297,7 +313,7 @@ def gone(email: str, grants: tuple[ActiveGrant, ...], *, are_users_shown: bool) 
     left = [grant for grant in grants if grant not in proven]
     ends = [f"ends {grant}" for grant in proven] + [f"the sweep ends {grant}" for grant in left]
     line = remark_on("skip", email, f"is neither a member nor invited; {', '.join(ends)}")
-    return MemberChange(line.action, line.part, line.name, why=line.why, person=line.person, ends=tuple(proven))
+    return replace(line, ends=tuple(proven))
 
 
 def rows_left_out(roster: Roster, *, is_leaving: bool) -> list[Change]:

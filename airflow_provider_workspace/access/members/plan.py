@@ -19,13 +19,16 @@ from airflow_provider_workspace.access.members.case import (
 )
 from airflow_provider_workspace.access.members.earlier_invites import InviteAgain
 from airflow_provider_workspace.access.members.lines import (
+    MemberChange,
     compared_with_invites,
     gone,
+    held_by_grants,
     highest_of,
     invitation,
     kept,
     later_end,
     level_change,
+    levels_left,
     order_of,
     refused_by_review,
     remark_on,
@@ -310,7 +313,7 @@ class _Planner:
 
     # Members
 
-    def _of_member(self, member: Member) -> Change | None:
+    def _of_member(self, member: Member) -> MemberChange | None:
         """Plan the change to a member; ``None`` if there is none."""
         key = email_key(member)
         saying = self._saying(key, member.level)
@@ -327,19 +330,25 @@ class _Planner:
             saying=saying,
             entitled=entitled,
         )
+        change = self._change_of(case)
+        leaves = levels_left(case.row, entitled)
+        return replace(change, leaves=leaves) if change else None
+
+    def _change_of(self, case: Case) -> MemberChange | None:
+        """Return the change to a member, or what there is to say about them; ``None`` if there is nothing."""
         if not case.differs:
             return unchanged(case)
         who = case.email
-        users = self._users.get(key, ())
+        users = self._users.get(case.key, ())
         if len(users) > 1:
             who = f"{case.email} (user {case.user_uuid})"
         why_kept = self._why_kept(case)
         if why_kept:
-            return kept(who, case.why, why_kept=why_kept, before=case.held, after=case.wanted, entitled=entitled)
+            return kept(who, case.why, why_kept=why_kept, before=case.held, after=case.wanted, entitled=case.entitled)
         if case.wanted is not None:
             return level_change(self.organization_id, case, who, case.wanted)
         delete = DeleteMember(organization_id=self.organization_id, user_uuid=str(case.user_uuid))
-        return removal(delete, who, case.why, level=case.held, ends=entitled.ended)
+        return removal(delete, who, case.why, level=case.held, ends=case.entitled.ended)
 
     def _why_kept(self, case: Case) -> str:
         """Return why a member is left as they are; an empty string if they may be changed."""
@@ -353,7 +362,7 @@ class _Planner:
             return ""
         if case.held is None and not (row.is_over and row.level is None):
             return HIDDEN + "their level"
-        given = [grant.level for grant in case.entitled.ended]
+        given = [grant.level for grant in (*case.entitled.ended, *case.entitled.grants)]
         is_given = row.level is None or row.had(case.held) or case.held in given
         if row.is_over and not is_given:
             return f"it was changed since: it was {row.level}"
@@ -432,16 +441,28 @@ class _Planner:
 
     def _of_newcomer(self, row: Row, invites: list[Invite]) -> list[Change | None]:
         """Invite somebody who is no member; nothing is sent if their open invites have the same level."""
-        email = row.invite.target_email
         saying = saying_of(row, None)
         if invites:
             claims = self.noted.of_invite(row.key, invites[0].id, self._homes, row.user_uuid)
         else:
             claims = self.noted.of_address(row.key, self._homes, row.user_uuid)
         entitled = self._entitlement(saying, claims)
+        changes = self._invited_as_entitled(row, invites, entitled, claims)
+        leaves = levels_left(row, entitled)
+        if not leaves:
+            return [*changes]
+        highest = highest_of(invite.level for invite in invites)
+        change = changes[0] or held_by_grants(row, entitled, row.invite.target_email, highest)
+        return [replace(change, leaves=leaves)]
+
+    def _invited_as_entitled(
+        self, row: Row, invites: list[Invite], entitled: Entitlement, claims: Claims
+    ) -> Sequence[MemberChange | None]:
+        """Invite somebody, or renew their invite, or say why not; nothing if their open invites have the same level."""
+        email = row.invite.target_email
         levels = {invite.level for invite in invites}
         highest = highest_of(levels)
-        gets_more = highest is None or saying.level is None or highest < saying.level
+        gets_more = highest is None or row.level is None or highest < row.level
         if entitled.decision and gets_more:
             return [refused_by_review(row, entitled.decision, email, highest)]
         if not invites:
@@ -450,12 +471,13 @@ class _Planner:
                 return [not_now]
             return [invitation(self.organization_id, row, entitled)]
         are_shown = None not in levels
-        if entitled.temporary and are_shown and highest == entitled.temporary.level:
-            return [remark_on("wait", email, entitled.why, before=highest)]
+        by_grant = [grant for grant in entitled.grants if grant.level == highest]
+        if by_grant and are_shown:
+            return [held_by_grants(row, entitled, email, highest)]
         why_not_renewed = self._why_not_renewed(row, invites, claims)
         change = compared_with_invites(row, invites, why_not_renewed)
         if self.renews and not why_not_renewed and change and change.action == "differs":
-            return [*renewal(self.organization_id, row, entitled, invites[0])]
+            return renewal(self.organization_id, row, entitled, invites[0])
         return [change]
 
     def _why_not_renewed(self, row: Row, invites: list[Invite], claims: Claims) -> str:

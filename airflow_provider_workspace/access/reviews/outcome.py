@@ -39,7 +39,7 @@ from airflow_provider_workspace.procedures.access_list import homes_of
 from airflow_provider_workspace.procedures.plan import Change, Plan
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, Claims, ReviewDecision
+    from airflow_provider_workspace.access.rules.entitlements import Claims, NotedGrant, ReviewDecision
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
 
@@ -157,7 +157,7 @@ def _change(
     organization_id: str,
     level: int | None,
     why: str,
-    ends: tuple[ActiveGrant, ...],
+    ends: tuple[NotedGrant, ...],
 ) -> Change:
     """
     Return the change of somebody.

@@ -34,7 +34,7 @@ from airflow_provider_workspace.procedures.find import describe_reading, read_co
 from airflow_provider_workspace.procedures.people import read_people
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.access.rules.entitlements import ActiveGrant
+    from airflow_provider_workspace.access.rules.entitlements import NotedGrant
     from airflow_provider_workspace.access.rules.guards import Guards
     from airflow_provider_workspace.api.models import DashboardCollaborator, Invite, Page, Resource
     from airflow_provider_workspace.api.operation import Operation
@@ -332,7 +332,7 @@ class _Reader:
         return claims_of(self.noted, access.kind, email=user.email, identity=user.uuid, homes=self.homes)
 
 
-def _temporary(grants: Iterable[ActiveGrant], level: int | None) -> Temporary | None:
+def _temporary(grants: Iterable[NotedGrant], level: int | None) -> Temporary | None:
     """Return what a reviewer must know of the grants that gave somebody their level; ``None`` if none did."""
     noted = sorted(grants, key=attrgetter("until"))
     giving = [grant for grant in noted if grant.level == level]
@@ -349,6 +349,7 @@ def _temporary(grants: Iterable[ActiveGrant], level: int | None) -> Temporary | 
         grants=tuple(map(str, noted)),
         requested_by=", ".join(requesters),
         approved_by=", ".join(approvers),
+        is_over=last.is_over,
     )
 
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveGrant:
+class NotedGrant:
     """
-    A grant that is not over.
+    A grant that is noted; one that is over waits for the sweep, and holds nothing.
 
     :param level: at least this level, until its end
     :param since: when it was given, in seconds since 1970: when a person approved it, by the clock that also says when
@@ -34,6 +34,7 @@ class ActiveGrant:
     :param key: the key of its Variable
     :param then: the level after it; ``None`` if the person is removed
     :param requested_by: who asked for it, or started the run that gave it; empty if that is not known
+    :param is_over: whether its end has passed
     """
 
     person: NotedPerson
@@ -44,10 +45,12 @@ class ActiveGrant:
     key: str
     then: int | None = None
     requested_by: str = ""
+    is_over: bool = False
 
     def __str__(self) -> str:
         """Return it for people."""
-        access = f"temporary: {describe_level(self.level)} until {self.until}"
+        end = f", over since {self.until}" if self.is_over else f" until {self.until}"
+        access = f"temporary: {describe_level(self.level)}{end}"
         if self.approved_by:
             return f"{access}, approved by {self.approved_by}"
         return access
@@ -116,12 +119,12 @@ class Claims:
     """
     What is noted about one person.
 
-    :param grants: their temporary access
+    :param grants: their temporary access, also what is over and waits for the sweep
     :param decision: the last decision of a review; ``None`` if there is none, or a person lifted it
     :param lifted: who lifted the last decision, for people; empty if nobody did
     """
 
-    grants: tuple[ActiveGrant, ...] = ()
+    grants: tuple[NotedGrant, ...] = ()
     decision: ReviewDecision | None = None
     lifted: str = ""
 
@@ -129,7 +132,7 @@ class Claims:
 NO_CLAIMS = Claims()
 
 
-N = TypeVar("N", ActiveGrant, ReviewDecision)
+N = TypeVar("N", NotedGrant, ReviewDecision)
 
 
 class _ByIdentity(Generic[N]):
@@ -199,17 +202,17 @@ class NotedAccess:
     """
     What this Airflow has noted about the people of an organization.
 
-    :param grants: temporary access that is not over
+    :param grants: temporary access, also what is over and waits for the sweep
     :param decisions: what access reviews decided, also where it does not count any more
     :param are_known: whether the notes could be read: neither a plan in CI nor Airflow before 3.3 knows them
     """
 
-    grants: Sequence[ActiveGrant] = ()
+    grants: Sequence[NotedGrant] = ()
     decisions: Sequence[ReviewDecision] = ()
     are_known: bool = True
 
     @cached_property
-    def _grants(self) -> _ByIdentity[ActiveGrant]:
+    def _grants(self) -> _ByIdentity[NotedGrant]:
         return _ByIdentity(self.grants)
 
     @cached_property
@@ -258,7 +261,7 @@ class NotedAccess:
 
         :param homes: the key of the address of each user who is a member
         """
-        records: list[ActiveGrant | ReviewDecision] = []
+        records: list[NotedGrant | ReviewDecision] = []
         records += self._grants.of_former(key, homes)
         records += self._decisions.of_former(key, homes)
         users = [record.person.user_uuid for record in records]
@@ -268,7 +271,7 @@ class NotedAccess:
 NOTHING_NOTED = NotedAccess()
 
 
-def _claims(grants: Sequence[ActiveGrant], decisions: Sequence[ReviewDecision]) -> Claims:
+def _claims(grants: Sequence[NotedGrant], decisions: Sequence[ReviewDecision]) -> Claims:
     if not (grants or decisions):  # as of most people, of whom there may be many
         return NO_CLAIMS
     last = max(decisions, key=attrgetter("decided_at"), default=None)
@@ -316,6 +319,7 @@ class Entitlement:
     :param decision: the decision of a review that allows less than rows say; ``None`` if there is none
     :param expired: the decision of a review that would allow less, if it still counted; ``None`` if there is none
     :param ended: grants that end with this
+    :param grants: grants that stay noted: they count, or are over, and the sweep ends them
     :param is_over: whether access was taken: the person leaves, their row ended, or a review decided about them
     """
 
@@ -323,10 +327,11 @@ class Entitlement:
     level: int | None
     why: str
     is_named: bool
-    temporary: ActiveGrant | None = None
+    temporary: NotedGrant | None = None
     decision: ReviewDecision | None = None
     expired: ReviewDecision | None = None
-    ended: tuple[ActiveGrant, ...] = ()
+    ended: tuple[NotedGrant, ...] = ()
+    grants: tuple[NotedGrant, ...] = ()
     is_over: bool = False
 
     @property
@@ -356,7 +361,7 @@ def entitlement_of(saying: Saying, claims: Claims, now: float) -> Entitlement:
     1. Who leaves has nothing, and their temporary access ends.
     2. What rows say, which a decision of a review caps.
     3. Temporary access, if it is more. The end of the last row, and the decision to remove somebody, end what was
-       granted before.
+       granted before. What is over holds nothing: it ends with the access of its person, or by the sweep.
 
     Whom nobody may touch, such as owners, is asked afterwards:
     :class:`~airflow_provider_workspace.access.rules.guards.Guards`.
@@ -382,11 +387,15 @@ def entitlement_of(saying: Saying, claims: Claims, now: float) -> Entitlement:
         has_access = decision.level is not None
         level = decision.level
         why = str(decision)
-    temporary: ActiveGrant | None = None
-    highest = max(standing, key=attrgetter("level"), default=None)
+    temporary: NotedGrant | None = None
+    active = [grant for grant in standing if not grant.is_over]
+    highest = max(active, key=attrgetter("level"), default=None)
     if highest and _is_more(highest, saying, has_access=has_access, level=level):
         temporary = highest
         why = str(highest)
+    if not has_access and not active:
+        ended = list(claims.grants)
+        standing = []
     is_decided = decision is not None
     return Entitlement(
         has_access=has_access,
@@ -397,6 +406,7 @@ def entitlement_of(saying: Saying, claims: Claims, now: float) -> Entitlement:
         decision=capping,
         expired=expired,
         ended=tuple(ended),
+        grants=tuple(standing),
         is_over=saying.is_over or is_decided,
     )
 
@@ -411,7 +421,7 @@ def decision_against(level: int | None, claims: Claims, now: float) -> ReviewDec
     return entitlement_of(Saying(has_access=True, level=level), claims, now).decision
 
 
-def _stands(grant: ActiveGrant, saying: Saying, decision: ReviewDecision | None) -> bool:
+def _stands(grant: NotedGrant, saying: Saying, decision: ReviewDecision | None) -> bool:
     """Return whether a grant counts in spite of what else is said."""
     if saying.leaves:
         return False
@@ -426,7 +436,7 @@ def outlasts(given_at: float, removed_at: float) -> bool:
     """
     Return whether temporary access counts in spite of a decision to remove its person: only if it was given later.
 
-    :param given_at: :attr:`ActiveGrant.since`
+    :param given_at: :attr:`NotedGrant.since`
     :param removed_at: :attr:`ReviewDecision.decided_at`
     """
     return given_at > removed_at
@@ -441,7 +451,7 @@ def _says_more(saying: Saying, decision: ReviewDecision) -> bool:
     return saying.level > decision.level
 
 
-def _is_more(grant: ActiveGrant, saying: Saying, *, has_access: bool, level: int | None) -> bool:
+def _is_more(grant: NotedGrant, saying: Saying, *, has_access: bool, level: int | None) -> bool:
     """Return whether a grant gives more than rows do; any level is as much, unless it is what an ended row left."""
     if not has_access:
         return True

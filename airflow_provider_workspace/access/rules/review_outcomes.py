@@ -26,6 +26,7 @@ from airflow_provider_workspace.access.rules.review_records import (
     Decisions,
     Population,
     ReviewedPerson,
+    Temporary,
 )
 from airflow_provider_workspace.api.levels import describe_level
 from airflow_provider_workspace.errors import name_first
@@ -97,7 +98,7 @@ def _judge(
         return CHANGED, described
     if now.kept:
         return REFUSED, now.kept
-    if now.temporary and _waits(decision, now.temporary.since, decided_at):
+    if now.temporary and _waits(decision, now.temporary, decided_at):
         return LATER, f"{now.temporary.says}; then {_after(decision)}"
     if not person.id:
         return REFUSED, f"{HIDDEN}their id"
@@ -126,9 +127,11 @@ def _shown(value: str | None) -> str:
     return "not shown" if value is None else value
 
 
-def _waits(decision: Decision, granted_at: float, decided_at: float) -> bool:
+def _waits(decision: Decision, temporary: Temporary, decided_at: float) -> bool:
     """Return whether a decision is done at the end of temporary access: all but a removal that is newer than it."""
-    return decision != REMOVE or outlasts(granted_at, decided_at)
+    if temporary.is_over:
+        return False
+    return decision != REMOVE or outlasts(temporary.since, decided_at)
 
 
 def _after(decision: Decision) -> str:

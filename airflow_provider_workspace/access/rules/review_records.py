@@ -83,6 +83,7 @@ class Temporary(ReviewRecord):
     :param since: when the latest grant was given, in seconds since 1970
     :param requested_by: who asked for the grant, or started the run that gave it; empty if that is not known
     :param approved_by: who approved it; empty if nobody was asked
+    :param is_over: whether each grant that gave the level is over, and waits for the sweep
     """
 
     says: str
@@ -91,6 +92,7 @@ class Temporary(ReviewRecord):
     grants: tuple[str, ...] = ()
     requested_by: str = ""
     approved_by: str = ""
+    is_over: bool = False
 
 
 class ReviewedPerson(ReviewRecord):

@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_workspace.access.members.lines import MemberChange
 from airflow_provider_workspace.access.members.plan import plan_members
-from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, NotedAccess, ReviewDecision
+from airflow_provider_workspace.access.rules.entitlements import NotedAccess, NotedGrant, ReviewDecision
 from airflow_provider_workspace.access.rules.guards import Guards
 from airflow_provider_workspace.access.rules.review_records import Lift
 from airflow_provider_workspace.api.models import Invite, Member, User
@@ -20,7 +20,7 @@ from airflow_provider_workspace.procedures.people import NotedPerson
 from airflow_provider_workspace.procedures.roster_files import read_roster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.procedures.plan import Plan
@@ -56,7 +56,7 @@ def granted(level: int, since: str, user: str | None = USER, email: str = ADA, a
     person = NotedPerson(email, at(since), user_uuid=user, invite_ids=frozenset({INVITE}))
     until, key = "2026-12-01T08:00:00Z", f"workspace_grant.{since}"
     # What it leaves is as much as any row gives.
-    return ActiveGrant(person, level, at(since), until, approved_by, key, then=15)
+    return NotedGrant(person, level, at(since), until, approved_by, key, then=15)
 
 
 def decided(level: int | None, on: str, until: str = "2027-11-01", user: str | None = USER, email: str = ADA) -> Any:
@@ -84,7 +84,7 @@ def plan(rows: list[Any], records: list[Member | Invite], *notes: Any, **options
     guards = Guards.read(options.pop("protected", ()), options.pop("owner_level", 15))
     leaving = options.pop("leaving", False)
     noted = NotedAccess(
-        grants=[note for note in notes if isinstance(note, ActiveGrant)],
+        grants=[note for note in notes if isinstance(note, NotedGrant)],
         decisions=[note for note in notes if isinstance(note, ReviewDecision)],
     )
     roster = read_roster(rows if leaving else [*rows, OLGA])
@@ -98,6 +98,8 @@ LOWERED, REMOVED = decided(1, "2026-11-22"), decided(None, "2026-11-22")
 LIFT = Lift(by="sam", reason="the review was wrong", at="2026-11-23T00:00:00Z")
 LIFTED = replace(REMOVED, lifted=LIFT)
 EARLY, LATE = granted(8, BEFORE), granted(8, AFTER)
+# Over since the day before, and not swept yet.
+UNSWEPT = replace(LATE, until="2026-11-25T08:00:00Z", is_over=True)
 HELD = "temporary: admin (8) until 2026-12-01T08:00:00Z, approved by ruth"
 OVER = "access ended 2026-11-20 (UTC)"
 RITA = "Rita {} in access review of 2026-11-22 (2026-11-22)"
@@ -133,6 +135,23 @@ CASES: list[Case] = [
     ("ended row of another level, grant before", [row(1, until="2026-11-20")], 8, (EARLY,), {},
      ("remove", None, OVER)),
     ("leaver, grant", [row()], 8, (LATE,), {"leaving": True}, ("remove", None, "is leaving")),
+    # A row, and a grant that is over
+    ("row, unswept grant", [row(1)], 8, (UNSWEPT,), {}, ("change", 1, "level: 8 -> 1")),
+    ("row as the unswept grant", [row(8)], 8, (UNSWEPT,), {}, None),
+    ("higher row, unswept grant", [row(8)], 1, (UNSWEPT,), {}, ("change", 8, "level: 1 -> 8")),
+    ("row without level, unswept grant", [row()], 8, (UNSWEPT,), {}, None),
+    ("no row, unswept grant", [], 8, (UNSWEPT,), {}, ("remove", None, "not on the roster")),
+    ("no row, unswept grant, of an incomplete list", [], 8, (UNSWEPT,), {"complete": False}, None),
+    ("row, unswept grant and another", [row(1)], 8, (UNSWEPT, granted(5, BEFORE)), {},
+     ("change", 5, "temporary: level 5 until 2026-12-01T08:00:00Z, approved by ruth")),
+    ("ended row of another level, unswept grant after it", [row(1, until="2026-11-20")], 8, (UNSWEPT,), {},
+     ("remove", None, OVER)),
+    ("ended row then, unswept grant after it", [row(5, until="2026-11-20", then=1)], 8, (UNSWEPT,), {},
+     ("change", 1, f"{OVER}, back to 1")),
+    ("leaver, unswept grant", [row()], 8, (UNSWEPT,), {"leaving": True}, ("remove", None, "is leaving")),
+    ("row, unswept grant, protected", [row(1)], 8, (UNSWEPT,), {"protected": [ADA]},
+     ("differs", 1, "another level on the roster, but protected")),
+    ("row, removed, unswept grant after it", [row(1)], 8, (UNSWEPT, REMOVED), {}, ("remove", None, REMOVED_BY)),
     # A row, and a decision
     ("row, lowered", [row(8)], 1, (LOWERED,), {}, ("differs", 8, f"{LOWERED_BY}, {BY_HAND}")),
     ("row, lowered, and raised since", [row(8)], 8, (LOWERED,), {}, ("change", 1, LOWERED_BY)),
@@ -306,12 +325,72 @@ def ends(planned: Plan) -> list[str]:
         ([ENDED], (EARLY, granted(5, AFTER)), {}, [EARLY]),
         ([row(8)], (EARLY, REMOVED), {}, [EARLY]),
         ([row(1)], (EARLY,), {}, []),
+        ([row()], (UNSWEPT,), {"leaving": True}, [UNSWEPT]),
+        ([], (UNSWEPT,), {}, [UNSWEPT]),
+        ([], (UNSWEPT, granted(5, BEFORE)), {}, []),
+        ([row(8)], (UNSWEPT, REMOVED), {}, [UNSWEPT]),
+        ([row(1)], (UNSWEPT,), {}, []),
     ],
 )
 def test_which_grants_end_with_a_change(
-    rows: list[Any], notes: tuple[Any, ...], options: dict[str, Any], expected: list[ActiveGrant]
+    rows: list[Any], notes: tuple[Any, ...], options: dict[str, Any], expected: list[NotedGrant]
 ) -> None:
     assert ends(plan(rows, [member(8)], *notes, **options)) == [grant.key for grant in expected]
+
+
+UNTIL_FRIDAY, UNTIL_LATER = row(8, until="2026-11-27"), row(8, until="2026-12-24")
+REMOVES, REMOVED_UNSWEPT = replace(LATE, then=None), replace(UNSWEPT, then=None)
+
+
+@pytest.mark.parametrize("record", [member, invited])
+@pytest.mark.parametrize(
+    ("rows", "level", "notes", "expected"),
+    [
+        ([row(1)], 8, (REMOVES,), [1]),
+        ([row(8)], 8, (REMOVES,), [8]),
+        ([row(12)], 8, (REMOVES,), [8]),
+        ([row(1)], 8, (REMOVED_UNSWEPT,), [1]),
+        ([row(8)], 8, (REMOVED_UNSWEPT,), [8]),
+        ([row(8)], 1, (REMOVED_UNSWEPT,), [8]),
+        ([row(1)], 1, (REMOVED_UNSWEPT,), [1]),
+        ([row(8)], 8, (replace(UNSWEPT, then=5),), [8]),
+        ([row(5)], 8, (replace(UNSWEPT, then=5),), []),
+        ([row(5)], 8, (REMOVED_UNSWEPT, granted(8, BEFORE), replace(EARLY, then=1)), [5, 5]),
+        # A row that names no level keeps its person, with the lowest one
+        ([row()], 8, (REMOVED_UNSWEPT,), [1]),
+        ([row()], 8, (replace(UNSWEPT, then=1),), []),
+        # A row that ends before the grant does
+        ([UNTIL_FRIDAY], 8, (REMOVES,), []),
+        ([UNTIL_FRIDAY], 8, (REMOVED_UNSWEPT,), [8]),
+        ([UNTIL_LATER], 8, (REMOVES,), [8]),
+        ([ENDED], 8, (REMOVED_UNSWEPT,), []),
+        ([row(8)], 1, (REMOVED_UNSWEPT, LOWERED), [1]),
+        ([row(8)], 8, (REMOVED_UNSWEPT, REMOVED), []),
+        ([], 8, (REMOVED_UNSWEPT,), []),
+    ],
+)
+def test_what_rows_leave_people_after_their_grants(
+    rows: list[Any], level: int, notes: tuple[Any, ...], expected: list[int], record: Callable[[int], Any]
+) -> None:
+    """The sweep neither removes nor lowers who should have that level."""
+    planned = plan(rows, [record(level)], *notes)
+    assert [level for _, level in left_by(planned)] == expected
+
+
+def left_by(planned: Plan) -> list[tuple[str, int]]:
+    changes = [change for change in planned.changes if isinstance(change, MemberChange)]
+    return [left for change in changes for left in change.leaves]
+
+
+def test_who_keeps_a_level_after_the_end_of_their_row_keeps_it_after_a_grant_too() -> None:
+    planned = plan([BACK], [member(8)], REMOVED_UNSWEPT)
+    assert left_by(planned) == [(UNSWEPT.key, 1)]
+
+
+def test_who_is_invited_by_a_roster_keeps_that_after_a_grant_whose_invite_has_expired() -> None:
+    planned = plan([row(1)], [], REMOVED_UNSWEPT)
+    assert [action for action, _, _ in described(planned)] == ["create"]
+    assert left_by(planned) == [(UNSWEPT.key, 1)]
 
 
 @pytest.mark.parametrize(

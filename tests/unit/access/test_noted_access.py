@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from airflow_provider_workspace.access.rules.entitlements import ActiveGrant, NotedAccess
+from airflow_provider_workspace.access.rules.entitlements import NotedAccess, NotedGrant
 from airflow_provider_workspace.procedures.people import NotedPerson
 
 ADA = "ada@example.com"
 INVITE = "0190c0de-0000-4000-8002-000000000001"
 
 
-def grant(user_uuid: str | None, invite_id: str | None = None) -> ActiveGrant:
+def grant(user_uuid: str | None, invite_id: str | None = None) -> NotedGrant:
     person = NotedPerson(ADA, 0.0, user_uuid, frozenset({invite_id} if invite_id else ()))
-    return ActiveGrant(person, 8, 0.0, "2026-12-01T08:00:00Z", "ruth", f"workspace_grant.{user_uuid}")
+    return NotedGrant(person, 8, 0.0, "2026-12-01T08:00:00Z", "ruth", f"workspace_grant.{user_uuid}")
 
 
 def test_a_member_whose_user_is_hidden_has_what_is_noted_of_the_address() -> None:

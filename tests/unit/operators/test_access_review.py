@@ -1664,6 +1664,43 @@ def test_a_removal_ends_the_grants_before_it(sandbox: SandboxServer, review: Rev
     assert effects(sandbox) == ["update_member", "delete_member"]
 
 
+@pytest.mark.parametrize("task", ["apply_decisions", "close_review"])
+@pytest.mark.parametrize(("who", "level"), [(MINA, 8), (GRACE, 8)])
+def test_keep_is_no_difference_between_the_end_of_a_grant_and_the_sweep(
+    review: Review, clock: Clock, who: str, level: int, task: str
+) -> None:
+    give(who, level)
+    review.decide(KEPT)
+    for name in ("apply_decisions", "close_review"):
+        if name == task:
+            clock.advance(3601)
+        review.run(name)
+    assert review.results["close_review"]["state"] == "complete"
+    assert review.outcomes() == {}
+    assert level_of(who) == level
+    assert f"temporary: admin ({level}) until" in review.text("review.md")
+    assert len(sweep()["ended"]) == 1
+    assert level_of(who) == 1
+
+
+@pytest.mark.parametrize(
+    ("who", "decision", "level_after"), [(MINA, "remove", None), (ADAM, "lower to member", 1), (ADAM, "remove", None)]
+)
+def test_what_is_decided_does_not_wait_for_the_sweep_after_the_end_of_a_grant(
+    review: Review, clock: Clock, who: str, decision: str, level_after: int | None
+) -> None:
+    """Also a removal that was decided before the grant."""
+    review.decide({**KEPT, who: decision})
+    give(who, 15)
+    clock.advance(3601)
+    review.run("apply_decisions")
+    assert level_of(who) == level_after
+    assert review.close()["state"] == "complete"
+    assert review.outcomes() == {who: "done"}
+    sweep()
+    assert level_of(who) == level_after
+
+
 def test_a_lower_level_caps_what_lies_under_a_grant(review: Review, notes: Variables, clock: Clock) -> None:
     give(ADAM, 15)
     later = datetime.now(timezone.utc) + timedelta(minutes=1)

@@ -165,6 +165,67 @@ def test_the_end_of_a_grant_leaves_what_a_row_gives_by_now(sandbox: SandboxServe
     assert run(road, with_level(MINA, 1))["pending"] == 0
 
 
+UNSWEPT = {"until": "2026-11-01T00:00:00Z", "then": None}
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("level", [1, 8, None])
+@pytest.mark.parametrize("sees_it", ["before the end", "before the sweep"])
+def test_the_sweep_neither_removes_nor_lowers_who_is_on_the_roster_by_now(
+    sandbox: SandboxServer, notes: Variables, road: str, level: int | None, sees_it: str
+) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    key = note_grant(notes, sandbox, MINA, SEED.member_uuid, then=None)
+    rows = EVERYBODY if level is None else with_level(MINA, level)
+    if sees_it == "before the end":
+        run(road, rows)
+    notes.values[key] = json.dumps({**json.loads(notes.values[key]), "until": UNSWEPT["until"]})
+    if sees_it == "before the sweep":
+        run(road, rows)
+    WorkspaceSweepOperator(task_id="sweep", kinds=["grants"]).execute({})
+    assert key not in notes.values
+    assert level_of(SEED.member_uuid) == (level or 1)
+    assert run(road, rows)["pending"] == 0
+
+
+@pytest.mark.parametrize("road", ROADS)
+def test_the_sweep_does_not_withdraw_the_invite_of_who_is_on_the_roster_by_now(
+    sandbox: SandboxServer, notes: Variables, road: str
+) -> None:
+    invite = WorkspaceHook().create_invite(target_email="ada@example.com", level=8)
+    key = note_grant(notes, sandbox, "ada@example.com", None, invite_id=str(invite.id), **UNSWEPT)
+    rows = [*EVERYBODY, {"email": "ada@example.com", "level": 8}]
+    result = run(road, rows)
+    assert "temporary: admin (8), over since 2026-11-01T00:00:00.000Z, approved by ruth, then admin" in result["table"]
+    WorkspaceSweepOperator(task_id="sweep", kinds=["grants"]).execute({})
+    assert key not in notes.values
+    assert effects(sandbox) == ["create_invite"]
+
+
+@pytest.mark.parametrize("road", [*ROADS, "leavers"])
+def test_who_is_on_no_list_or_leaves_loses_access_that_is_over_without_the_sweep(
+    sandbox: SandboxServer, notes: Variables, road: str
+) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    key = note_grant(notes, sandbox, MINA, SEED.member_uuid, until=UNSWEPT["until"])
+    if road == "leavers":
+        remove(MINA)
+    else:
+        run(road, [one for one in EVERYBODY if one != MINA])
+    assert level_of(SEED.member_uuid) is None
+    assert key not in notes.values
+
+
+def test_a_level_is_not_taken_for_access_that_began_meanwhile_if_that_is_over(
+    sandbox: SandboxServer, notes: Variables
+) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    key = note_grant(notes, sandbox, MINA, SEED.member_uuid, until=UNSWEPT["until"])
+    run("sync", with_level(MINA, 1))
+    assert level_of(SEED.member_uuid) == 1
+    assert key in notes.values, "the sweep ends it, and keeps evidence"
+
+
 @pytest.mark.parametrize("road", ROADS)
 def test_a_sync_does_not_withdraw_the_invite_of_temporary_access(
     sandbox: SandboxServer, notes: Variables, road: str

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.access.grants.plan import CLOCK_SLACK
 from airflow_provider_workspace.access.members.lines import MemberChange, level_fields, removal, withdrawal
 from airflow_provider_workspace.access.rules.entitlements import (
     Entitlement,
@@ -91,20 +92,42 @@ class KnownPeople:
         return list(now.joined_since(before).values())
 
 
+@dataclass(frozen=True, slots=True)
+class UnknownPeople:
+    """
+    Who was there before an earlier try withdrew an invite, if nobody knows it: no note survives before Airflow 3.3.
+
+    :param since: when the first try may have begun, in seconds since 1970
+    """
+
+    since: float
+
+    def joined(self, now: AccessList) -> list[str]:
+        """Return who joined since then, also with an invite of their own."""
+        return now.joined_after(self.since - CLOCK_SLACK)
+
+
 class WithdrawnInvites:
     """
     Who was there before a task withdrew the invites of a plan: whoever joins until its next try may have accepted one.
 
     :param page_of: returns the state of the task that holds a page of the note, by its number
     :param max_tries: the number of tries of the task: who clears it has looked at whom its error named
+    :param unknown: of a retry that does not know what earlier tries have noted; else ``None``
     """
 
     def __init__(
-        self, client: WorkspaceClient, page_of: Callable[[int], TaskState], max_tries: int | None = None
+        self,
+        client: WorkspaceClient,
+        page_of: Callable[[int], TaskState],
+        *,
+        max_tries: int | None = None,
+        unknown: UnknownPeople | None = None,
     ) -> None:
         self._client = client
         self._page_of = page_of
         self._max_tries = max_tries
+        self._unknown = unknown
         self._known: KnownPeople | None = None
         digests: set[str] = set()
         number = 0
@@ -132,6 +155,18 @@ class WithdrawnInvites:
             return []
         wait_for_who_accepted(self._client)
         return self._known.joined(plan_again().access_list)
+
+    def unproven(self, plan: Plan) -> list[str]:
+        """
+        Return who may have access in spite of a plan, for people, also by an invite that an unknown try withdrew.
+
+        See :attr:`~airflow_provider_workspace.procedures.plan.Plan.unproven`.
+        """
+        if self._unknown is None or not plan.access_list.absent:
+            return plan.unproven
+        why = "joined since this run began, and may have accepted an invite that an earlier try withdrew"
+        joined = self._unknown.joined(plan.access_list)
+        return plan.unproven + [f"{name}: {why}" for name in joined]
 
 
 @dataclass
@@ -308,7 +343,7 @@ class Door:
         known = {digest(text) for text in (*users, *others) if text}
         return KnownPeople(frozenset(known), users.count(None))
 
-    def joined_since(self, known: KnownPeople) -> list[str]:
+    def joined_since(self, known: KnownPeople | UnknownPeople) -> list[str]:
         """
         Wait until the lists must show whoever accepted a withdrawn invite, and return who may be its person.
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath
     from airflow.sdk.definitions.xcom_arg import PlainXComArg
 
-    from airflow_provider_workspace.access.door import WithdrawnInvites
+    from airflow_provider_workspace.access.door import UnknownPeople, WithdrawnInvites
     from airflow_provider_workspace.api.bodies import LevelName
     from airflow_provider_workspace.api.models import Resource
     from airflow_provider_workspace.api.operation import Operation
@@ -535,7 +535,17 @@ class WorkspaceWriteOperator(WorkspaceOperator):
             key = f"{KEY}.withdrawn.{digest(place)}.{number}"
             return TaskState(self._context, carried, dry_run=self.is_dry_run, key=key)
 
-        return WithdrawnInvites(client, page_of, self._max_tries)
+        return WithdrawnInvites(client, page_of, max_tries=self._max_tries, unknown=self.unknown_people)
+
+    @property
+    def unknown_people(self) -> UnknownPeople | None:
+        """Who was there before an earlier try, of which a retry knows nothing; ``None`` if there is none."""
+        from airflow_provider_workspace.access.door import UnknownPeople
+
+        if self.try_identity()[1] == 1 or self.task_state.survives_tries:
+            return None
+        run_after = getattr(self._context.get("dag_run"), "run_after", None)
+        return UnknownPeople(run_after.timestamp() if run_after else 0.0)
 
     @property
     def _max_tries(self) -> int | None:

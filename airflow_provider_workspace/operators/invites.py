@@ -103,8 +103,9 @@ class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
         known = noted or door.known_before(operation)
         self.task_state.begin(what, max_tries=self._max_tries, **(known.facts if known else {}))
         deleted = super().remove(hook, what, operation, explain=explain, **options)
-        if known:
-            joined = door.joined_since(known)
+        before = known or self.unknown_people
+        if before:
+            joined = door.joined_since(before)
             raise_if_joined(operation.invite_id, joined)
         plan.outcomes = dict.fromkeys(plan.changes, ChangeResult("done"))
         notes.settle(plan)

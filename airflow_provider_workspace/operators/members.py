@@ -255,7 +255,7 @@ class WorkspaceSyncMembersOperator(OfOrganization, ReadsRows, LimitsRemovals, Wo
                 apply(hook.client, plan, invite, make_plan, journal=self.journal)
             plan.joined += withdrawn.joined(make_plan)
             access.settle(plan)
-            raise_if_access_is_left(plan.unproven, plan.left_by_hand)
+            raise_if_access_is_left(withdrawn.unproven(plan), plan.left_by_hand)
         except WorkspaceError:
             if file:
                 self.push_report(file, plan.to_dict(applied=True))

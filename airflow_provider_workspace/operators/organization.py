@@ -279,14 +279,14 @@ class WorkspaceApplyOrganizationOperator(WorkspaceOrganizationOperator):
         left: list[str] = self._carried.setdefault("left", [])
         if self.part is not None:
             result = self.apply(hook, self.part, planned, withdrawn)
-            raise_if_access_is_left(planned.plan.unproven, planned.plan.left_by_hand)
+            raise_if_access_is_left(withdrawn.unproven(planned.plan), planned.plan.left_by_hand)
             return result
         results: dict[str, Any] = self._carried.setdefault("parts", {})
         try:
             for part in PARTS[len(results) :]:
                 planned = self.approved_plan(hook, (part,), approved)
                 results[part] = self.apply(hook, part, planned, withdrawn)
-                unproven += planned.plan.unproven
+                unproven += withdrawn.unproven(planned.plan)
                 left += planned.plan.left_by_hand
         except WorkspaceInputError as error:  # it says that nothing was sent, which is true of this part alone
             failed = PARTS[len(results)]

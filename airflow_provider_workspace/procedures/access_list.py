@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_workspace.api.comparison import email_key
 from airflow_provider_workspace.api.operations.dashboards import RemoveDashboardCollaborator
 from airflow_provider_workspace.api.operations.members import DeleteMember, UpdateMember
+from airflow_provider_workspace.api.timestamps import parse_timestamp
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
@@ -29,6 +30,7 @@ class AccessEntry:
     :param person: key of the address; empty if it is not shown
     :param is_judged: whether a plan decides what they may have
     :param full_name: first and last name; empty if they are not shown
+    :param joined_at: when they joined, as the service shows it; ``None`` if it does not
     """
 
     name: str
@@ -36,6 +38,7 @@ class AccessEntry:
     person: str = ""
     is_judged: bool = True
     full_name: str = ""
+    joined_at: str | None = None
 
 
 @dataclass(slots=True)
@@ -47,12 +50,16 @@ class AccessList:
     :param hidden: how many do not show their user
     :param invited: keys of the addresses with an open invite
     :param full_names: the names of members by the keys of their addresses, as far as both are shown
+    :param unjudged: the entries of people of whom a plan does not decide what they may have, also of hidden ones
+    :param absent: keys of the addresses of people who should have no access, and whom no list shows
     """
 
     shown: dict[Identity, AccessEntry] = field(default_factory=dict[Identity, AccessEntry])
     hidden: int = 0
     invited: frozenset[str] = frozenset()
     full_names: dict[str, str] = field(default_factory=dict[str, str])
+    unjudged: list[AccessEntry] = field(default_factory=list[AccessEntry])
+    absent: set[str] = field(default_factory=set[str])
 
     def add(self, identity: Identity, entry: AccessEntry) -> None:
         """Add an entry; the last part of the identity is the user, empty if it is not shown."""
@@ -60,6 +67,8 @@ class AccessList:
             self.shown[identity] = entry
         else:
             self.hidden += 1
+        if not entry.is_judged:
+            self.unjudged.append(entry)
         if entry.person:
             self.full_names[entry.person] = entry.full_name
 
@@ -98,6 +107,19 @@ class AccessList:
             joined[HIDDEN_USERS] = f"{self.hidden - before.hidden} members whom the service does not show"
         return joined
 
+    def joined_after(self, moment: float) -> list[str]:
+        """
+        Return who may have joined after a moment, for people, without those about whom a plan says what they may have.
+
+        :param moment: in seconds since 1970
+        """
+        names: list[str] = []
+        for entry in self.unjudged:
+            joined_at = parse_timestamp(entry.joined_at)
+            if joined_at is None or joined_at >= moment:
+                names.append(entry.name)
+        return names
+
 
 def identity_of(operation: object) -> Identity | None:
     """Return what somebody is known by whom an operation is about; ``None`` if it is about none."""
@@ -122,7 +144,7 @@ def entry_of(member: Member, *, is_judged: bool) -> AccessEntry:
     name = f"member {member.email_address or '-'} (user {member.user_uuid or '-'})"
     person = email_key(member)
     full_name = member.user.full_name if member.user else ""
-    return AccessEntry(name, member.level, person, is_judged and bool(person), full_name)
+    return AccessEntry(name, member.level, person, is_judged and bool(person), full_name, member.joined_at)
 
 
 def collaborator_identity(dashboard_id: object, user_uuid: object) -> Identity:

@@ -399,6 +399,7 @@ class _Planner:
         :param why: why they should go; of somebody who is gone, only leavers have a line
         """
         email = row.invite.target_email
+        self.access_list.absent.add(row.key)
         for user_uuid in self.noted.users_of_former(row.key, self._homes):
             home = self._homes[user_uuid]
             if self._saying(home, None) is None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import suppress
+from datetime import datetime, timezone
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -583,6 +585,73 @@ def test_a_retry_after_a_withdrawal_ends_well_if_only_somebody_with_an_invite_of
 def test_a_retry_that_cannot_know_who_was_there_says_so() -> None:
     table = try_of("leavers", None)["table"]
     assert "nor who accepted an invite that it withdrew then. See its log, and look at who has joined" in table
+
+
+# A retry before Airflow 3.3, which knows nothing of the try that was killed
+
+
+def try_before_3_3(road: str, number: int, *, began: float, leaver: str = LIV, store: Any = None) -> Any:
+    """Run one try of a task that lets somebody go; ``began`` is when its run did."""
+    ti: Any = SimpleNamespace(try_number=number, max_tries=3, xcom_push=lambda **_: None, task_id="go")
+    run_after = datetime.fromtimestamp(began, timezone.utc)
+    context: Any = {"ti": ti, "dag_run": SimpleNamespace(run_after=run_after)}
+    if store is not None:
+        context["task_state_store"] = store
+    if road == "leavers":
+        return sync(context, leavers=[leaver])
+    if road == "one invite":
+        return withdraw(context)
+    file = {"max_removals": None, "members": {"people": [{"email": leaver, **OVER}], "protected": KEPT}}
+    part = None if road == "a whole file" else "members"
+    return WorkspaceApplyOrganizationOperator(task_id="apply", part=part, file=file).execute(context)
+
+
+@pytest.mark.parametrize("road", ["leavers", "part of a file", "a whole file", "one invite"])
+def test_a_retry_that_knows_of_no_earlier_try_names_who_joined_since_its_run_began(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, road: str
+) -> None:
+    """Liv accepts the invite directly before its withdrawal, and has another address by the next try."""
+    began = time.time()
+    invite_id = liv_invite()
+    with monkeypatch.context() as patch:
+        interruptions = Interruptions(patch)
+        interruptions.before("DELETE", lambda: sandbox.accept_invite(invite_id))
+        interruptions.after("DELETE")
+        with pytest.raises(Killed):
+            try_before_3_3(road, 1, began=began)
+    (liv,) = [member["user"]["uuid"] for member in members() if member["user"]["email"] == LIV]
+    set_address(sandbox, liv, "liv@private.example.com")
+    problem = "joined-meanwhile" if road == "one invite" else "people-hidden"
+    for number in (2, 3):
+        with pytest.raises(AirflowFailException, match=rf"^\[{problem}\] .*: member liv@private.* \(user {liv}\)"):
+            try_before_3_3(road, number, began=began)
+    assert "delete_member" not in effects(sandbox)
+
+
+@pytest.mark.parametrize("road", ["leavers", "part of a file", "one invite"])
+def test_a_retry_that_knows_of_no_earlier_try_ends_well_if_nobody_has_joined_since(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, road: str
+) -> None:
+    clock.advance(3600)
+    began = time.time()
+    with monkeypatch.context() as patch:
+        Interruptions(patch).after("DELETE")
+        with pytest.raises(Killed):
+            try_before_3_3(road, 1, began=began)
+    try_before_3_3(road, 2, began=began)
+
+
+@pytest.mark.parametrize("road", ["leavers", "part of a file"])
+@pytest.mark.parametrize("why", ["nobody is absent", "a first try", "its state survives"])
+def test_who_joined_since_the_run_began_is_no_matter_otherwise(sandbox: SandboxServer, road: str, why: str) -> None:
+    began = time.time()
+    with WorkspaceHook() as hook:
+        invite = hook.create_invite(target_email=EVE)
+    sandbox.accept_invite(str(invite.id))
+    leaver = NOAH if why == "nobody is absent" else "gone@example.com"
+    store = TaskStore() if why == "its state survives" else None
+    number = 1 if why == "a first try" else 2
+    try_before_3_3(road, number, began=began, leaver=leaver, store=store)
 
 
 # One invite, withdrawn by its operator

@@ -224,7 +224,7 @@ def check_roster(
         checked = _misshapen(number, row, problem) if problem else _check_row(number, row)
         if isinstance(checked, Entry):
             user_uuid = canonical_text(str(row.get(USER_FIELD) or ""))
-            roster.invalid.append(replace(_with_hints(checked, given), user_uuid=user_uuid))
+            roster.invalid.append(replace(_with_hints(checked, row, given), user_uuid=user_uuid))
             if row.get("until") is not None:
                 roster.with_end.add(number)
             continue
@@ -281,13 +281,13 @@ def _add_person(roster: Roster, periods: list[list[Row]], now: datetime | None, 
     (roster.ended if counts.is_over else roster.rows).append(counts)
 
 
-def _with_hints(entry: Entry, given: RosterRows) -> Entry:
+def _with_hints(entry: Entry, row: Mapping[str, Any], given: RosterRows) -> Entry:
     """Return the entry of an invalid row with the names of the columns in its file, and what helps to correct it."""
     reason = entry.reason
     for name, column in given.columns.items():
         reason = reason.replace(f"field '{name}'", f"field '{name}' (column {shown(column)})")
     hint = given.hints.get(entry.row)
-    level = given[entry.row - given.first_number].get("level")
+    level = row.get("level")
     if "field 'level'" in reason and level is not None:
         found = shown(level) if isinstance(level, str) else text_of(level)[:MAX_LEVEL_SHOWN]
         hint = f"found {found}; levels=… says what such texts stand for"

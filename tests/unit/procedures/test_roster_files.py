@@ -311,6 +311,15 @@ def test_an_odd_cell_has_its_reason(row: Any, says: str) -> None:
     assert says in str(entry)
 
 
+@pytest.mark.parametrize("rows", [list, tuple, iter])
+def test_an_invalid_row_has_its_reason_though_no_file_was_read(rows: Any) -> None:
+    given = [{"target_email": "mia@example.com"}, {}, {"target_email": "kim@example.com", "level": "boss"}]
+    roster = check_roster(rows(given))
+    (entry,) = roster.invalid
+    assert (entry.row, len(roster.rows), roster.blank) == (3, 1, 1)
+    assert entry.reason.endswith("(found 'boss'; levels=… says what such texts stand for)")
+
+
 def test_rows_that_conflict_and_end_are_told_apart() -> None:
     rows = [{"email": "mia@example.com", "level": level, "until": "2030-01-01"} for level in (1, 8)]
     roster = check_roster(read_roster(rows), NOW)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -25,6 +25,9 @@ from airflow_provider_workspace.sandbox.server import SandboxServer
 from tests.airflow_cli import AirflowCli
 from tests.fault_kinds import TEST_FAULTS
 from tests.matrix import mark_black_cells
+
+if TYPE_CHECKING:
+    from fsspec.implementations.memory import MemoryFileSystem
 
 # Tools bring them along. The jsonschema of Airflow would import the first one, a second in each process, and httpx the
 # second one.
@@ -218,6 +221,19 @@ class Clock:
     def wait(self, seconds: float) -> None:
         self.waited.append(seconds)
         self.advance(seconds)
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> MemoryFileSystem:
+    """Register an empty ``memory://`` in Airflow for one test; without further providers, it knows only ``file://``."""
+    from airflow.sdk.io import store
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    monkeypatch.setattr(MemoryFileSystem, "store", {})
+    monkeypatch.setattr(MemoryFileSystem, "pseudo_dirs", [""])
+    filesystem = MemoryFileSystem()
+    monkeypatch.setitem(store._STORE_CACHE, "memory", store.ObjectStore("memory", None, fs=filesystem))
+    return filesystem
 
 
 @pytest.fixture

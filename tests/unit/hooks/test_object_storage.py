@@ -12,8 +12,6 @@ from unittest.mock import Mock
 
 import pytest
 from airflow.sdk import ObjectStoragePath
-from airflow.sdk.io import attach
-from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace.errors import WorkspaceStorageError
 from airflow_provider_workspace.operators.invites import WorkspaceCreateInvitesOperator
@@ -23,18 +21,12 @@ from tests.audit import writes
 from tests.task_instance import TaskInstance
 
 if TYPE_CHECKING:
+    from fsspec.implementations.memory import MemoryFileSystem
+
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Connect
 
 pytestmark = pytest.mark.usefixtures("no_waits")
-
-
-@pytest.fixture
-def memory() -> MemoryFileSystem:
-    """Register ``memory://`` in Airflow, which knows only ``file://`` without further providers."""
-    filesystem = MemoryFileSystem()
-    attach("memory", fs=filesystem)
-    return filesystem
 
 
 @pytest.fixture

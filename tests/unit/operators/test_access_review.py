@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import DAG
 from airflow.sdk.execution_time import task_runner
-from airflow.sdk.io import attach
-from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace import __version__
 from airflow_provider_workspace.access.reviews.folder import ReviewFolder
@@ -46,6 +44,8 @@ from tests.task_instance import Killed, Question, Task, TaskStore
 from tests.variables import Variables, install
 
 if TYPE_CHECKING:
+    from fsspec.implementations.memory import MemoryFileSystem
+
     from airflow_provider_workspace.sandbox.server import SandboxServer
     from tests.conftest import Clock, Connect
 
@@ -689,9 +689,7 @@ def test_a_dry_run_plans_what_was_decided(sandbox: SandboxServer, tmp_path: Path
     assert effects(sandbox) == []
 
 
-def test_a_store_holds_the_evidence_and_no_second_version() -> None:
-    store = MemoryFileSystem()
-    attach("memory", fs=store)
+def test_a_store_holds_the_evidence_and_no_second_version(memory: MemoryFileSystem) -> None:
     for inside in ("memory://reviews/digests", "memory://reviews/"):
         with pytest.raises(AirflowFailException, match=r"Set it to a folder outside of 'memory:///?reviews"):
             Review("memory://reviews", digests=inside).run("read_population")
@@ -699,12 +697,12 @@ def test_a_store_holds_the_evidence_and_no_second_version() -> None:
     review.decide(KEPT)
     review.run("apply_decisions")
     digest = review.close()["sha256"]
-    (kept,) = store.ls("/reviews-digests", detail=False)
-    assert store.cat(kept).decode().split("  ")[0] == digest
-    (folder,) = store.ls("/reviews", detail=False)
-    assert len(store.ls(folder)) == 8
+    (kept,) = memory.ls("/reviews-digests", detail=False)
+    assert memory.cat(kept).decode().split("  ")[0] == digest
+    (folder,) = memory.ls("/reviews", detail=False)
+    assert len(memory.ls(folder)) == 8
     for name in ("review.json", "review.md", "last_look.json"):
-        store.rm(f"{folder}/{name}")
+        memory.rm(f"{folder}/{name}")
     with pytest.raises(AirflowFailException, match=r"A file exists with other content.* File: .*decisions\.json'"):
         review.answer({**KEPT, NOAH: "remove"})
 

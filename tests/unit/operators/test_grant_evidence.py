@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from airflow.sdk import ObjectStoragePath
 from airflow.sdk.execution_time import task_runner
-from airflow.sdk.io import attach
-from fsspec.implementations.memory import MemoryFileSystem
 
 from airflow_provider_workspace.errors import WorkspaceError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
@@ -259,8 +257,8 @@ def test_a_folder_that_workers_do_not_share_is_refused_before_anything_is_sent(
     assert (writes(sandbox), len(grant_notes(notes))) == ([], 1)
 
 
+@pytest.mark.usefixtures("memory")
 def test_an_object_store_gets_the_files_too(sandbox: SandboxServer, notes: Variables) -> None:
-    attach("memory", fs=MemoryFileSystem())  # without a provider, Airflow knows only file://
     folder = ObjectStoragePath("memory://evidence/ended")
     for number in range(2):
         set_level(8)

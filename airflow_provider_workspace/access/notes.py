@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.access.door import Door
@@ -113,11 +113,9 @@ class AccessNotes:
         :raises WorkspaceError: if Airflow does not keep the note
         """
         raised = [change.operation for change in plan.changes if change.raises]
-        check_try = client.before_write
         uncounted = [change for change in plan.changes if change.invites and change not in plan.outcomes]
 
-        def before_write(operation: Operation[Any], why: str) -> None:
-            check_try(operation, why)
+        def check(operation: Operation[Any]) -> None:
             invites = isinstance(operation, CreateInvite | CreateInvites)
             if invites or any(operation is one for one in raised):
                 self._raise_if_decided(plan)
@@ -126,9 +124,9 @@ class AccessNotes:
                 self.invited.keep(note, note.with_invites(uncounted, utc_now()))
                 uncounted.clear()
 
-        client.before_write = before_write
         try:
-            yield
+            with client.checked(check):
+                yield
         except WorkspaceError as error:
             try:
                 self._note_outcomes(plan)
@@ -138,8 +136,6 @@ class AccessNotes:
                 # What was given does not look like what the second plan wants.
                 self._raise_if_decided(plan)
             raise
-        finally:
-            client.before_write = check_try
         self._note_outcomes(plan)
 
     def _invited_note(self) -> InvitedNote:
@@ -153,15 +149,22 @@ class AccessNotes:
         self.invited.keep(note, note.after(plan))
 
     def door(self, client: WorkspaceClient, guards: Guards) -> Door:
-        """Return what is asked before one person gets or loses access, and again directly before each request."""
-        door = Door(client, self.organization_id, guards, self.read(), utc_now())
-        check_try = client.before_write
+        """Return what is asked before one person gets or loses access."""
+        return Door(client, self.organization_id, guards, self.read(), utc_now())
 
-        def before_write(operation: Operation[object], why: str) -> None:
-            check_try(operation, why)
-            if not isinstance(operation, UpdateMember | CreateInvite | CreateInvites):
+    @contextmanager
+    def asked_again(self, door: Door) -> Iterator[None]:
+        """Read the notes that have a say again directly before each request that gives access, and ask the door."""
+
+        def check(operation: Operation[Any]) -> None:
+            if not door.noted.are_known:
                 return
-            door.noted = self.read()
+            if isinstance(operation, UpdateMember):
+                door.noted = self.read()
+            elif isinstance(operation, CreateInvite | CreateInvites):  # no grant has a say
+                door.noted = replace(door.noted, decisions=self.decisions())
+            else:
+                return
             door.now = utc_now()
             try:
                 door.check_again(operation)
@@ -173,8 +176,8 @@ class AccessNotes:
                     problem="decided-meanwhile",
                 ) from None
 
-        client.before_write = before_write
-        return door
+        with door.client.checked(check):
+            yield
 
     def note_leaves(self, plan: Plan) -> None:
         """Note what rows leave people after their grants, where a plan sends nothing for them: others may fail it."""

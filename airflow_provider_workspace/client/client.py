@@ -99,6 +99,25 @@ class WorkspaceClient:
         """Close the connections."""
         self._backend.close()
 
+    @contextmanager
+    def checked(self, check: Callable[[Operation[Any]], object]) -> Iterator[None]:
+        """
+        Check each attempt of a write after :attr:`before_write`, as long as this is open.
+
+        :param check: called with the operation; what it raises stops the write
+        """
+        earlier = self.before_write
+
+        def before_write(op: Operation[Any], why: str) -> None:
+            earlier(op, why)
+            check(op)
+
+        self.before_write = before_write
+        try:
+            yield
+        finally:
+            self.before_write = earlier
+
     def pause(self, seconds: float) -> None:
         """Wait, unless :attr:`before_pause` raises because the task starts again later instead."""
         self.before_pause(seconds)

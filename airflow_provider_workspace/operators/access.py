@@ -293,26 +293,22 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
             invite=partial(self.invite_people, hook=hook, organization_id=organization_id),
             journal=self.journal,
         )
-        check_try = hook.client.before_write
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
 
-        def before_write(operation: Operation[Any], why: str) -> None:
-            check_try(operation, why)
+        def check(_: Operation[Any]) -> None:
             registry.check(grant, is_over=False)
             access.raise_if_ended(grant)
             for other in giver.giving.grants:
                 registry.check(other, is_over=False, is_own=False)
 
-        hook.client.before_write = before_write
         try:
-            given = giver.give()
+            with hook.client.checked(check):
+                given = giver.give()
         except WorkspaceError as error:
             if is_new and gave_nothing(error):
                 registry.end(grant)
                 self._noted.forget()
             raise
-        finally:
-            hook.client.before_write = check_try
         if not given.is_made or given.people is None:
             msg = f"{grant.user_email} joined or left while access was given. Try again"
             raise WorkspaceRequestError(msg, operation="UpdateMember", problem="joined-meanwhile")

@@ -63,8 +63,10 @@ class WorkspaceCreateInviteOperator(OfOrganization, WorkspaceCreateOperator):
         email = check_address("target_email", self.target_email)
         create = self.operation_from_arguments(hook, self.operation, target_email=email)
         notes = AccessNotes.of_tasks(hook.client.settings, create.organization_id)
-        notes.door(hook.client, NO_GUARDS).check_invite(email, create.level)
-        return self.create(hook, create)
+        door = notes.door(hook.client, NO_GUARDS)
+        door.check_invite(email, create.level)
+        with notes.asked_again(door):
+            return self.create(hook, create)
 
 
 class WorkspaceDeleteInviteOperator(OfOrganization, WorkspaceDeleteOperator):
@@ -173,19 +175,21 @@ class WorkspaceCreateInvitesOperator(OfOrganization, ReadsRows, WorkspaceWriteOp
         organization_id = hook.organization_or_default(self.organization_id)
         notes = AccessNotes.of_tasks(hook.client.settings, organization_id)
         door = notes.door(hook.client, NO_GUARDS)
-        return self.invite_people(
-            read_roster(
-                self.invites,
-                file_at(self.path),
-                self.defaults,
-                columns=self.columns,
-                where=self.where,
-                row_format=self.row_format,
-                now=utc_now(),
-            ),
-            hook,
-            organization_id,
-            on_invalid=self.on_invalid,
-            why_not=door.why_not_invited,
-            dry_run=self.is_dry_run,
+        rows = read_roster(
+            self.invites,
+            file_at(self.path),
+            self.defaults,
+            columns=self.columns,
+            where=self.where,
+            row_format=self.row_format,
+            now=utc_now(),
         )
+        with notes.asked_again(door):
+            return self.invite_people(
+                rows,
+                hook,
+                organization_id,
+                on_invalid=self.on_invalid,
+                why_not=door.why_not_invited,
+                dry_run=self.is_dry_run,
+            )

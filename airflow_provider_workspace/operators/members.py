@@ -65,7 +65,8 @@ class WorkspaceUpdateMemberOperator(OfUser, ProtectsMembers, WorkspaceWriteOpera
         lowers = door.check_level(update)
         find = partial(find_by_uuid, hook.client, members, user_uuid)
         try:
-            record = self.changed(hook.client, update, find)
+            with notes.asked_again(door):
+                record = self.changed(hook.client, update, find)
         except WorkspaceNotFoundError as error:
             check_user_id(hook.client, error, user_uuid, members, "membership")
             check_gone(error, find)

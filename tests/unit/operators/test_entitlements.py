@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
+from collections import Counter
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -11,6 +13,8 @@ from uuid import uuid4
 import pytest
 from airflow.sdk.execution_time import task_runner
 
+from airflow_provider_workspace.access.notes import AccessNotes
+from airflow_provider_workspace.access.rules.guards import NO_GUARDS
 from airflow_provider_workspace.cli import organization_commands
 from airflow_provider_workspace.cli.definition import get_workspace_commands
 from airflow_provider_workspace.errors import WorkspaceError
@@ -786,6 +790,39 @@ def test_the_operators_for_one_person_and_invites_ask_directly_before_each_reque
         tasks[what].execute({})
     assert invited() == (set(others) if what == "a later chunk" else set())
     assert level_of(SEED.member_uuid) == held
+
+
+def test_invites_read_grants_once_and_decisions_before_each_request(
+    sandbox: SandboxServer, notes: Variables, monkeypatch: pytest.MonkeyPatch, connect: Connect
+) -> None:
+    connect(consistency_time=1, max_attempts=1, bulk_invite_limit=2)
+    note_grant(notes, sandbox, MINA, SEED.member_uuid)
+    note_decision(notes, sandbox, 1, SEED.admin_uuid, ADAM)
+    read: Counter[str] = Counter()
+    get = notes.get
+
+    def counting(key: str, *args: Any, **options: Any) -> Any:
+        kind, _, _ = key.partition(".")
+        read[kind] += 1
+        return get(key, *args, **options)
+
+    monkeypatch.setattr(notes, "get", counting)
+    emails = [f"{name}@example.com" for name in "abcdef"]
+    WorkspaceCreateInvitesOperator(task_id="invite", invites=emails).execute({})
+    assert effects(sandbox) == ["create_invite"] * 6
+    assert read == {"workspace_grant": 1, "workspace_decisions": 4}
+
+
+def test_a_door_asks_before_requests_only_as_long_as_it_is_open(sandbox: SandboxServer) -> None:
+    with WorkspaceHook() as hook:
+        notes = AccessNotes.of_tasks(hook.client.settings, SEED.organization_id)
+        door = notes.door(hook.client, NO_GUARDS)
+        earlier = hook.client.before_write
+        with suppress(Killed), notes.asked_again(door):
+            assert hook.client.before_write is not earlier
+            raise Killed
+        assert hook.client.before_write is earlier
+    assert writes(sandbox) == []
 
 
 def test_a_row_that_gives_more_while_a_grant_is_given_does_not_stop_it(

@@ -182,7 +182,7 @@ class AccessNotes:
     def note_leaves(self, plan: Plan) -> None:
         """Note what rows leave people after their grants, where a plan sends nothing for them: others may fail it."""
         for change in _member_changes(plan):
-            if not change.sends:
+            if not (change.sends or change.left_out):
                 self._leave(change)
 
     def settle(self, plan: Plan) -> None:

@@ -6,6 +6,7 @@ import json
 from argparse import ArgumentParser
 from collections import Counter
 from contextlib import suppress
+from datetime import datetime, timezone
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -190,6 +191,31 @@ def test_the_sweep_neither_removes_nor_lowers_who_is_on_the_roster_by_now(
     assert key not in notes.values
     assert level_of(SEED.member_uuid) == (level or 1)
     assert run(road, rows)["pending"] == 0
+
+
+@pytest.mark.parametrize("leaves_out", [True, False])
+def test_a_row_whose_change_is_left_out_leaves_nothing_after_a_grant(
+    sandbox: SandboxServer, notes: Variables, task: Task, *, leaves_out: bool
+) -> None:
+    WorkspaceHook().update_member(user_uuid=SEED.member_uuid, level=8)
+    key = note_grant(notes, sandbox, MINA, SEED.member_uuid, **UNSWEPT)
+
+    def syncing() -> Any:
+        given: dict[str, Any] = {"roster": with_level(MINA, 1), "protected": [OLIVE], "max_removals": None}
+        return WorkspaceSyncMembersOperator(task_id="sync", require_approval=True, **given)
+
+    option = task.ask(syncing())
+    assert "then" not in json.loads(notes.values[key]), "nobody has approved it"
+    (line,) = task.question.now.params["leave_out"]["schema"]["examples"]
+    event = {
+        "chosen_options": [option],
+        "params_input": {"leave_out": [line] if leaves_out else []},
+        "responded_at": datetime(2026, 11, 22, tzinfo=timezone.utc),
+        "responded_by_user": {"id": "1", "name": "ruth"},
+    }
+    task.answer(syncing(), option, **event)
+    assert json.loads(notes.values[key]).get("then") == (None if leaves_out else 1)
+    assert level_of(SEED.member_uuid) == (8 if leaves_out else 1)
 
 
 @pytest.mark.parametrize("road", ROADS)

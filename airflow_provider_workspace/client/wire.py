@@ -13,7 +13,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar, copy_context
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -39,6 +39,8 @@ from airflow_provider_workspace.client.exchange import (
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
+
+    from urllib3.response import BaseHTTPResponse
 
     from airflow_provider_workspace.api.operation import Operation, Request, RequestContext
     from airflow_provider_workspace.client.settings import Settings
@@ -180,13 +182,15 @@ class ThreadBackend:
         received = io.BytesIO()
         token = _exchange.set(exchange)
         try:
-            with self._adapter.send(request, stream=True, verify=verify, proxies=self._proxies) as response:
-                for chunk in response.raw.stream(READ_SIZE, decode_content=False):
+            # Not the response of requests, see build_response.
+            response: Any = self._adapter.send(request, stream=True, verify=verify, proxies=self._proxies)
+            with response:
+                for chunk in response.stream(READ_SIZE, decode_content=False):
                     received.write(chunk)
         finally:
             _exchange.reset(token)
         body = body_of(response.headers.get("Content-Encoding"), received.getvalue(), self._settings.max_response_bytes)
-        return Response(response.status_code, response.headers, body)
+        return Response(response.status, response.headers, body)
 
 
 def _prepare(method: str, url: str, headers: CaseInsensitiveDict[str], body: bytes | None) -> requests.PreparedRequest:
@@ -204,12 +208,17 @@ def _prepare(method: str, url: str, headers: CaseInsensitiveDict[str], body: byt
 
 
 class _Adapter(HTTPAdapter):
-    """An adapter with bounded connections and a shared TLS context; by default each pool reads the CA certificates."""
+    """
+    An adapter with bounded connections and a shared TLS context; by default each pool reads the CA certificates.
+
+    All of its requests go to one origin, so it has one pool.
+    """
 
     def __init__(self, tls: ssl.SSLContext | None, connections: int) -> None:
         if tls is not None:
             tls.sslsocket_class = _TlsSocket
         self._tls = tls
+        self._pool: Any = None
         super().__init__(pool_maxsize=connections)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
@@ -220,6 +229,27 @@ class _Adapter(HTTPAdapter):
         manager = super().proxy_manager_for(proxy, **kwargs, ssl_context=self._tls, proxy_ssl_context=self._tls)
         manager.pool_classes_by_scheme = POOLS
         return manager
+
+    def get_connection_with_tls_context(
+        self,
+        request: requests.PreparedRequest,
+        verify: bool | str | None,  # noqa: FBT001 - as in requests
+        proxies: Mapping[str, str] | None = None,
+        cert: tuple[str, str] | str | None = None,
+    ) -> Any:
+        """Return the pool; requests would look for it at each request."""
+        if self._pool is None:
+            self._pool = super().get_connection_with_tls_context(request, verify, proxies, cert)
+        return self._pool
+
+    def build_response(self, req: requests.PreparedRequest, resp: BaseHTTPResponse) -> Any:  # noqa: ARG002
+        """Return the response of urllib3, which is enough: that of requests has cookies and an encoding."""
+        return resp
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool = None
+        super().close()
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
         """Do nothing; the TLS context has the CA certificates."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Hashable, Sequence
+from struct import Struct
+from typing import TYPE_CHECKING, Generic, TypeVar
 from urllib.parse import parse_qs, quote, urljoin, urlsplit
 
 from airflow_provider_workspace.api.outcome import Outcome
@@ -25,6 +26,7 @@ MAX_PAGES = 100_000
 SLACK = 100
 # What a query may hold unencoded.
 QUERY_CHARACTERS = "!$%&'()*+,-./:;=?@[]_~"
+PACKED = Struct("q")
 SERVICE_BUG = "This is a bug of the service; nothing was changed."
 
 
@@ -76,7 +78,7 @@ class Pages(Generic[T]):
         self.position = self._first_position(first)
         self.pages = 1
         self.asked_for = _Ids()
-        self.asked_for.add(self.position)
+        self.asked_for.add([self.position])
         self.rows: list[T] = []
         self.received = self.without_id = self.distinct_here = 0
         self.counts: tuple[int, int] | None = None
@@ -89,18 +91,18 @@ class Pages(Generic[T]):
         """Return the new rows of a page."""
         if self.is_repeated(page):
             return []
-        fresh: list[T] = []
-        for row in page.results:
-            row_id: Any = getattr(row, "id", None)
-            if not row_id:
-                self.without_id += 1
-                row_id = ("row without id", self.without_id)
-            if self.reading.add(row_id):
-                self.distinct_here += 1
-                if self.reading is self.seen or self.seen.add(row_id):
-                    fresh.append(row)
+        row_ids = [getattr(row, "id", None) or self._number_without_id() for row in page.results]
+        is_new = self.seen.add(row_ids)
+        is_new_here = is_new if self.reading is self.seen else self.reading.add(row_ids)
+        fresh = [row for row, row_is_new in zip(page.results, is_new, strict=True) if row_is_new]
+        self.distinct_here += sum(is_new_here)
         self.distinct += len(fresh)
         return fresh
+
+    def _number_without_id(self) -> tuple[str, int]:
+        """Return what stands for the id of a row that has none."""
+        self.without_id += 1
+        return "row without id", self.without_id
 
     def next_operation(self, page: Page[T]) -> Operation[Page[T]] | None:
         """
@@ -119,7 +121,8 @@ class Pages(Generic[T]):
             return self._start_again()
         # With a count, a page may equal the one before it because rows moved; such a list ends by its count.
         is_repeated = page.count is None and bool(page.results) and page.results == self.rows
-        if not self.asked_for.add(position):
+        (is_new,) = self.asked_for.add([position])
+        if not is_new:
             raise self._endless(self._loop(position))
         if is_repeated:
             raise self._repeated(page)
@@ -288,16 +291,24 @@ class CursorPages(Pages[T]):
         )
 
 
-class _Ids(dict[int, bytes]):
-    """A set of row ids with eight bytes per id, a tenth of the memory of a set of texts."""
+class _Ids(dict[int, str]):
+    """
+    A set of row ids with eight characters of one byte per id, a tenth of the memory of a set of texts.
 
-    def add(self, row_id: Hashable) -> bool:
-        """Add an id, and return whether it is new."""
-        digest = hash((row_id,))
-        written = digest.to_bytes(8, "little", signed=True)
-        part = digest & 4095
-        known = self.get(part, b"")
-        if known.find(written) >= 0:  # "in" would try it as a number first
-            return False
-        self[part] = known + written
-        return True
+    Not bytes: looking for them takes twice as long.
+    """
+
+    def add(self, row_ids: Sequence[Hashable]) -> list[bool]:
+        """Add ids, and return whether each is new."""
+        is_new: list[bool] = []
+        get, pack = self.get, PACKED.pack
+        for row_id in row_ids:
+            digest = hash((row_id,))
+            written = pack(digest).decode("latin-1")
+            part = digest & 4095
+            known = get(part, "")
+            is_known = written in known
+            if not is_known:
+                self[part] = known + written
+            is_new.append(not is_known)
+        return is_new

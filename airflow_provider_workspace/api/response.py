@@ -38,6 +38,7 @@ REDIRECTS = (301, 302, 303, *KEEPS_METHOD)
 _MARKUP = "an HTML or XML page"
 # In a body whose texts PostgreSQL may not store as they are.
 ESCAPED_NUL = rb"\u0000"
+BACKSLASH = b"\\"
 
 
 def parse_response(
@@ -182,7 +183,7 @@ def decode(result_type: object, body: bytes) -> Any:
         if type(None) in get_args(result_type):
             return None
         raise UnreadableResponseError("an empty body where a record was expected")
-    if ESCAPED_NUL in body:
+    if BACKSLASH in body and ESCAPED_NUL in body:  # a single byte is found ten times as fast, and most have none
         return _repair(result_type, _parse_json(body))
     try:
         return _adapter(result_type).validate_json(body)

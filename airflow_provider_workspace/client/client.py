@@ -433,15 +433,17 @@ def _recorded(call: _Call) -> Iterator[None]:
 def _secrets_in(result: object) -> list[str]:
     """Return the secrets in a result, for the log masker."""
     if isinstance(result, Page):
-        resources: list[object] = result.results
+        resources: list[Any] = result.results
     elif isinstance(result, list):
         resources = result
     else:
         resources = [result]
+    # Rows have one class: it is asked once, because the isinstance of pydantic's models runs Python.
+    records = {kind for kind in set(map(type, resources)) if issubclass(kind, Resource)}
     secrets: list[str] = []
     for resource in resources:
         # An unknown field may contain a secret. Most members and invites have neither kind, so they are skipped.
-        if isinstance(resource, Resource) and (resource.holds_secrets or resource.__pydantic_extra__):
+        if type(resource) in records and (resource.holds_secrets or resource.__pydantic_extra__):
             secrets += resource.secrets()
     return secrets
 

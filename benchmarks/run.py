@@ -23,9 +23,9 @@ def main() -> int:
         subprocess.run([sys.executable, HERE / f"{script}.py", *sys.argv[1:]], check=True)
         took.append(f"{script} {time.monotonic() - started:.0f}")
         results += [Result(**result) for result in json.loads((BUILD / f"{script}.json").read_text())]
+    missed = [what for result in results for what in result.missed()]  # of each round, before only medians are kept
     if "--quick" not in sys.argv:
         chart.keep(results)
-    missed = [what for result in results for what in result.missed()]
     print(f"\nTook {time.monotonic() - began:.0f} s: {', '.join(took)}.")
     for what in missed:
         print(f"MISSED  {what}")

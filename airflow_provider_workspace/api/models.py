@@ -43,13 +43,15 @@ class Resource(BaseModel):
         """Yield the secrets in the record, for the log masker."""
         return secrets_under("", {**self.__dict__, **(self.__pydantic_extra__ or {})})
 
-    def to_dict(self, *, return_secrets: bool = False) -> dict[str, Any]:
+    def to_dict(self, *, return_secrets: bool = False, names: set[str] | None = None) -> dict[str, Any]:
         """
         Return plain JSON.
 
         :param return_secrets: keep the secrets, see ``api.secrets``
+        :param names: fields to return; by default all
         """
-        return super().model_dump(mode="json") if return_secrets else self.model_dump(mode="json")
+        dump = super().model_dump if return_secrets else self.model_dump
+        return dump(mode="json", include=names)
 
     def model_dump(self, **options: Any) -> dict[str, Any]:
         """Return its fields without secrets: this is how Airflow writes what a ``@task`` returns into XCom."""

@@ -129,8 +129,14 @@ class SelectsRows(WorkspaceOperator):
         (model,) = get_args(listed.endpoint.result.model_fields["results"].annotation)
         where = check_where(self.where or {}, model, return_secrets=self.return_secrets)
         fields = check_fields(self.fields or [], model, return_secrets=self.return_secrets)
-        rows = map(self.plain, hook.client.rows(listed))
-        selected = filter_rows(rows, where=where, fields=fields, count_only=self.count_only, max_rows=self.max_rows)
+        selected = filter_rows(
+            hook.client.rows(listed),
+            where=where,
+            fields=fields,
+            count_only=self.count_only,
+            max_rows=self.max_rows,
+            return_secrets=self.return_secrets,
+        )
         count = selected if isinstance(selected, int) else len(selected)
         self.log.info("%d rows", count)
         return selected

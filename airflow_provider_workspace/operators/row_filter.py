@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import NoneType
 from typing import Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
 
 from airflow_provider_workspace.api.levels import parse_level, parse_number
-from airflow_provider_workspace.api.models import Id
-from airflow_provider_workspace.api.secrets import is_secret
+from airflow_provider_workspace.api.models import Id, Resource
+from airflow_provider_workspace.api.secrets import HARMLESS, is_secret, without_url_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, resembling, shown, with_problem
 from airflow_provider_workspace.procedures.matching import matches, read_where
 from airflow_provider_workspace.version_compat import AirflowFailException
@@ -20,6 +21,8 @@ from airflow_provider_workspace.version_compat import AirflowFailException
 EXTRA = "extra."
 # Types of single values, and their names for people.
 SCALARS = {str: "str", Id: "str", int: "int", float: "float", bool: "bool", NoneType: "null"}
+# In place of a field that a record does not declare.
+ABSENT = object()
 
 
 def check_where(where: Mapping[str, Any], model: type[BaseModel], *, return_secrets: bool) -> dict[str, list[Any]]:
@@ -98,7 +101,13 @@ def _read_value(path: str, value: Any, field: Any) -> Any:
 
 
 def filter_rows(
-    rows: Iterable[dict[str, Any]], *, where: Mapping[str, Any], fields: Sequence[str], count_only: bool, max_rows: int
+    records: Iterable[Resource],
+    *,
+    where: Mapping[str, Any],
+    fields: Sequence[str],
+    count_only: bool,
+    max_rows: int,
+    return_secrets: bool,
 ) -> list[dict[str, Any]] | int:
     """
     Return the selected rows, or their number.
@@ -107,12 +116,14 @@ def filter_rows(
     :param fields: paths to keep of each row; empty for all
     :param count_only: whether to return only the number of rows
     :param max_rows: maximum number of rows
+    :param return_secrets: whether the rows include secret fields
     :raises AirflowFailException: if there are more
     """
     kept: list[dict[str, Any]] = []
     count = 0
-    for row in rows:
-        if not all(matches(path, _value_at(row, path), wanted) for path, wanted in where.items()):
+    for record in records:
+        shown_at = partial(_shown_at, record, return_secrets=return_secrets)
+        if not all(matches(path, shown_at(path), wanted) for path, wanted in where.items()):
             continue
         count += 1
         if count_only:
@@ -123,8 +134,23 @@ def filter_rows(
                 f"max_rows={max_rows} rows."
             )
             raise AirflowFailException(with_problem(msg, "too-many-rows"))
+        row = record.to_dict(return_secrets=return_secrets)
         kept.append({path: _value_at(row, path) for path in fields} if fields else row)
     return count if count_only else kept
+
+
+def _shown_at(record: Resource, path: str, *, return_secrets: bool) -> Any:
+    """Return what the row of a record shows at a path."""
+    value: Any = record
+    for part in path.split("."):
+        value = getattr(value, "__dict__", {}).get(part, ABSENT)
+    if type(value) in HARMLESS:
+        return value
+    if type(value) is str:
+        return value if return_secrets else without_url_secrets(value)
+    # Writing a record out takes longer than reading it: only for what no declared field has.
+    name = path.removeprefix(EXTRA).partition(".")[0]
+    return _value_at(record.to_dict(return_secrets=return_secrets, names={name}), path)
 
 
 def _value_at(row: Mapping[str, Any], path: str) -> Any:

@@ -16,6 +16,8 @@ from airflow_provider_workspace.api.templates import is_empty
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import WorkspaceInputError, type_name
 
+# The types of several wanted values. A tuple: to join the types with | takes as long as the question.
+SEVERAL = (list, tuple, set)
 # The types of cells that can be compared, and of what is wanted of them.
 COMPARABLE = (str, bool, int, float, Decimal, date)
 # The text of a number as databases and pandas write it. With a zero before it, it is a code, such as 0815.
@@ -47,7 +49,7 @@ def read_where(where: Mapping[str, Any], now: float, read: Callable[[str, Any], 
     wanted: dict[str, list[Any]] = {}
     for path, given in where.items():
         wanted[path] = []
-        for value in given if isinstance(given, list | tuple | set) else [given]:
+        for value in given if isinstance(given, SEVERAL) else [given]:
             age = _read_age(path, value, now)
             wanted[path].append(read(path, value) if age is None else age)
     return wanted
@@ -73,7 +75,7 @@ def matches(path: str, value: Any, wanted: Any) -> bool:
     :param wanted: a value, an age, or a list of which one is enough
     :raises WorkspaceInputError: if an age is wanted of what is no time
     """
-    if isinstance(wanted, list | tuple | set):
+    if isinstance(wanted, SEVERAL):
         return any(matches(path, value, item) for item in wanted)
     if isinstance(wanted, Before):
         when = _moment_of(value)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from airflow_provider_workspace.api.models import Resource, User
 from airflow_provider_workspace.operators import dashboards, domains, invites, members, projects
+from airflow_provider_workspace.operators.row_filter import filter_rows
+from airflow_provider_workspace.procedures.matching import read_where
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 
@@ -87,6 +92,47 @@ def test_impossible_filters_are_refused_before_sending(
 @pytest.mark.usefixtures("sandbox")
 def test_rows_are_compared_by_the_type_of_the_field(cls: Any, where: Any, count: int) -> None:
     assert run(cls, where=where, count_only=True) == count
+
+
+class Page(Resource):
+    """A record of an author, whose fields are not only those of JSON."""
+
+    seen_at: datetime | None = None
+    link: str | None = None
+    person: User | None = None
+
+    @property
+    def label(self) -> str:
+        return "a page"
+
+
+PAGE = Page.model_validate(
+    {
+        "seen_at": "2026-01-02T03:04:05Z",
+        "link": "https://ada:pass@example.com/",
+        "person": {"email": "ada@example.com", "nick": "ada"},
+        "view_token": "t",
+        "shape": {"width": 7},
+    }
+)
+
+
+@pytest.mark.parametrize("where", [
+    {"seen_at": "2026-01-02T03:04:05Z"}, {"seen_at": {"before": "0d"}}, {"link": "https://ada:***@example.com/"},
+    {"person.email": "ADA@example.com"}, {"person.nick": "ada"}, {"person.nick.length": None},
+    {"extra.shape.width": 7}, {"extra.shape": {"width": 7}}, {"extra.label": None}, {"extra.view_token": None},
+    {"person.first_name": None, "person.email": ["x@example.com", "ada@example.com"]},
+])  # fmt: skip
+def test_where_compares_what_rows_show(where: Any) -> None:
+    wanted = read_where(where, time.time(), lambda _, value: value)
+    rows = filter_rows([PAGE], where=wanted, fields=[], count_only=False, max_rows=1, return_secrets=False)
+    assert rows == [PAGE.to_dict()]
+
+
+def test_where_compares_secrets_that_rows_show() -> None:
+    wanted = {"extra.view_token": ["t"], "link": [PAGE.link]}
+    rows = filter_rows([PAGE], where=wanted, fields=[], count_only=False, max_rows=1, return_secrets=True)
+    assert rows == [PAGE.to_dict(return_secrets=True)]
 
 
 @pytest.mark.usefixtures("sandbox")

@@ -178,6 +178,30 @@ LISTS: dict[str, Callable[[str], Iterator[Any]]] = {
     "httpx.Client, dicts": list_with_httpx,
 }
 
+# --- Rows that are counted ----------------------------------------------------------------------------------
+
+WHERE = {"level": 1, "user.is_email_verified": True}
+
+
+def count_with_operator(_: str) -> int:
+    """Count the members that ``where`` selects."""
+    from airflow_provider_workspace.operators.members import WorkspaceListMembersOperator
+
+    count: int = WorkspaceListMembersOperator(task_id="count", where=WHERE, count_only=True).execute({})
+    return count
+
+
+def count_dicts(rows: Callable[[str], Iterator[Any]]) -> Callable[[str], int]:
+    """Return the same as a list comprehension."""
+    return lambda url: len([row for row in rows(url) if row["level"] == 1 and row["user"]["is_email_verified"]])
+
+
+COUNTS: dict[str, Callable[[str], int]] = {
+    OURS: count_with_operator,
+    "requests.Session, dicts": count_dicts(list_with_requests),
+    "httpx.Client, dicts": count_dicts(list_with_httpx),
+}
+
 # --- Dag files ----------------------------------------------------------------------------------------------
 
 # What a Dag imports, and its tasks in rotation up to 20: a POST, a PATCH and two GETs, written as each would be.

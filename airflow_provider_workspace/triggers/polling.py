@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from airflow_provider_workspace.api.retry import backoff
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.errors import WorkspaceAuthenticationError, WorkspaceError, with_class, with_problem
+from airflow_provider_workspace.errors import (
+    WorkspaceAuthenticationError,
+    WorkspaceError,
+    WorkspaceStatusError,
+    with_class,
+    with_problem,
+)
 from airflow_provider_workspace.triggers.shared_hook import MAX_CONCURRENT_POLLS, SharedHook
 from airflow_provider_workspace.version_compat import AirflowNotFoundException
 
@@ -41,6 +47,8 @@ FIRST_POLL_SECONDS = 60.0
 LAST_POLL_SECONDS = 300.0
 # How long a connection may be missing: to Airflow, one that a failing secrets backend holds is not defined either.
 MISSING_SECONDS = 600.0
+# How long something other than the service may answer, such as its proxy.
+FOREIGN_SECONDS = 600.0
 # How long a key may be refused: it may be revoked a moment before the connection has the new one.
 REFUSED_SECONDS = 60.0
 # Longest time between two readings of the wall clock, which may be set forward.
@@ -68,11 +76,13 @@ class _SinceSuccess:
     :ivar failures: how often
     :ivar missing: for how many seconds the connection was not defined
     :ivar refused: for how many seconds the key was refused
+    :ivar foreign: for how many seconds errors were not those of the service
     """
 
     failures: int = 0
     missing: float = 0.0
     refused: float = 0.0
+    foreign: float = 0.0
 
 
 async def poll(
@@ -120,11 +130,14 @@ async def poll(
                     since.refused += pause
                     yield PollFailure(with_class(error), permanent=False, fails_at_end=True)
                     continue
+                is_foreign = isinstance(error, WorkspaceStatusError) and not error.from_service
+                permanent = error.permanent and (not is_foreign or since.foreign >= FOREIGN_SECONDS)
                 # A revoked key may be replaced, so watchers go on polling, slowly.
-                pause = MAX_PAUSE if error.permanent else backoff(interval, since.failures, MAX_PAUSE)
+                pause = MAX_PAUSE if permanent else backoff(interval, since.failures, MAX_PAUSE)
                 asked = getattr(error, "retry_after", None) or 0.0
                 pause = max(pause, interval, min(MAX_RETRY_AFTER, asked))
-                yield PollFailure(with_class(error), permanent=error.permanent)
+                since.foreign += pause if is_foreign else 0.0
+                yield PollFailure(with_class(error), permanent=permanent)
 
 
 async def _read_in_time(

@@ -113,6 +113,22 @@ def test_a_triggerer_that_restarts_near_the_end_of_a_wait_looks_once_more(
     assert event.payload["result"] == {"joined": [ADA], "missing": {}}
 
 
+@pytest.mark.parametrize("status", [400, 403, 404, 405, 410])
+def test_a_wait_survives_an_error_of_a_proxy(sandbox: SandboxServer, status: int) -> None:
+    invite = WorkspaceHook().create_invite(target_email=ADA)
+    sandbox.accept_invite(str(invite.id))
+    sandbox.inject("proxy_error", "list_invites", status=status, times=3)
+    assert outcome(waiting())["result"] == {"joined": [ADA], "missing": {}}
+
+
+def test_a_wait_fails_if_only_a_proxy_answers(sandbox: SandboxServer) -> None:
+    sandbox.inject("proxy_error", "list_invites", status=404, times=None)
+    with fast_forward(0.05) as loop:
+        event = loop.run_until_complete(first_event(waiting()))
+        assert 600 < loop.time() < 1200
+    assert event.payload["status"] == "failed"
+
+
 @pytest.mark.parametrize(
     "trigger",
     [

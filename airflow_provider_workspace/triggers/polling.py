@@ -100,6 +100,8 @@ async def poll(
     async with SharedHook(workspace_conn_id) as shared:
         while True:
             await waits.async_sleep(pause)
+            if since.failures:
+                await shared.renew_if_old()
             try:
                 result = await _read_in_time(shared, read, interval)
                 since = _SinceSuccess()

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Maximum concurrent polls per connection, whatever its max_concurrency, which is that of a task.
 MAX_CONCURRENT_POLLS = 20
+# After how long a connection is read again while polls fail.
+RENEW_SECONDS = 60.0
 
 
 class PollLimit(asyncio.Semaphore):
@@ -21,10 +23,12 @@ class PollLimit(asyncio.Semaphore):
 
     :ivar is_late: whether polls came too late, which is logged once
     :ivar references: number of triggers that share it, and the hook
+    :ivar since: since when, in seconds of the event loop's clock
     """
 
     is_late = False
     references = 0
+    since = 0.0
 
 
 class SharedHook:
@@ -66,11 +70,19 @@ class SharedHook:
         await self._release(*refused)
         return True
 
+    async def renew_if_old(self) -> None:
+        """Switch to a hook that reads the connection again, unless that was a moment ago: it may be corrected."""
+        if self._key[0].time() - self.polls.since >= RENEW_SECONDS:
+            self.fresh = False
+            await self.renew()
+
     def _take(self) -> None:
         if self._key not in self._in_use:
             hook = WorkspaceAsyncHook(self._key[1])
             hook.max_concurrency = MAX_CONCURRENT_POLLS
-            self._in_use[self._key] = hook, PollLimit(MAX_CONCURRENT_POLLS)
+            polls = PollLimit(MAX_CONCURRENT_POLLS)
+            polls.since = self._key[0].time()
+            self._in_use[self._key] = hook, polls
         self.hook, self.polls = self._in_use[self._key]
         self.polls.references += 1
 

@@ -121,6 +121,20 @@ def test_a_wait_survives_an_error_of_a_proxy(sandbox: SandboxServer, status: int
     assert outcome(waiting())["result"] == {"joined": [ADA], "missing": {}}
 
 
+def test_a_wait_reads_a_corrected_connection(
+    sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    invite = WorkspaceHook().create_invite(target_email=ADA)
+    sandbox.accept_invite(str(invite.id))
+    right = os.environ["AIRFLOW_CONN_WORKSPACE_DEFAULT"]
+    connect(host="http://127.0.0.1:9", max_attempts=1)
+    with fast_forward(0.05) as loop:
+        loop.call_later(30, monkeypatch.setenv, "AIRFLOW_CONN_WORKSPACE_DEFAULT", right)
+        event = loop.run_until_complete(first_event(waiting(poll_interval=5)))
+        assert loop.time() < 600
+    assert event.payload["result"] == {"joined": [ADA], "missing": {}}
+
+
 def test_a_wait_fails_if_only_a_proxy_answers(sandbox: SandboxServer) -> None:
     sandbox.inject("proxy_error", "list_invites", status=404, times=None)
     with fast_forward(0.05) as loop:
@@ -266,7 +280,7 @@ def test_a_secrets_backend_that_does_not_answer_does_not_end_the_wait(monkeypatc
             loop.run_until_complete(first_event(verified(SEED.domain_id, poll_interval=60))).payload["status"] == "done"
         )
         assert loop.time() < 1000
-    assert len(lookups) == 2
+    assert len(lookups) == 3, "of a poll, of a request for verification, and of a poll that reads it again"
 
 
 def new_domain(sandbox: SandboxServer, *, published: bool) -> Any:

@@ -5,7 +5,7 @@ The fields of an operation are its request, and its type parameter is its result
 here, because the two HTTP libraries encode differently.
 """
 
-from __future__ import annotations
+# Without postponed annotations: pydantic would have to compile them for each class below.
 
 import json
 import re
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, unquote, urlencode
 
 from pydantic import ConfigDict, PrivateAttr, ValidationError
@@ -85,11 +85,11 @@ class RequestContext:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     base_url: str = ""
 
-    def with_secrets_of(self, op: Operation[Any]) -> RequestContext:
+    def with_secrets_of(self, op: "Operation[Any]") -> "RequestContext":
         """Return a copy with the secrets of an operation, which the response may repeat."""
         return RequestContext(self.source, (*self.secrets, *op.secrets()), self.base_url)
 
-    def cleaned(self, op: Operation[Any], response: Response) -> Response:
+    def cleaned(self, op: "Operation[Any]", response: Response) -> Response:
         """Return a response without the secrets of the connection, and with its request id."""
         body, headers = response.body, response.headers
         for secret in self.secrets:
@@ -109,8 +109,7 @@ class RequestContext:
         return text if len(text) <= MAX_DETAIL_LENGTH else text[:MAX_DETAIL_LENGTH] + "…"
 
 
-@dataclass(frozen=True, slots=True)
-class MovedPath:
+class MovedPath(NamedTuple):
     """
     Where the service has an operation, in place of the path of its endpoint.
 
@@ -165,7 +164,7 @@ class Operation(Described, Generic[T]):
         """Return the error for a field that cannot be sent."""
         return WorkspaceInputError(f"{type(self).__name__}: {why}")
 
-    def moved_to(self, moved: MovedPath) -> Self:
+    def moved_to(self, moved: MovedPath) -> "Self":
         """Return a copy that is sent to another path; what its own path names stays out of the query and body."""
         copy = self.model_copy()
         copy._moved = moved  # noqa: SLF001 - its own
@@ -216,7 +215,7 @@ class Operation(Described, Generic[T]):
             raise self.refusal(str(error)) from None
         return Request(method, path, shown, secrets, body)
 
-    def with_query(self, query: str) -> Self:
+    def with_query(self, query: str) -> "Self":
         """Return a copy whose GET has this encoded query, of a link to the next page, in place of the fields."""
         copy = self.model_copy()
         copy._query_of_link = query  # noqa: SLF001 - of the same class

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_workspace.api.outcome import Outcome
 from airflow_provider_workspace.errors import WorkspaceRequestError
@@ -23,8 +22,7 @@ MAX_SENDS = 5
 MAX_READINGS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(NamedTuple):
     """
     When to send a request again, and after how long.
 

@@ -24,7 +24,6 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind
 
 from airflow_provider_workspace import __version__
-from airflow_provider_workspace.api.deprecation import Deprecation, parse_deprecation
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.operation import MovedPath, RequestContext
 from airflow_provider_workspace.api.outcome import Outcome, is_in_doubt
@@ -39,6 +38,7 @@ from airflow_provider_workspace.errors import WorkspaceRateLimitError, Workspace
 if TYPE_CHECKING:
     from tenacity import RetryCallState
 
+    from airflow_provider_workspace.api.deprecation import Deprecation
     from airflow_provider_workspace.api.endpoint import Endpoint
     from airflow_provider_workspace.api.operation import Operation, Request, Response
     from airflow_provider_workspace.client.loop import LoopBackend
@@ -348,6 +348,8 @@ class WorkspaceClient:
 
     def _note_deprecation(self, op: Operation[Any], response: Response) -> None:
         """Keep what an answer announces, and say it once for each operation."""
+        from airflow_provider_workspace.api.deprecation import parse_deprecation
+
         name = type(op).__name__
         deprecation = parse_deprecation(response.headers, self._context.with_secrets_of(op))
         if deprecation is None or name in self.deprecations:

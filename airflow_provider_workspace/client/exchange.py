@@ -7,9 +7,8 @@ import ssl
 import urllib.request
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from airflow_provider_workspace import __version__
@@ -228,8 +227,7 @@ def attempt_error(
     return request_error(WorkspaceTimeoutError, op, f"{what}: {reason}", cure=cure)
 
 
-@dataclass(frozen=True, slots=True)
-class _ConnectionFailure:
+class _ConnectionFailure(NamedTuple):
     """Why a request was not sent, and what to do about it."""
 
     reason: str

@@ -32,7 +32,6 @@ from airflow_provider_workspace.api.request_errors import final_error
 from airflow_provider_workspace.api.response import KEEPS_METHOD, REDIRECTS, follow, parse_response
 from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.client.settings import operation_key
-from airflow_provider_workspace.client.wire import ThreadBackend
 from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.operation import Operation, Request, Response
     from airflow_provider_workspace.client.loop import LoopBackend
     from airflow_provider_workspace.client.settings import Settings
+    from airflow_provider_workspace.client.wire import ThreadBackend
 
 T = TypeVar("T")
 
@@ -84,7 +84,7 @@ class WorkspaceClient:
         self.mask = mask
         self.before_write: Callable[[Operation[Any], str], object] = lambda _op, _why: None
         self.before_pause: Callable[[float], object] = lambda _: None
-        self._backend: ThreadBackend | LoopBackend = backend or ThreadBackend(settings)
+        self._backend = backend or _thread_backend(settings)
         self._policy = RetryPolicy(settings.max_attempts, settings.max_retry_wait)
         self._context = RequestContext(settings.source, settings.secrets, settings.base_url)
         self.deprecations: dict[str, Deprecation] = {}
@@ -384,6 +384,13 @@ class WorkspaceClient:
         path = self._context.with_secrets_of(op).redacted(urlsplit(target).path)
         cure = f"If it has moved for good, set its path in 'paths' in the extra of {self.settings.source}."
         log.warning("%s was redirected (%d) to %s, which is followed. %s", name, status, path, cure)
+
+
+def _thread_backend(settings: Settings) -> ThreadBackend:
+    """Return the backend of a worker; event loops do not need its libraries."""
+    from airflow_provider_workspace.client.wire import ThreadBackend
+
+    return ThreadBackend(settings)
 
 
 @dataclass(eq=False, slots=True)

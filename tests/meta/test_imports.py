@@ -33,7 +33,8 @@ COSTS: dict[str, tuple[str, list[str], tuple[str, ...]]] = {
         ("requests", "httpx", *(f"{PACKAGE}.{room}" for room in ROOMS)),
     ),
     "the hook": ("", [f"{PACKAGE}.hooks.workspace"], (f"{PACKAGE}.api.models", f"{PACKAGE}.client.settings")),
-    "the client": ("", [f"{PACKAGE}.client.client"], ("httpx", f"{PACKAGE}.api.deprecation")),
+    "the client": ("", [f"{PACKAGE}.client.client"], ("requests", "httpx", f"{PACKAGE}.api.deprecation")),
+    "the backend of a worker": ("", [f"{PACKAGE}.client.wire"], ("httpx",)),
     "an operation": ("", [f"{PACKAGE}.api.operations"], (f"{PACKAGE}.api.operations.",)),
     # Every Airflow process loads the plugin, and every command the definitions of all commands.
     "the plugin": (f"import airflow.sdk; from {PACKAGE}.version_compat import conf", [f"{PACKAGE}.ui.plugin"], ("",)),

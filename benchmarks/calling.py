@@ -37,7 +37,9 @@ def main() -> None:
 def first_call(folder: Path, rounds: int) -> Result:
     """Import, build the client with the usual authorities, connect with TLS, ask: all a fresh task process does."""
     import certifi
+    from airflow.sdk.execution_time import supervisor
 
+    assert supervisor  # Linux forks the process of a task from it
     key, certificate, authorities = folder / "key.pem", folder / "certificate.pem", folder / "authorities.pem"
     command = (
         "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"

@@ -136,6 +136,29 @@ def get_variable(key: str) -> str | None:
     return value
 
 
+def why_not_found(key: str) -> str:
+    """
+    Return what Airflow answered where it did not find a Variable; empty if there is none.
+
+    In 3.1 and 3.2, :func:`get_variable` returns ``None`` after each error of the API server, too.
+    """
+    from airflow.sdk.exceptions import AirflowRuntimeError, ErrorType
+
+    try:
+        from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
+    except ImportError:  # outside of a task
+        return ""
+    from airflow.sdk.execution_time.comms import ErrorResponse, GetVariable
+
+    try:
+        answer: Any = SUPERVISOR_COMMS.send(GetVariable(key=key))
+    except AirflowRuntimeError as error:
+        answer = error.error
+    if isinstance(answer, ErrorResponse) and answer.error is not ErrorType.VARIABLE_NOT_FOUND:
+        return answer.error.value
+    return ""
+
+
 def shows_forms() -> bool:
     """Return whether a required action shows its form (since 3.1.1; before, a field is "[object Object]")."""
     from airflow import __version__

@@ -11,7 +11,7 @@ from typing import Protocol
 from airflow_provider_workspace.api.database_limits import check_variable
 from airflow_provider_workspace.client import waits
 from airflow_provider_workspace.errors import WorkspaceError
-from airflow_provider_workspace.version_compat import get_variable, lists_variables, variable_keys
+from airflow_provider_workspace.version_compat import get_variable, lists_variables, variable_keys, why_not_found
 
 # How often a task checks that its entry stays in the index, and the seconds between two checks.
 CHECKS_OF_ENTRY = 2
@@ -79,9 +79,13 @@ class VariableStore:
                 return value
             if lists_variables() and key not in variable_keys(key):
                 return None
+        why = "which exists"
         if not lists_variables():
-            return None
-        msg = f"Airflow cannot read the Variable '{key}', which exists. See the log of its API server."
+            error = why_not_found(key)
+            if not error:
+                return None
+            why = f"its API server answered {error}"
+        msg = f"Airflow cannot read the Variable '{key}', {why}. See the log of its API server."
         raise WorkspaceError(msg, problem="variable-unreadable")
 
     def add(self, key: str, value: str) -> None:
@@ -114,12 +118,16 @@ class VariableStore:
             self._write_index([entry for entry in self._index() if entry != key])
 
     def _index(self) -> list[str]:
+        text = self.read(self.index)
         try:
-            keys = json.loads(self.read(self.index) or "[]")
+            keys = [] if text is None else json.loads(text)
         except ValueError:
-            return []
+            keys = None
         if not isinstance(keys, list):
-            return []
+            msg = (
+                f"The Variable '{self.index}' holds no list of keys. Let it hold those that begin with '{self.prefix}'"
+            )
+            raise WorkspaceError(msg, problem="variable-unreadable")
         return [key for key in keys if isinstance(key, str)]
 
     def _write_index(self, keys: list[str]) -> None:

@@ -29,6 +29,7 @@ from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.sensors.workspace import WorkspaceMembersJoinedSensor
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, writes
+from tests.variables import install
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -612,7 +613,10 @@ ADDRESS_ROADS: dict[str, Callable[[str], Any]] = {
         ("=noah.newton@example.com", "begins with '=', as a line of a list or a formula: delete it"),
     ], ADDRESS_ROADS),
 )  # fmt: skip
-def test_what_is_no_mailbox_is_refused_on_each_road(sandbox: SandboxServer, road: str, address: str, says: str) -> None:
+def test_what_is_no_mailbox_is_refused_on_each_road(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, road: str, address: str, says: str
+) -> None:
+    install(monkeypatch)
     with pytest.raises(REFUSED, match=re.escape(says)):
         ADDRESS_ROADS[road](address)
     assert writes(sandbox) == []

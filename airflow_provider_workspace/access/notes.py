@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from airflow_provider_workspace.access.door import Door
 from airflow_provider_workspace.access.grants import notes as grants
@@ -115,7 +115,7 @@ class AccessNotes:
         raised = [change.operation for change in plan.changes if change.raises]
         uncounted = [change for change in plan.changes if change.invites and change not in plan.outcomes]
 
-        def check(operation: Operation[Any]) -> None:
+        def check(operation: Operation[object]) -> None:
             invites = isinstance(operation, CreateInvite | CreateInvites)
             if invites or any(operation is one for one in raised):
                 self._raise_if_decided(plan)
@@ -156,7 +156,7 @@ class AccessNotes:
     def asked_again(self, door: Door) -> Iterator[None]:
         """Read the notes that have a say again directly before each request that gives access, and ask the door."""
 
-        def check(operation: Operation[Any]) -> None:
+        def check(operation: Operation[object]) -> None:
             if not door.noted.are_known:
                 return
             if isinstance(operation, UpdateMember):

@@ -100,7 +100,7 @@ class WorkspaceClient:
         self._backend.close()
 
     @contextmanager
-    def checked(self, check: Callable[[Operation[Any]], object]) -> Iterator[None]:
+    def checked(self, check: Callable[[Operation[object]], object]) -> Iterator[None]:
         """
         Check each attempt of a write after :attr:`before_write`, as long as this is open.
 
@@ -108,7 +108,7 @@ class WorkspaceClient:
         """
         earlier = self.before_write
 
-        def before_write(op: Operation[Any], why: str) -> None:
+        def before_write(op: Operation[object], why: str) -> None:
             earlier(op, why)
             check(op)
 

@@ -295,7 +295,7 @@ class WorkspaceGrantAccessOperator(OfOrganization, WorkspaceApprovalMixin):
         )
         access = AccessNotes.of_tasks(hook.client.settings, organization_id)
 
-        def check(_: Operation[Any]) -> None:
+        def check(_: Operation[object]) -> None:
             registry.check(grant, is_over=False)
             access.raise_if_ended(grant)
             for other in giver.giving.grants:

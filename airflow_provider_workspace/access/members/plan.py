@@ -332,7 +332,7 @@ class _Planner:
         )
         change = self._change_of(case)
         leaves = levels_left(case.row, entitled)
-        return replace(change, leaves=leaves) if change else None
+        return replace(change, leaves=leaves) if change and leaves else change
 
     def _change_of(self, case: Case) -> MemberChange | None:
         """Return the change to a member, or what there is to say about them; ``None`` if there is nothing."""

@@ -269,8 +269,9 @@ def unchanged(case: Case) -> MemberChange | None:
     has_less = gives is not None and (case.held is None or case.held < gives)
     if row and decision and has_less:
         return refused_by_review(row, decision, case.email, case.held)
-    if case.entitled.temporary or levels_left(row, case.entitled):
-        return held_by_grants(row, case.entitled, case.email, case.held)
+    entitled = case.entitled
+    if entitled.grants and (entitled.temporary or levels_left(row, entitled)):
+        return held_by_grants(row, entitled, case.email, case.held)
     return later_end(row) if row else None
 
 

@@ -331,8 +331,9 @@ class _Planner:
             entitled=entitled,
         )
         change = self._change_of(case)
-        leaves = levels_left(case.row, entitled)
-        return replace(change, leaves=leaves) if change and leaves else change
+        if change is None or not entitled.grants:
+            return change
+        return replace(change, leaves=levels_left(case.row, entitled))
 
     def _change_of(self, case: Case) -> MemberChange | None:
         """Return the change to a member, or what there is to say about them; ``None`` if there is nothing."""
@@ -449,7 +450,7 @@ class _Planner:
             claims = self.noted.of_address(row.key, self._homes, row.user_uuid)
         entitled = self._entitlement(saying, claims)
         changes = self._invited_as_entitled(row, invites, entitled, claims)
-        leaves = levels_left(row, entitled)
+        leaves = levels_left(row, entitled) if entitled.grants else ()
         if not leaves:
             return [*changes]
         highest = highest_of(invite.level for invite in invites)

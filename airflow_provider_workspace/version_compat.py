@@ -155,7 +155,7 @@ def why_not_found(key: str) -> str:
     except AirflowRuntimeError as error:
         answer = error.error
     if isinstance(answer, ErrorResponse) and answer.error is not ErrorType.VARIABLE_NOT_FOUND:
-        return answer.error.value
+        return str(answer.error.value)
     return ""
 
 

@@ -81,10 +81,10 @@ class VariableStore:
                 return None
         why = "which exists"
         if not lists_variables():
-            error = why_not_found(key)
-            if not error:
+            answer = why_not_found(key)
+            if not answer:
                 return None
-            why = f"its API server answered {error}"
+            why = f"its API server answered {answer}"
         msg = f"Airflow cannot read the Variable '{key}', {why}. See the log of its API server."
         raise WorkspaceError(msg, problem="variable-unreadable")
 

@@ -12,8 +12,8 @@ from airflow_provider_workspace.errors import with_problem
 from airflow_provider_workspace.version_compat import AirflowFailException
 
 KEY = "airflow_provider_workspace"
-# Start of a retry that cannot read the state of the earlier try.
-RETRY_BEGAN = "retry_began"
+# Start of a try that may follow another one.
+TRY_BEGAN = "try_began"
 # Number of sends in this try.
 SENDS = "sends"
 # The try that sends, of those that were started.
@@ -46,8 +46,8 @@ class TaskState:
         self._carried = {} if carried is None or dry_run else carried
         self._clock = clock
         try_number = int(getattr(context.get("ti"), "try_number", 1))  # int(), because tests pass mocks
-        if self._store is None and not dry_run and try_number > 1:
-            self._carried.setdefault(RETRY_BEGAN, clock())
+        if not dry_run and (self._store is not None or try_number > 1):
+            self._carried.setdefault(TRY_BEGAN, clock())
 
     @property
     def survives_tries(self) -> bool:
@@ -130,19 +130,26 @@ class TaskState:
         """
         Return how many seconds ago this may have been sent last; ``None`` if it certainly was not.
 
-        A retry that cannot read the state of the earlier try counts from its own start. If the clock was set back since
-        then, it counts from now, so that a wait ends.
+        At most the seconds since this try began: the clock of this worker may be ahead of that of the earlier try, and
+        a retry may not be able to read its state. If the clock was set back since then, it counts from now, so that a
+        wait ends.
         """
         begun = self.has_begun(what)
-        now = self._clock()
-        at: float | None = self.read()["at"] if begun else self._carried.get(RETRY_BEGAN)
-        if at is None:
+        if self._store is not None and not begun:
             return None
-        if at > now and begun:
+        times: list[float] = [self.read()["at"]] if begun else []
+        if TRY_BEGAN in self._carried:
+            times.append(self._carried[TRY_BEGAN])
+        if not times:
+            return None
+        now = self._clock()
+        if max(times) <= now:
+            return now - max(times)
+        if begun:
             self.begin(what)
-        elif at > now:
-            self._carried[RETRY_BEGAN] = now
-        return max(0.0, now - at)
+        if TRY_BEGAN in self._carried:
+            self._carried[TRY_BEGAN] = now
+        return 0.0
 
 
 def _clocks() -> tuple[float, float]:

@@ -485,6 +485,7 @@ def final_error(
     *,
     may_have_been_applied: bool,
     caller_looks_up: bool = False,
+    unknown_class: type[WorkspaceOutcomeUnknownError] = WorkspaceOutcomeUnknownError,
 ) -> WorkspaceRequestError:
     """
     Return the error to raise after the last attempt.
@@ -494,6 +495,7 @@ def final_error(
     :param error: error of the last attempt
     :param may_have_been_applied: whether any attempt may have been applied
     :param caller_looks_up: whether the caller looks for the effect before it sends again; only then a retry is safe
+    :param unknown_class: class of the error if a retry could apply the write twice
     """
     error.attempts = attempts
     if isinstance(error, WorkspaceNotAppliedError) and op.endpoint.shows is None:
@@ -503,7 +505,8 @@ def final_error(
         error.args = (f"{error} An earlier attempt got no clear answer, so {error.operation} may have been applied.",)
     if error.outcome != Outcome.UNKNOWN.value or op.endpoint.repeatable:
         return error
-    unknown = WorkspaceOutcomeUnknownError(
+    looks_up = caller_looks_up and op.endpoint.recover == "look-up"
+    unknown = (WorkspaceOutcomeUnknownError if looks_up else unknown_class)(
         f"{type(op).__name__} may or may not have been applied, and was not sent again, because that could apply it "
         f"twice. {op.endpoint.look_for} {error}",
         operation=error.operation,
@@ -512,5 +515,5 @@ def final_error(
         request_id=error.request_id,
     )
     unknown.attempts = attempts
-    unknown.caller_looks_up = caller_looks_up and op.endpoint.recover == "look-up"
+    unknown.caller_looks_up = looks_up
     return unknown

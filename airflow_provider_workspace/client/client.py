@@ -32,7 +32,11 @@ from airflow_provider_workspace.api.request_errors import final_error
 from airflow_provider_workspace.api.response import KEEPS_METHOD, REDIRECTS, follow, parse_response
 from airflow_provider_workspace.api.retry import RetryPolicy
 from airflow_provider_workspace.client.settings import operation_key
-from airflow_provider_workspace.errors import WorkspaceRateLimitError, WorkspaceRequestError
+from airflow_provider_workspace.errors import (
+    WorkspaceOutcomeUnknownError,
+    WorkspaceRateLimitError,
+    WorkspaceRequestError,
+)
 
 if TYPE_CHECKING:
     from tenacity import RetryCallState
@@ -68,6 +72,7 @@ class WorkspaceClient:
     :ivar before_write: called with the operation and its reason before each attempt of a write; what it raises stops
         the write: a dry run, another try of the task
     :ivar before_pause: called with the seconds before each :meth:`pause`; what it raises replaces the pause: a deferral
+    :ivar unknown_class: class of the error after a lost answer, if a retry could apply the write twice
     :ivar deprecations: what the service announced in its answers, by the name of the operation
     :ivar default_ids: values of placeholders of ``paths`` that an operation has no field for; by default those of the
         connection
@@ -84,6 +89,7 @@ class WorkspaceClient:
         self.mask = mask
         self.before_write: Callable[[Operation[Any], str], object] = lambda _op, _why: None
         self.before_pause: Callable[[float], object] = lambda _: None
+        self.unknown_class = WorkspaceOutcomeUnknownError
         self._backend = backend or _thread_backend(settings)
         self._policy = RetryPolicy(settings.max_attempts, settings.max_retry_wait)
         self._context = RequestContext(settings.source, settings.secrets, settings.base_url)
@@ -222,6 +228,7 @@ class WorkspaceClient:
                     call.attempts,
                     may_have_been_applied=call.may_have_been_applied,
                     caller_looks_up=caller_looks_up,
+                    unknown_class=self.unknown_class,
                 )
                 raise final from (error.__cause__ if final is error else error)
         self._mask_all(_secrets_in(result))

@@ -18,6 +18,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceOutcomeUnknownError,
     with_problem,
 )
+from airflow_provider_workspace.procedures.invites_report import RUN_AGAIN, WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.version_compat import AirflowFailException, allow_in_xcom, get_connection, mask_secret
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
     from airflow_provider_workspace.procedures.invites_report import InvitesReport
 
-__all__ = ["WorkspaceAsyncHook", "WorkspaceDoNotRetryError", "WorkspaceHook"]
+__all__ = ["WorkspaceAsyncHook", "WorkspaceDoNotRetryError", "WorkspaceHook", "WorkspaceInvitesUnknownError"]
 
 T = TypeVar("T")
 
@@ -96,6 +97,19 @@ class WorkspaceDoNotRetryError(WorkspaceOutcomeUnknownError, AirflowFailExceptio
 
     Airflow fails the task without retries, because a retry could apply the write twice.
     """
+
+
+class WorkspaceInvitesUnknownError(WorkspaceInvitesIncompleteError, AirflowFailException):
+    """
+    Some people may or may not have been invited, and a hook does not remember whom to look for.
+
+    Airflow fails the task without retries, because a retry could invite them twice.
+    """
+
+    @property
+    def permanent(self) -> bool:
+        """Whether a retry could invite somebody twice."""
+        return True
 
 
 class WorkspaceConnectionHook(BaseHook):
@@ -163,11 +177,16 @@ class WorkspaceHook(WorkspaceConnectionHook):
             raise error.with_traceback(None) from None  # the frames below contain the password
         for secret in settings.secrets:
             mask_secret(secret)
-        self._set_default_ids(client)
+        self._prepare(client)
         return client
 
-    def _set_default_ids(self, client: WorkspaceClient) -> None:
-        """Let the ids of the hook fill placeholders of ``paths`` before those of the connection."""
+    def _prepare(self, client: WorkspaceClient) -> None:
+        """
+        Let Airflow retry no write that may be applied, whoever sends it.
+
+        And let the ids of the hook fill placeholders of ``paths`` before those of the connection.
+        """
+        client.unknown_class = WorkspaceDoNotRetryError
         if not client.settings.paths:
             return
         for name in ("organization_id", "project_id"):
@@ -211,12 +230,7 @@ class WorkspaceHook(WorkspaceConnectionHook):
 
         :raises WorkspaceDoNotRetryError: if the response to a write that is not repeatable was lost
         """
-        try:
-            return self.client.send(operation)
-        except WorkspaceOutcomeUnknownError as error:
-            failure = WorkspaceDoNotRetryError(str(error))
-            failure.__dict__.update(error.__dict__)
-            raise failure from error.__cause__
+        return self.client.send(operation)
 
     def organization_or_default(self, organization_id: str | None = None) -> str:
         """Return the given organization, else that of the hook, else that of the connection."""
@@ -421,25 +435,39 @@ class WorkspaceHook(WorkspaceConnectionHook):
         invites are looked up, and only the missing ones are sent again. If a rate limit of invites would need a wait
         longer than the connection's ``max_retry_wait``, an error with ``retry_after`` is raised.
 
+        A hook remembers nothing: after an error with rows that are ``unknown``, or a killed task, call it again once
+        the connection's ``consistency_time`` is over. ``WorkspaceCreateInvitesOperator`` does that by itself.
+
         :param invites: rows of invite fields (``email`` is an alias of ``target_email``), or addresses
         :param on_invalid: ``fail`` if a row is invalid, or ``skip`` the row
         :return: counts and the status of each row
         :raises WorkspaceInputError: if a row is invalid, before anything is sent
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it has the report
+        :raises WorkspaceInvitesUnknownError: if somebody may or may not have been invited; it has the report
         """
         from airflow_provider_workspace.procedures.invites import invite_all
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
-        return invite_all(
-            self.client,
-            read_roster(invites),
-            organization_id=self.organization_or_default(organization_id),
-            on_invalid=on_invalid,
-            clock=time.time,
-            monotonic=time.monotonic,
-            max_wait=self.client.settings.max_retry_wait,
-            progress=ProgressLog(),
-        )
+        try:
+            return invite_all(
+                self.client,
+                read_roster(invites),
+                organization_id=self.organization_or_default(organization_id),
+                on_invalid=on_invalid,
+                clock=time.time,
+                monotonic=time.monotonic,
+                max_wait=self.client.settings.max_retry_wait,
+                progress=ProgressLog(),
+            )
+        except WorkspaceInvitesIncompleteError as error:
+            if not error.report.counts["unknown"]:
+                raise
+            cure = (
+                f"The lists may show who was invited later. Wait for {self.client.settings.consistency_time:g} s, then "
+                "clear the task or run this again: it sends only the missing invites."
+            )
+            msg = str(error.args[0]).replace(RUN_AGAIN, cure)
+            raise WorkspaceInvitesUnknownError(msg, error.report, error.cause, error.retry_after) from error.__cause__
 
     # Members
 

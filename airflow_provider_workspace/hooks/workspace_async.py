@@ -35,7 +35,7 @@ class _LoopHook(WorkspaceHook):
         super().__init__(workspace_conn_id, **defaults)
         self._client = client
         self._process = os.getpid()
-        self._set_default_ids(client)
+        self._prepare(client)
 
     def _rows(self, operation: Operation[Page[T]]) -> Iterator[T]:
         """Return the rows of each page; :func:`_listed` takes them apart."""

@@ -431,6 +431,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
 
     def work(self, hook: WorkspaceHook) -> Any:
         """Write; a dry run ends at the first write, and a long pause defers the task, which then begins again."""
+        from airflow_provider_workspace.errors import WorkspaceOutcomeUnknownError
+
         if self.is_dry_run and not self.has_own_dry_run:
             return self.plan_write(hook)
         client = hook.client
@@ -440,6 +442,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         if self.check_latest_try is not None:
             client.before_write = self.check_latest_try
         client.before_pause = self.before_pause
+        client.unknown_class = WorkspaceOutcomeUnknownError  # whether to retry is decided by the author's retry_policy
         result = self.write(hook)
         self._carried = {}
         return result

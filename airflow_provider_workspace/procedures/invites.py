@@ -30,6 +30,7 @@ from airflow_provider_workspace.errors import (
     shown,
 )
 from airflow_provider_workspace.procedures.invites_report import (
+    RUN_AGAIN,
     InvitesReport,
     WorkspaceInvitesIncompleteError,
     name_entries,
@@ -774,10 +775,7 @@ class OpenRows:
         why = str(error) if retry_after is None else f"retry in {retry_after:.0f} s: {self._report.waits_for}."
         if retry_after is None and error is not None:
             retry_after = error.retry_after
-        msg = (
-            f"Not everybody was invited ({self._report.summary()}): {why} A retry, or the task once it is cleared, "
-            "sends only the missing invites."
-        )
+        msg = f"Not everybody was invited ({self._report.summary()}): {why} {RUN_AGAIN}"
         return WorkspaceInvitesIncompleteError(msg, self._report, error, retry_after)
 
 

@@ -45,6 +45,7 @@ CAUSE = WorkspaceRateLimitError("Wait.", status=429, retry_after=7.0, request_id
 ARGUMENTS: dict[str, dict[str, Any]] = {
     "WorkspaceSyncIncompleteError": {"causes": {"one": CAUSE}.values()},
     "WorkspaceInvitesIncompleteError": {"report": "1 failed", "cause": CAUSE, "retry_after": 60.0},
+    "WorkspaceInvitesUnknownError": {"report": "1 failed", "cause": CAUSE, "retry_after": 60.0},
     "WorkspaceInputError": {"problem": "rows-invalid"},
     "WorkspaceStorageError": {"permanent": True, "problem": "file-forbidden"},
     "WorkspaceError": {"permanent": False, "problem": "access-left"},

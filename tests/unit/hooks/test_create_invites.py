@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.hooks.workspace import WorkspaceInvitesUnknownError
+from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -106,3 +108,18 @@ def test_a_refusal_stops_the_remaining_requests(call: Call, connect: Connect, sa
     again = pickle.loads(pickle.dumps(failed.value))  # noqa: S301 - written here, as a process pool does
     assert again.report.to_dict() == failed.value.report.to_dict()
     assert 2 <= len(writes(sandbox)) <= 5, "one that succeeds, then at most four at once"
+
+
+def test_a_task_that_may_have_invited_somebody_is_not_retried(
+    call: Call, connect: Connect, sandbox: SandboxServer
+) -> None:
+    """A hook has no memory: a retry that comes before the lists show the invites would send them twice."""
+    connect(max_attempts=1)
+    sandbox.inject("status_after", "create_invites", status=504)
+    sandbox.inject("status_before", "list_invites", status=503, after=1, times=1)
+    with pytest.raises(AirflowFailException, match="Wait for 120 s, then clear the task or run this again") as failed:
+        call("create_invites", people(3))
+    error = pickle.loads(pickle.dumps(failed.value))  # noqa: S301 - written here, as a process pool does
+    assert isinstance(error, WorkspaceInvitesUnknownError)
+    assert (error.permanent, error.report.counts["unknown"]) == (True, 3)
+    assert str(error).startswith("[invites-incomplete] Not everybody was invited (3 rows: 3 unknown): ")

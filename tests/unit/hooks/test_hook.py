@@ -13,9 +13,11 @@ from airflow.sdk._shared.secrets_masker import redact
 
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.operation import Cursor, Operation, endpoint
+from airflow_provider_workspace.api.operations.dashboards import CreateDashboard
 from airflow_provider_workspace.errors import WorkspaceConfigError, WorkspaceInputError, WorkspacePermissionError
 from airflow_provider_workspace.hooks.workspace import RECORDS, WorkspaceAsyncHook, WorkspaceHook
 from airflow_provider_workspace.sandbox.seed import SEED
+from airflow_provider_workspace.version_compat import AirflowFailException
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -162,6 +164,25 @@ def test_the_connection_is_read_once_until_the_hook_is_closed(connect: Connect) 
         assert hook.client.settings.page_size != 7
     assert hook.client.settings.page_size == 7
     hook.close()
+
+
+def test_no_road_to_the_service_repeats_a_create(connect: Connect, sandbox: SandboxServer) -> None:
+    """Airflow would retry a task that sends it with the client, which is public."""
+    connect()
+    create = CreateDashboard(project_id="1", name="Sales")
+
+    async def send_with_client() -> object:
+        async with WorkspaceAsyncHook() as hook:
+            return await hook.run(lambda client: client.send(create))
+
+    def send() -> object:
+        with WorkspaceHook() as hook:
+            return hook.client.send(create)
+
+    for send_once in (send, lambda: asyncio.run(send_with_client())):
+        sandbox.inject("reset_after", "create_dashboard", times=1)
+        with pytest.raises(AirflowFailException, match="CreateDashboard may or may not have been applied"):
+            send_once()
 
 
 # Methods that do more than send one operation

@@ -110,7 +110,7 @@ CASES: list[tuple[Any, ...]] = [
     ("lost requests", 4, [(BULK, "reset_before", {"times": 2})], {"invited": 4}, [4, 4, 4], 240, ""),
     (*("always lost", 3, [(BULK, "reset_before", {"times": None})], {"unknown": 3}, [3] * 5, 600),
      (r"Not everybody was invited \(3 rows: 3 unknown\): .* "
-      r"A retry, or the task once it is cleared, sends only the missing invites\.")),
+      r"Wait for 120 s, then clear the task or run this again: it sends only the missing invites\.")),
     ("some are unknown", 40, [(BULK, "reset_before", {"after": 1})], {"invited": 40}, [4] * 11, 120, ""),
     ("a bad row", 8, [BAD], {"invited": 7, "failed": 1}, [4, 1, 1, 1, 1, 4], 0, ""),
     *(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from airflow_provider_workspace.api.outcome import TRY_LATER, Outcome, outcome_of_status
-from airflow_provider_workspace.api.retry import parse_retry_after
+from airflow_provider_workspace.api.retry import MAX_WAIT, parse_retry_after
 from airflow_provider_workspace.errors import (
     ERRORS_BY_STATUS,
     WorkspaceIncompleteListError,
@@ -285,7 +285,8 @@ def status_error(
     detail = context.redacted(body.detail) if body.detail else None
     code = context.redacted(body.code) if body.code else None
     attr = context.redacted(body.attr) if body.attr else None
-    retry_after = parse_retry_after(response.headers.get("retry-after"), now, response.headers.get("date"))
+    asked = response.headers.get("retry-after")
+    retry_after = parse_retry_after(asked, now, response.headers.get("date"))
     if retry_after is None and status == 429:
         retry_after = _seconds_in(detail)
     words = f"{attr or ''} {detail or ''}".strip()
@@ -298,6 +299,9 @@ def status_error(
         hint = _hint(op, response, context, words, retry_after)
     about = f" (field '{attr}')" if attr else ""
     reason = detail.rstrip(".") if detail else ""
+    ends = [f"Response: {reason}."] if hint.cause and reason else []
+    if asked and retry_after == MAX_WAIT:
+        ends.append(f"Its Retry-After is '{context.redacted(asked)}'; {MAX_WAIT / 3600:g} hours of it count.")
     explanation = hint.cause or reason
     what = f"returned {status}{about}: {explanation}" if explanation else f"returned {status}{about} without details"
     error = request_error(
@@ -305,7 +309,7 @@ def status_error(
         op,
         what,
         cure=hint.cure,
-        end=f"Response: {reason}." if hint.cause and reason else "",
+        end=" ".join(ends),
         problem=hint.problem,
         outcome=outcome_of_status(status),
         status=status,
@@ -334,7 +338,7 @@ def _error_class(status: int) -> type[WorkspaceStatusError]:
 def _seconds_in(detail: str | None) -> float | None:
     """Return the seconds that the text of a refusal names; ``None`` if it names none."""
     seconds = re.search(r"(\d{1,6}) ?s(?:ec|econds?)?\b", detail or "")
-    return float(seconds.group(1)) if seconds else None
+    return min(float(seconds.group(1)), MAX_WAIT) if seconds else None
 
 
 class ErrorBody(NamedTuple):

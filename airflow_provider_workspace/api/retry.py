@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Maximum wait in seconds before the second attempt at a request; it doubles with each attempt.
 FIRST_WAIT = 0.5
+# Maximum seconds to wait for a limit of the service, whatever it asks for: it may mean a date, or never.
+MAX_WAIT = 25 * 3600.0
 # First pauses in seconds before a lost write is looked up; see look_up_pauses.
 FIRST_LOOK_UPS = (0.5, 5.0)
 # Maximum attempts at a write that is not repeatable, each after a look-up that did not find its effect.
@@ -103,7 +105,7 @@ def parse_retry_after(value: str | None, now: datetime, date: str | None) -> flo
     :param value: the header; ``None`` if there is none
     :param now: current time with a time zone
     :param date: ``Date`` header of the response, which replaces ``now`` because the service's clock may differ
-    :return: seconds from now, at least 0; ``None`` if the header is missing or invalid
+    :return: seconds from now, from 0 to :data:`MAX_WAIT`; ``None`` if the header is missing or invalid
     """
     if value is None:
         return None
@@ -116,7 +118,7 @@ def parse_retry_after(value: str | None, now: datetime, date: str | None) -> flo
         seconds = (when - (http_date(date) or now)).total_seconds()
     if not -1e12 < seconds < 1e12:  # also false for NaN
         return None
-    return max(0.0, seconds)
+    return min(max(0.0, seconds), MAX_WAIT)
 
 
 def http_date(text: str | None) -> datetime | None:

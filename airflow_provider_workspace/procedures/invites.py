@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.operations.invites import CreateInvites
 from airflow_provider_workspace.api.outcome import is_in_doubt, is_refused
-from airflow_provider_workspace.api.retry import MAX_SENDS, look_up_pauses
+from airflow_provider_workspace.api.retry import MAX_SENDS, MAX_WAIT, look_up_pauses
 from airflow_provider_workspace.api.timestamps import parse_timestamp
 from airflow_provider_workspace.errors import (
     WorkspaceInputError,
@@ -58,8 +58,7 @@ INVITING = "invites"
 NOTE_SECONDS = 5.0
 # The note of a task that withdraws open invites: who accepts one at the same time may be listed later.
 WITHDRAWING = "withdrawn invites"
-# The longest wait for a limit, and the longest time without a new invite, in seconds.
-MAX_WAIT = 25 * 3600.0
+# The longest time without a new invite, in seconds.
 MAX_IDLE = 2 * DAY
 # How old the lists may be when a request is sent, and how long reading them may take, in seconds: longer ones are read
 # again, because the process may have been suspended.

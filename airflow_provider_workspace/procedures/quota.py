@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from airflow_provider_workspace.api.retry import MAX_WAIT
+
 HOUR, DAY = 3600.0, 86_400.0
 LIMITS = {HOUR: "per_hour", DAY: "per_day"}
 REFUSED_REASON = "the service refused the last request (429)"
@@ -157,9 +159,10 @@ class Quota:
         is_first = self.refusals == 1
         asked = DEFAULT_PAUSE if retry_after is None else retry_after
         asked_until = now + asked
-        self.reason = (
-            f"{REFUSED_REASON} without a time" if retry_after is None else f"{REFUSED_REASON} and asked for {asked:g} s"
-        )
+        if retry_after is None:
+            self.reason = f"{REFUSED_REASON} without a time"
+        else:
+            self.reason = f"{REFUSED_REASON} and asked for {asked:g} s{' or more' if asked == MAX_WAIT else ''}"
         if asked <= PASSING_SECONDS and is_first:
             return asked_until + CLOCK_MARGIN
         hour_is_no_cause = asked > HOUR or (not hour and not is_first)

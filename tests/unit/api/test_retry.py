@@ -71,6 +71,8 @@ def test_retry_after_is_honoured_within_bounds(
     ("header", "date", "seconds"),
     [
         *((header, None, seconds) for header, seconds in ((" 30 ", 30.0), ("1.5", 1.5), ("-5", 0.0), ("86400", 86400))),
+        # A date in the wrong form, and one that no database of Airflow can store with a delay.
+        *((header, None, 90_000.0) for header in ("90001", "1795914300", "Fri, 31 Dec 9999 23:59:59 GMT")),
         ("Sun, 01 Mar 2026 12:00:30 GMT", None, 30.0),
         ("Sun, 01 Mar 2026 13:00:30 +0100", None, 30.0),
         ("Sunday, 01-Mar-26 12:00:30 GMT", None, 30.0),

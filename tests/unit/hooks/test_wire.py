@@ -198,6 +198,9 @@ REFUSED: dict[str, tuple[list[Scene], Question, str, str, int, str]] = {
         [RESET_AFTER_READING, answer(403)], PAUSE, "Permission", "unknown", 2,
         "An earlier attempt got no clear answer, so PauseBatchExport may have been applied."),
     "429 for an hour": ([answer(429, Retry_After="3600")], CREATE, "RateLimit", "rejected", 1, "Retry in 3600 s"),
+    "503 until the year 9999": (
+        [answer(503, Retry_After="Fri, 31 Dec 9999 23:59:59 GMT")], READ, "Server", "unknown", 1,
+        "Its Retry-After is 'Fri, 31 Dec 9999 23:59:59 GMT'; 25 hours of it count."),
     "429 again and again": ([answer(429)], CREATE, "RateLimit", "rejected", 3, "rate limit exceeded"),
     "303 of a write": (
         [redirect("/moved/", 303), FOUND], CHANGE, "Redirect", "unknown", 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.notes.task_state import TaskState
 
     IfUnknown = Literal["fail", "create"]
+
+log = logging.getLogger(__name__)
 
 # The keys of Variables that Airflow stores as they are: it cuts others, or refuses them when the dashboard is there.
 VALID_KEY = re.compile(rf"[\w.:/ -]{{1,{MAX_ID}}}", re.ASCII)
@@ -205,7 +208,14 @@ class DashboardRegistry:
                 return None
             raise self._memory.interrupted()
         read = GetDashboard(project_id=str(self.wanted.project_id), dashboard_id=remembered.dashboard_id)
-        dashboard = read_dashboard(client, read)
+        dashboard = read_dashboard(client, read, seconds=client.settings.consistency_time)
+        if dashboard is None:
+            log.warning(
+                "Dashboard %s, which is remembered as the %s, is deleted, or the service has not found it for %g s.",
+                remembered.dashboard_id,
+                _describe(self.wanted),
+                client.settings.consistency_time,
+            )
         is_written_by_hand = "name" not in remembered.model_fields_set
         if dashboard is not None and is_written_by_hand:
             self._check(DashboardNote(dashboard_id=remembered.dashboard_id, name=dashboard.name))

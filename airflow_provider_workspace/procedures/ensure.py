@@ -71,8 +71,12 @@ def look_until(client: WorkspaceClient, look: Callable[[], T | None], seconds: f
 def wait_for_who_accepted(client: WorkspaceClient) -> None:
     """Wait until the lists must show whoever accepted an invite at the moment of its withdrawal."""
     log.info("Invites were withdrawn: waiting until the lists must show whoever accepted one at the same time.")
-    # A pause of more than a minute would begin the task again.
-    whole, rest = divmod(client.settings.consistency_time, MAX_CHECK_SECONDS)
+    _pause_in_parts(client, client.settings.consistency_time)
+
+
+def _pause_in_parts(client: WorkspaceClient, seconds: float) -> None:
+    """Wait on the worker: a pause of more than a minute would begin the task again."""
+    whole, rest = divmod(seconds, MAX_CHECK_SECONDS)
     for pause in [MAX_CHECK_SECONDS] * int(whole) + [rest]:
         client.pause(pause)
 
@@ -219,14 +223,31 @@ def remove(
     return True
 
 
-def read_dashboard(client: WorkspaceClient, read: GetDashboard) -> Dashboard | None:
-    """Return a dashboard; ``None`` if it was deleted."""
+def read_dashboard(client: WorkspaceClient, read: GetDashboard, *, seconds: float = 0.0) -> Dashboard | None:
+    """
+    Return a dashboard; ``None`` if it was deleted.
+
+    :param seconds: how long the service must not find it to count as deleted, unless it shows that itself
+    """
+    dashboard = _look_at_dashboard(client, read)
+    if dashboard is None and seconds:
+        for pause in look_up_pauses(0.0, seconds):
+            _pause_in_parts(client, pause)
+            dashboard = _look_at_dashboard(client, read)
+            if dashboard is not None:
+                break
+    if dashboard is None or dashboard.deleted:
+        return None
+    return dashboard
+
+
+def _look_at_dashboard(client: WorkspaceClient, read: GetDashboard) -> Dashboard | None:
+    """Return a dashboard, also a deleted one; ``None`` if the service does not find it."""
     try:
-        dashboard = client.send(read)
+        return client.send(read)
     except errors.WorkspaceNotFoundError as error:
         check_gone(error)
         return None
-    return None if dashboard.deleted else dashboard
 
 
 def check_gone(error: errors.WorkspaceNotFoundError, find: Callable[[], object] | None = None) -> None:

@@ -82,6 +82,35 @@ def test_a_dashboard_is_created_once_and_registered(sandbox: SandboxServer, vari
     assert created(sandbox) == 2
 
 
+@pytest.mark.parametrize("sandbox", ["live"], indirect=True)
+def test_a_dashboard_that_is_not_found_once_is_not_created_again(
+    sandbox: SandboxServer,
+    variables: Variables,
+    connect: Connect,
+    waited: list[float],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """This service shows a deleted dashboard as one that it does not find."""
+    connect(max_attempts=1, consistency_time=300)
+    assert create() == (2, True)
+    remembered = dict(variables.values)
+    sandbox.inject("status_before", "retrieve_dashboard", status=404, detail="Not found.", times=3)
+    waited.clear()
+    assert create() == (2, False)
+    assert variables.values == remembered
+    assert waited == [0.5, 5, 5.5]
+
+    with WorkspaceHook() as hook:
+        hook.update_dashboard(dashboard_id=2, deleted=True)
+    waited.clear()
+    assert create() == (3, True)
+    assert 298 < sum(waited) < 310
+    assert max(waited) <= 60, "longer ones would begin the task again"
+    says = "Dashboard 2, which is remembered as the dashboard 'Sales' in project 1, is deleted, or the service has not"
+    assert says in caplog.text
+    assert created(sandbox) == 2
+
+
 @pytest.mark.usefixtures("waited")
 def test_a_dashboard_that_a_shadowed_variable_cannot_remember_is_created_once(
     sandbox: SandboxServer, variables: Variables

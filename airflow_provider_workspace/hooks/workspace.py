@@ -285,7 +285,11 @@ class WorkspaceHook(WorkspaceConnectionHook):
         return self._in_project(ops.dashboards.UpdateDashboard, project_id, dashboard_id=dashboard_id, **fields)
 
     def delete_dashboard(self, *, dashboard_id: int | str, project_id: str | int | None = None) -> Dashboard:
-        """Delete a dashboard by setting ``deleted`` to true. Scope ``dashboard:write``."""
+        """
+        Delete a dashboard by setting ``deleted`` to true. Scope ``dashboard:write``.
+
+        If the result does not show ``deleted``, read the dashboard to be sure.
+        """
         return self.update_dashboard(dashboard_id=dashboard_id, project_id=project_id, deleted=True)
 
     def get_dashboard_access_controls(

@@ -129,10 +129,19 @@ class WorkspaceUpdateDashboardOperator(OfDashboard, DashboardArguments, Workspac
     read_operation = "dashboards.GetDashboard"
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
+        from airflow_provider_workspace.procedures.ensure import check_done, read_dashboard
+
         update = self.operation_from_arguments(hook, self.operation, "set_null")
-        if update.deleted:  # a deleted dashboard cannot be read
-            return self.compared(update, hook.client.send(update))
-        return super().write(hook)
+        if not update.deleted:
+            return super().write(hook)
+        dashboard = hook.client.send(update)
+        if not dashboard.deleted:  # the answer does not show it, and a deleted dashboard cannot be read
+            read = self.operation_from_arguments(hook, self.read_operation)
+            what = f"dashboard {update.dashboard_id} was deleted"
+            is_seen = check_done(hook.client, what, update, lambda: read_dashboard(hook.client, read) is None)
+            if is_seen:
+                dashboard = dashboard.model_copy(update={"deleted": True})
+        return self.compared(update, dashboard)
 
 
 class WorkspaceDeleteDashboardOperator(OfDashboard, WorkspaceDeleteOperator):

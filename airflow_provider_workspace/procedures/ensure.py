@@ -269,11 +269,12 @@ def check_gone(error: errors.WorkspaceNotFoundError, find: Callable[[], object] 
         raise error
 
 
-def check_done(client: WorkspaceClient, what: str, operation: Operation[Any], is_done: Callable[[], bool]) -> None:
+def check_done(client: WorkspaceClient, what: str, operation: Operation[Any], is_done: Callable[[], bool]) -> bool:
     """
     Look until the effect of a successful request is visible, for the consistency time and a minute at most.
 
     :param what: what was done, for messages
+    :return: whether it was seen; not if the API key may not look
     :raises WorkspaceNotAppliedError: if the effect does not become visible
     """
     seconds = min(client.settings.consistency_time, MAX_CHECK_SECONDS)
@@ -281,11 +282,13 @@ def check_done(client: WorkspaceClient, what: str, operation: Operation[Any], is
         done = is_done() or look_until(client, is_done, seconds)
     except errors.WorkspacePermissionError as error:
         log.warning("The service says that %s, but this API key may not check it: %s", what, error)
+        return False
     except errors.WorkspaceIncompleteListError as error:
         raise _not_seen(what, operation, seconds, " The list is too short to tell.") from error
     else:
         if not done:
             raise _not_seen(what, operation, seconds)
+        return True
 
 
 def _not_seen(what: str, operation: Operation[Any], seconds: float, note: str = "") -> errors.WorkspaceNotAppliedError:

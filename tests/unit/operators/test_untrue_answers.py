@@ -115,6 +115,31 @@ def test_a_404_for_a_wrong_organization_is_an_error(sandbox: SandboxServer, oper
     assert effects(sandbox) == []
 
 
+ANSWERS = [{"id": 1, "name": "Weekly overview"}, {}]
+
+
+@pytest.mark.parametrize("sandbox", ["strict", "live"], indirect=True)
+@pytest.mark.parametrize("body", ANSWERS, ids=["a record", "empty"])
+def test_a_change_that_deletes_a_dashboard_is_read_back(
+    sandbox: SandboxServer, caplog: pytest.LogCaptureFixture, body: dict[str, Any]
+) -> None:
+    def delete_by_change() -> dict[str, Any]:
+        ti = TaskInstance()
+        task = dashboards.WorkspaceUpdateDashboardOperator(task_id="t", dashboard_id=1, deleted=True)
+        dashboard = task.execute({"ti": ti})  # type: ignore[typeddict-item]
+        return {"deleted": dashboard["deleted"], "not_shown": ti.xcoms.get("not_shown")}
+
+    sandbox.inject("say", "update_dashboard", body=body, rows=0)
+    with pytest.raises(WorkspaceNotAppliedError, match=r"The service says that dashboard 1 was deleted, but did not"):
+        delete_by_change()
+    sandbox.inject("say", "update_dashboard", body=body, rows=0)
+    sandbox.inject("status_before", "retrieve_dashboard", status=403)
+    assert not delete_by_change()["deleted"]
+    assert "this API key may not check it" in caplog.text
+    sandbox.inject("say", "update_dashboard", body=body)
+    assert delete_by_change() == {"deleted": True, "not_shown": None}
+
+
 # Updates
 
 UPDATE = {"domain_id": SEED.domain_id, "jit_provisioning_enabled": True}

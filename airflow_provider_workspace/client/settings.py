@@ -396,6 +396,10 @@ def _read_api_key(password: str | None, source: str) -> str:
     api_key = (password or "").strip()
     if not api_key:
         raise WorkspaceConfigError(f"No API key in the password of {source}. Put the personal API key there.")
+    if api_key.lower().startswith("bearer "):
+        raise WorkspaceConfigError(
+            f"The password of {source} begins with 'Bearer '. Leave that out: it is sent anyway."
+        )
     if not api_key.isascii() or not api_key.isprintable() or " " in api_key:
         raise WorkspaceConfigError(
             f"The API key in the password of {source} has characters that cannot be sent in a header. Copy it again."

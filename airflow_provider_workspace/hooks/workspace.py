@@ -158,6 +158,10 @@ class WorkspaceHook(WorkspaceConnectionHook):
         """Close the connections to the service."""
         self.close()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Let a used hook be copied and pickled: the copy opens connections of its own."""
+        return {name: value for name, value in vars(self).items() if name not in ("_client", "_process")}
+
     @property
     def client(self) -> WorkspaceClient:
         """The client; the connection is read once in each process, because a fork must not share open connections."""

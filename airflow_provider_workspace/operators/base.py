@@ -478,7 +478,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         from airflow_provider_workspace.operators.bulk_invite_progress import BulkInviteProgress
         from airflow_provider_workspace.procedures.invites import invite_all
 
-        self.bulk_invite = BulkInviteProgress(self._context.get("ti"), organization_id, self.by_hand)
+        self.bulk_invite = BulkInviteProgress(self._ti_for_xcom, organization_id, self.by_hand)
         # By service and organization: after a deferral the connection may lead elsewhere, where nobody was invited yet.
         target = hook.client.settings.organization_at_service(organization_id)
         with self.bulk_invite:
@@ -506,7 +506,12 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         changes = [change for change in plan.changes if change.action == "differs"]
         self.by_hand = [{"email": change.name, "status": "by hand", "reason": change.notes} for change in changes]
         if self.by_hand:
-            BulkInviteProgress(self._context.get("ti"), organization_id, self.by_hand).write()
+            BulkInviteProgress(self._ti_for_xcom, organization_id, self.by_hand).write()
+
+    @property
+    def _ti_for_xcom(self) -> object:
+        """The task instance, which stores XComs with addresses; ``None`` if the author wants no XCom."""
+        return self._context.get("ti") if self.do_xcom_push else None
 
     @property
     def journal(self) -> Journal:
@@ -611,7 +616,7 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         return file.excerpt(report)
 
     def push_report(self, file: ReportFile | None, report: dict[str, Any]) -> None:
-        """Push the XCom ``report`` of a task that fails; an error of the file is logged only."""
+        """Push the XCom ``report`` of a task that fails, unless it pushes none; an error of the file is logged only."""
         from airflow_provider_workspace.errors import WorkspaceError
 
         try:
@@ -619,7 +624,8 @@ class WorkspaceWriteOperator(WorkspaceOperator):
         except WorkspaceError as error:
             self.log.error("%s", error)  # noqa: TRY400 - the error of the task follows
         else:
-            self.push_xcom("report", value)
+            if self.do_xcom_push:
+                self.push_xcom("report", value)
 
     @property
     def task_state(self) -> TaskState:

@@ -343,7 +343,9 @@ def find_user(
     if removed():
         log.info("No member has the address %s: an earlier try of this task removed them.", address)
         return ""
-    raise errors.WorkspaceInputError(f"No members {where}. Check user_email")
+    raise errors.WorkspaceInputError(
+        f"No members {where}. Check user_email, or pass the user_uuid of somebody who has left"
+    )
 
 
 def find_by_uuid(client: WorkspaceClient, first: Operation[Page[P]], user_uuid: str) -> P | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
+import pickle
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -164,6 +166,19 @@ def test_the_connection_is_read_once_until_the_hook_is_closed(connect: Connect) 
         assert hook.client.settings.page_size != 7
     assert hook.client.settings.page_size == 7
     hook.close()
+
+
+def test_a_used_hook_can_be_copied_and_pickled(connect: Connect) -> None:
+    """As a process pool and deepcopy of a task do."""
+    connect()
+    with WorkspaceHook(project_id=1) as hook:
+        client = hook.client
+        copies = [copy.deepcopy(hook), pickle.loads(pickle.dumps(hook))]  # noqa: S301 - written here
+        for copied in copies:
+            with copied:
+                assert copied.client is not client
+                assert copied.get_dashboard(dashboard_id=1).id == 1
+        assert hook.client is client
 
 
 def test_no_road_to_the_service_repeats_a_create(connect: Connect, sandbox: SandboxServer) -> None:

@@ -276,6 +276,12 @@ def test_a_key_that_is_no_header_value_is_refused(refused: Any) -> None:
             assert refused(connection).startswith("The API key in the password of C has characters that cannot be sent")
 
 
+def test_a_header_in_place_of_the_key_is_named(refused: Any) -> None:
+    for password in ("Bearer s3cret", " bearer  s3cret"):
+        says = "The password of C begins with 'Bearer '. Leave that out: it is sent anyway."
+        assert refused(as_json(password=password)) == says
+
+
 # Extra
 
 

@@ -121,7 +121,7 @@ def test_an_unknown_address_is_an_error_unless_an_earlier_try_removed_it(sandbox
         run(members.WorkspaceDeleteMemberOperator, context, user_email="mina.mamber@example.com")
     for _ in range(2):
         assert run(members.WorkspaceDeleteMemberOperator, context, user_email=MEMBER)["deleted"]
-    with pytest.raises(AirflowFailException, match="Check user_email"):
+    with pytest.raises(AirflowFailException, match="Check user_email, or pass the user_uuid of somebody who has left"):
         run(members.WorkspaceDeleteMemberOperator, user_email=MEMBER)
     assert effects(sandbox) == ["delete_member"]
 

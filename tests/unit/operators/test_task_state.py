@@ -163,3 +163,11 @@ def test_the_progress_of_a_bulk_invite_is_an_xcom(connect: Connect, sandbox: San
     WorkspaceCreateInvitesOperator(task_id="t", invites=["eve@example.com"]).execute({"ti": ti})  # type: ignore[typeddict-item]
     end = {name: ti.xcoms["progress"][name] for name in ("counts", "left", "why", "again_at", "needs_person")}
     assert end == {"counts": {"invited": 1}, "left": 0, "why": "", "again_at": None, "needs_person": []}
+
+
+def test_a_task_without_xcoms_leaves_no_address_in_one(sandbox: SandboxServer) -> None:
+    context: Any = {"ti": TaskInstance()}
+    sandbox.inject("refuse_address", "create_invites", email="ada@example.com", times=None)
+    with pytest.raises(AirflowFailException, match="1 of 1 rows were refused"):
+        invites().execute(context)
+    assert context["ti"].xcoms == {}

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from airflow_provider_workspace.api.ids import canonical_id, canonical_uuid
 from airflow_provider_workspace.errors import did_you_mean, shown
@@ -45,6 +45,13 @@ def _user_id(value: object) -> str:
     return user_id
 
 
+def _domain_name(value: str) -> str:
+    """Refuse what can be no domain: a URL, an e-mail address, a pattern."""
+    if re.search(r"[/:@*\s]", value.strip()):
+        raise ValueError(f"expected a domain such as example.com, not {shown(value)}")
+    return value
+
+
 IntegerId = Annotated[int | str, BeforeValidator(_whole_number)]
 """An integer id."""
 TextId = Annotated[str, BeforeValidator(canonical_id)]
@@ -59,6 +66,8 @@ Cursor = str | None
 """Where a page begins, in the words of the service; its list is then followed by the links of its pages."""
 UserId = Annotated[str, BeforeValidator(_user_id)]
 """The UUID of a user; the interface types it as a string in paths."""
+DomainName = Annotated[str, Field(min_length=1), AfterValidator(_domain_name)]
+"""The name of a domain."""
 
 
 @lru_cache(maxsize=1024)

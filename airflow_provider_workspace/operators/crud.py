@@ -63,7 +63,13 @@ class WorkspaceUpdateOperator(WorkspaceWriteOperator):
 
     def write(self, hook: WorkspaceHook) -> dict[str, Any]:
         """Change the record, and read it until it shows the change."""
+        from airflow_provider_workspace.errors import WorkspaceInputError
+
         update = self.operation_from_arguments(hook, self.operation, "set_null")
+        if not update.payload():
+            raise WorkspaceInputError(
+                "There is nothing to change: no field has a value. Pass one, or name fields in set_null"
+            )
         read = self.operation_from_arguments(hook, self.read_operation)
         return self.changed(hook.client, update, lambda: hook.send(read))
 

@@ -17,7 +17,7 @@ from airflow_provider_workspace.access.members.earlier_invites import TIMES_AGAI
 from airflow_provider_workspace.access.rules.guards import Guards, is_pattern, pattern_problem, protected_key
 from airflow_provider_workspace.api.comparison import address_key, domain_key
 from airflow_provider_workspace.api.database_limits import compared_key
-from airflow_provider_workspace.api.fields import TextId, Uuid, expected_by
+from airflow_provider_workspace.api.fields import DomainName, TextId, Uuid, expected_by
 from airflow_provider_workspace.api.levels import OptionalLevel, OptionalNumber
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.invites import InviteDetails
@@ -202,7 +202,7 @@ class ProjectEntry(ProjectFields, _Entry):
 class DomainEntry(DomainFields, _Entry):
     """A domain and its settings."""
 
-    domain: str = Field(min_length=1)
+    domain: DomainName
     verified: bool = Field(default=True, description="Whether to wait until it is verified")
 
 

@@ -1,9 +1,9 @@
 """Domains of an organization. Section "Endpoints, Domains"."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from airflow_provider_workspace.api.endpoint import endpoint
-from airflow_provider_workspace.api.fields import TextId, Uuid
+from airflow_provider_workspace.api.fields import DomainName, TextId, Uuid
 from airflow_provider_workspace.api.models import Domain, Page
 from airflow_provider_workspace.api.operation import Operation, OrganizationList, T
 
@@ -48,7 +48,7 @@ class CreateDomain(DomainFields, Operation[Domain]):
     """Create a domain, which takes effect when it is verified."""
 
     organization_id: TextId
-    domain: str = Field(min_length=1)
+    domain: DomainName
 
 
 @endpoint("GET", DOMAIN, scope="organization:read", repeatable=True)
@@ -60,7 +60,7 @@ class GetDomain(DomainOperation[Domain]):
 class UpdateDomain(DomainFields, DomainOperation[Domain]):
     """Change a domain."""
 
-    domain: str | None = Field(default=None, min_length=1)
+    domain: DomainName | None = None
 
 
 @endpoint("DELETE", DOMAIN, scope="organization:write", repeatable=True)
@@ -80,4 +80,4 @@ class DeleteDomain(DomainOperation[None]):
 class VerifyDomain(DomainFields, DomainOperation[Domain | None]):
     """Ask the service to verify a domain now; read the domain to see the result."""
 
-    domain: str | None = Field(default=None, min_length=1)
+    domain: DomainName | None = None

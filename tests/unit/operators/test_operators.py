@@ -213,6 +213,26 @@ def test_fields_named_in_set_null_are_sent_as_null(sandbox: SandboxServer) -> No
     assert sandbox.requests()[-1]["body"] == {"description": None}
 
 
+@pytest.mark.parametrize(
+    ("cls", "arguments", "says"),
+    [
+        (domains.WorkspaceUpdateDomainOperator, DOMAIN, "There is nothing to change: no field has a value"),
+        (dashboards.WorkspaceUpdateDashboardOperator, {"dashboard_id": 1}, "There is nothing to change"),
+        *(
+            (domains.WorkspaceCreateDomainOperator, {"domain": domain}, "expected a domain such as example.com")
+            for domain in ("https://new.example.com", "new.example.com/", "ada@example.com", "*.example.com", "a b.com")
+        ),
+        (domains.WorkspaceUpdateDomainOperator, {**DOMAIN, "domain": "ada@example.com"}, "expected a domain such as"),
+    ],
+)
+def test_what_no_service_could_apply_is_not_sent(
+    sandbox: SandboxServer, cls: type[Any], arguments: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=says):
+        run(cls, **arguments)
+    assert sandbox.requests() == []
+
+
 def test_lists_are_counted_and_have_a_maximum(connect: Connect) -> None:
     connect(page_size=2)
     listing = members.WorkspaceListMembersOperator

@@ -18,7 +18,7 @@ from airflow_provider_workspace.errors import (
     WorkspaceOutcomeUnknownError,
     with_problem,
 )
-from airflow_provider_workspace.procedures.invites_report import RUN_AGAIN, WorkspaceInvitesIncompleteError
+from airflow_provider_workspace.procedures.invites_report import WorkspaceInvitesIncompleteError
 from airflow_provider_workspace.version_compat import AirflowFailException, allow_in_xcom, get_connection, mask_secret
 
 if TYPE_CHECKING:
@@ -453,7 +453,7 @@ class WorkspaceHook(WorkspaceConnectionHook):
         :raises WorkspaceInvitesIncompleteError: if somebody could not be invited; it has the report
         :raises WorkspaceInvitesUnknownError: if somebody may or may not have been invited; it has the report
         """
-        from airflow_provider_workspace.procedures.invites import invite_all
+        from airflow_provider_workspace.procedures.invites import RUN_AGAIN, invite_all
         from airflow_provider_workspace.procedures.roster_files import read_roster
 
         try:

@@ -30,7 +30,6 @@ from airflow_provider_workspace.errors import (
     shown,
 )
 from airflow_provider_workspace.procedures.invites_report import (
-    RUN_AGAIN,
     InvitesReport,
     WorkspaceInvitesIncompleteError,
     name_entries,
@@ -76,6 +75,8 @@ BEGUN = ("", "invited", "unknown")
 # By so many seconds, pauses may be rounded.
 ROUNDING = 0.001
 
+# The end of an error of a task that remembers what it sent.
+RUN_AGAIN = "A retry, or the task once it is cleared, sends only the missing invites."
 FOUND = "found in the list, after the answer was lost or invalid"
 NOT_LISTED = "the service reported success, but does not list the invite"
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 STATUSES = ("invited", "already_invited", "member", "duplicate", "invalid", "failed", "unknown", "not_sent", "planned")
 # Statuses that need attention.
 INVITES_THAT_NEED_ATTENTION = ("invalid", "failed", "unknown", "not_sent")
-# The end of an error of a task that remembers what it sent.
-RUN_AGAIN = "A retry, or the task once it is cleared, sends only the missing invites."
 # Maximum number of rows in the log.
 MAX_LOGGED_ROWS = 50
 # Maximum number of rows that an error names for one reason.

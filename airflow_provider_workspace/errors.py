@@ -72,6 +72,7 @@ PROBLEMS = frozenset(
         "evidence-changed",
         "export-differs",
         "export-incomplete",
+        "field-not-sent",
         "file-exists",
         "file-forbidden",
         "file-missing",

@@ -275,6 +275,15 @@ def incomplete_list_error(op: Operation[Any], what: str, cure: str, **details: A
     )
 
 
+def field_not_sent_error(op: Operation[Any], what: str) -> WorkspaceIncompleteListError:
+    """Build the error for a list whose rows lack a field that decides: a field that is absent is not null."""
+    cure = (
+        "The service may have changed its name or type, or hide it from this key: compare a response with the API, and "
+        "look for a newer release of this package."
+    )
+    return incomplete_list_error(op, what, cure, retryable=False, problem="field-not-sent")
+
+
 def status_error(
     op: Operation[Any], response: Response, context: RequestContext, now: datetime
 ) -> WorkspaceStatusError:

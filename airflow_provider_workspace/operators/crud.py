@@ -130,13 +130,16 @@ class SelectsRows(WorkspaceOperator):
         """Read a list, one page at a time."""
         from typing import get_args
 
-        from airflow_provider_workspace.operators.row_filter import check_fields, check_where, filter_rows
+        from airflow_provider_workspace.operators import row_filter
 
         (model,) = get_args(listed.endpoint.result.model_fields["results"].annotation)
-        where = check_where(self.where or {}, model, return_secrets=self.return_secrets)
-        fields = check_fields(self.fields or [], model, return_secrets=self.return_secrets)
-        selected = filter_rows(
-            hook.client.rows(listed),
+        where = row_filter.check_where(self.where or {}, model, return_secrets=self.return_secrets)
+        fields = row_filter.check_fields(self.fields or [], model, return_secrets=self.return_secrets)
+        records = hook.client.rows(listed)
+        if where or fields:
+            records = row_filter.rows_with_fields(listed, records, where, fields)
+        selected = row_filter.filter_rows(
+            records,
             where=where,
             fields=fields,
             count_only=self.count_only,

@@ -6,16 +6,20 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import NoneType
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from pydantic import BaseModel, TypeAdapter
 
 from airflow_provider_workspace.api.levels import parse_level, parse_number
 from airflow_provider_workspace.api.models import Id, Resource
+from airflow_provider_workspace.api.request_errors import field_not_sent_error
 from airflow_provider_workspace.api.secrets import HARMLESS, is_secret, without_url_secrets
 from airflow_provider_workspace.errors import WorkspaceInputError, resembling, shown, with_problem
-from airflow_provider_workspace.procedures.matching import matches, read_where
+from airflow_provider_workspace.procedures.matching import Before, matches, read_where
 from airflow_provider_workspace.version_compat import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow_provider_workspace.api.operation import Operation
 
 # Prefix of a field that the service sends although the interface does not name it.
 EXTRA = "extra."
@@ -98,6 +102,54 @@ def _read_value(path: str, value: Any, field: Any) -> Any:
     except ValueError as error:
         why = error if levels else "expected " + " or ".join(SCALARS[one] for one in types if one is not NoneType)
         raise WorkspaceInputError(f"where compares {path} with {shown(value)}; {why}") from None
+
+
+def rows_with_fields(
+    listed: Operation[Any], rows: Iterable[Resource], where: Mapping[str, list[Any]], fields: Sequence[str]
+) -> Iterator[Resource]:
+    """
+    Yield the rows of a list, and refuse what was selected by a field that the service does not send: it is not null.
+
+    Each row must have a field whose age is compared, because rows without a time are selected.
+
+    :raises WorkspaceIncompleteListError: if a row lacks such a field, or if no row has another one
+    """
+    ages: list[str] = []
+    for path, wanted in where.items():
+        if any(isinstance(value, Before) for value in wanted):
+            ages.append(path)
+    missing = [path for path in (*where, *fields) if not path.startswith(EXTRA)]
+    count = 0
+    for row in rows:
+        count += 1
+        for path in ages:
+            if not _has_field(row, path, needs_key=True):
+                raise field_not_sent_error(listed, f"gave a row without {path}, whose age where compares")
+        missing = [path for path in missing if not _has_field(row, path)]
+        yield row
+    if count and missing:
+        raise field_not_sent_error(listed, f"gave {count} rows, none of which has {' or '.join(missing)}")
+
+
+def _has_field(row: Resource, path: str, *, needs_key: bool = False) -> bool:
+    """
+    Return whether the service sent the field at a path, or null for it or what holds it.
+
+    :param needs_key: whether it must be there inside a free-form field, too
+    """
+    value: Any = row
+    for part in path.removeprefix(EXTRA).split("."):
+        if isinstance(value, BaseModel):
+            if part not in value.model_fields_set:
+                return False
+            value = getattr(value, part)
+        elif isinstance(value, Mapping):
+            if part not in value:
+                return not needs_key
+            value = value[part]
+        else:
+            return True
+    return True
 
 
 def filter_rows(

@@ -396,6 +396,7 @@ class RowFilter:
         self.blank: Counter[str] = Counter()
         self._doubts: dict[str, str] = {}
         self._undated: list[int] = []
+        self._selects_any = False
 
     @property
     def columns(self) -> list[str]:
@@ -408,8 +409,7 @@ class RowFilter:
             is_there = layout.positions.get(name, len(cells)) < len(cells)
             if is_there or name in self._defaults:
                 continue
-            may_be_missing = any(value is None or isinstance(value, Before) for value in wanted)
-            if not may_be_missing:
+            if None not in wanted:
                 why = f"no {shown(name, MAX_COLUMN_SHOWN)}, which where compares"
                 cure = "add None to the values of where; if not, add it to the row, or to defaults"
                 return f"{why}. If a missing one counts, {cure}"
@@ -446,6 +446,7 @@ class RowFilter:
             doubt = _doubt(value, wanted)
             if doubt:
                 self._doubts.setdefault(name, f"{doubt}, and row {number} has {_shown(value)}")
+        self._selects_any = self._selects_any or is_selected
         if is_selected and not is_dated:
             self._undated.append(number)
         return is_selected
@@ -455,7 +456,7 @@ class RowFilter:
         Refuse columns with texts that nobody can tell from what is wanted, and show which values occur.
 
         :raises WorkspaceInputError: naming the columns, their values and how often each occurs; or leavers without any
-            time
+            time, or by an age that no row has
         """
         doubts: list[str] = []
         for name, doubt in self._doubts.items():
@@ -478,6 +479,13 @@ class RowFilter:
                 f"{self._undated[0]}. Complete them, or leave them out with another column of where",
                 problem="joined-unknown",
             )
+        for name in self._ages:
+            if self._selects_any and self._values[name].keys() == {None} and None not in self._wanted[name]:
+                raise WorkspaceInputError(
+                    f"No row has a time in {shown(name)}: check that its source still sends it. If a missing one "
+                    f"counts, add None to the values of where: where={{{shown(name)}: [{{'before': '90d'}}, None]}}",
+                    problem="joined-unknown",
+                )
 
 
 def _refuse_single_age(ages: Sequence[str]) -> None:

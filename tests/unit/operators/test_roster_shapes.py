@@ -295,12 +295,32 @@ def test_people_without_any_time_are_no_leavers(sandbox: SandboxServer) -> None:
     rows = [
         {"email": NOAH, "last_login": None, "joined_at": "2025-01-01", "Status": "x"},
         {"email": "mina.member@example.com", "last_login": None, "joined_at": None, "Status": "y"},
+        {"email": "olive.owner@example.com", "last_login": "2999-01-01", "joined_at": None, "Status": "y"},
     ]
     where: dict[str, Any] = {"last_login": AGE, "joined_at": AGE}
     with pytest.raises(AirflowFailException, match=r"1 row without a time in 'last_login' and 'joined_at' would be"):
         leave(rows, columns=columns, where=where)
     plan = leave(rows, columns=columns, where={**where, "Status": "x"})
     assert (plan["counts"]["remove"], len(sandbox.effects("delete_member"))) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("last_login", "message"),
+    [({"last_login": None}, "joined-unknown.*No row has a time in 'last_login'"), ({}, "no 'last_login', which where")],
+)
+def test_an_age_that_is_not_sent_any_more_removes_nobody(
+    sandbox: SandboxServer, last_login: dict[str, None], message: str
+) -> None:
+    others = {"joined_at": "2025-01-01", **last_login}
+    rows: list[dict[str, Any]] = [{"email": NOAH, **others}, {"email": "mina.member@example.com", **others}]
+    if not last_login:  # another row has the column
+        rows.append({"email": "olive.owner@example.com", "last_login": "2999-01-01", "joined_at": "2025-01-01"})
+    arguments: dict[str, Any] = {"columns": {"email": "email", "*": None}, "max_removals": None}
+    with pytest.raises(AirflowFailException, match=message):
+        leave(rows, **arguments, where={"last_login": AGE, "joined_at": AGE})
+    assert sandbox.effects() == []
+    plan = leave(rows, **arguments, where={"last_login": [AGE, None], "joined_at": AGE})
+    assert plan["counts"]["remove"] == 2
 
 
 def test_the_example_of_the_guide_removes_inactive_people_and_nobody_who_joined_today(sandbox: SandboxServer) -> None:

@@ -15,6 +15,7 @@ from airflow_provider_workspace.operators.row_filter import filter_rows
 from airflow_provider_workspace.procedures.matching import read_where
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
+from tests.audit import say
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -78,7 +79,6 @@ def test_impossible_filters_are_refused_before_sending(
         (MEMBERS, {"last_login": None}, 0),
         (MEMBERS, {"last_login": {"before": "0d"}}, 5),
         (MEMBERS, {"last_login": {"before": "36500d"}}, 0),
-        (MEMBERS, {"extra.never": {"before": "36500d"}}, 5),
         (MEMBERS, {"user.uuid": SEED.member_uuid.replace("-", "").upper()}, 1),
         (MEMBERS, {"user.hedgehog_config.color": "red"}, 0),
         (INVITES, {"is_expired": True}, 1),
@@ -139,6 +139,63 @@ def test_where_compares_secrets_that_rows_show() -> None:
 def test_only_times_have_an_age() -> None:
     with pytest.raises(AirflowFailException, match=r"Compare only times with 'before': user\.email"):
         run(MEMBERS, where={"user.email": {"before": "90d"}})
+
+
+AGE = {"before": "90d"}
+
+
+def _without(row: dict[str, Any], field: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != field}
+
+
+@pytest.mark.parametrize(
+    ("field", "selection"),
+    [
+        ("last_login", {"where": {"last_login": AGE}}),
+        ("last_login", {"where": {"last_login": AGE}, "count_only": True}),
+        ("last_login", {"where": {"last_login": None}}),
+        ("level", {"where": {"level": 15}}),
+        ("is_2fa_enabled", {"where": {"is_2fa_enabled": False}}),
+        ("last_login", {"fields": ["user.email", "last_login"]}),
+        ("user", {"where": {"user.email": "a@example.com"}}),
+    ],
+)
+@pytest.mark.parametrize("change", ["renamed", "of another type"])
+def test_a_field_that_is_not_sent_is_not_null(
+    sandbox: SandboxServer, change: str, field: str, selection: dict[str, Any]
+) -> None:
+    rows = run(MEMBERS)
+    others = {"now": rows[0][field]} if change == "renamed" else {field: ["of", "another", "type"]}
+    say(sandbox, "list_members", *(_without(row, field) | others for row in rows))
+    with pytest.raises(AirflowFailException, match=rf"\[field-not-sent\] .* ListMembers gave .* {field}"):
+        run(MEMBERS, **selection)
+
+
+def test_a_single_row_without_the_field_has_no_age(sandbox: SandboxServer) -> None:
+    first, second, *_ = run(MEMBERS)
+    say(sandbox, "list_members", first, _without(second, "last_login"))
+    assert run(MEMBERS, where={"last_login": None}, count_only=True) == 1
+    with pytest.raises(AirflowFailException, match="gave a row without last_login, whose age where compares"):
+        run(MEMBERS, where={"user.email": "nobody@example.com", "last_login": AGE})
+
+
+def test_null_is_a_value_and_an_empty_list_has_no_fields(sandbox: SandboxServer) -> None:
+    first, second, *_ = run(MEMBERS)
+    say(sandbox, "list_members", first, second | {"last_login": None, "user": None}, times=1)
+    where = {"last_login": {"before": "36500d"}, "user.email": None}
+    assert run(MEMBERS, where=where, count_only=True) == 1
+    say(sandbox, "list_members")
+    assert run(MEMBERS, where=where) == []
+
+
+@pytest.mark.parametrize("path", ["extra.never", "user.hedgehog_config.never"])
+def test_other_fields_may_be_absent_but_have_no_age_then(sandbox: SandboxServer, path: str) -> None:
+    row = run(MEMBERS)[0]
+    row["user"]["hedgehog_config"] = {"color": "red"}
+    say(sandbox, "list_members", row)
+    assert run(MEMBERS, where={path: None}, fields=[path]) == [{path: None}]
+    with pytest.raises(AirflowFailException, match=rf"gave a row without {path}"):
+        run(MEMBERS, where={path: AGE})
 
 
 @pytest.mark.usefixtures("sandbox")

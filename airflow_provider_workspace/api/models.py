@@ -33,6 +33,8 @@ class Resource(BaseModel):
     """Whether a declared field may be a secret; ``False`` for records of long lists, which are then read faster."""
     empty_list_as_object: ClassVar[bool] = False
     """Whether ``{}`` is an empty list; for lists whose shape the interface does not show."""
+    decided_by: ClassVar[str | None] = None
+    """The field that says what a record counts as; a page of which no row has it decides nothing."""
 
     @property
     def label(self) -> str | None:
@@ -196,6 +198,7 @@ class Invite(Resource):
     """An invitation into an organization. Section "Invite"."""
 
     holds_secrets = False
+    decided_by = "is_expired"
 
     id: Id | None = None
     target_email: str | None = None

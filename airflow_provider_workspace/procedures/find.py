@@ -12,7 +12,7 @@ from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, domain_key, email_key, normal_text
 from airflow_provider_workspace.api.models import ProjectItem
 from airflow_provider_workspace.api.outcome import Outcome
-from airflow_provider_workspace.api.request_errors import incomplete_list_error
+from airflow_provider_workspace.api.request_errors import field_not_sent_error, incomplete_list_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -54,11 +54,14 @@ def checked_pages_of(
 
     :param page: the first page, if it was read already
     :param identity: returns what identifies a row, by default its label
-    :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, or no row shows its identity
+    :raises WorkspaceIncompleteListError: if the list has fewer rows than it counts, if no row shows its identity, or
+        if a page, unless an id is looked for, does not show what its rows count as
     """
     count = 0
     is_identified = False
     for rows in client.pages(first, page):
+        if rows and identity is _label and not any(map(_is_decided, rows)):
+            raise field_not_sent_error(first, f"gave {len(rows)} rows, none of which has {rows[0].decided_by}")
         count += len(rows)
         is_identified = is_identified or any(map(identity, rows))
         yield rows
@@ -66,6 +69,10 @@ def checked_pages_of(
         cure = "Check that the owner of the API key may see names and addresses."
         what = f"gave {count} rows, none of which shows its name, address or id"
         raise incomplete_list_error(first, what, cure, retryable=False)
+
+
+def _is_decided(row: Resource) -> bool:
+    return row.decided_by is None or row.decided_by in row.model_fields_set
 
 
 def read_rows(

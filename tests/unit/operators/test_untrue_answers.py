@@ -239,7 +239,7 @@ LOOK_UPS: dict[str, tuple[type[Any], dict[str, Any], dict[str, Any]]] = {
     "list_invites": (
         invites.WorkspaceCreateInviteOperator,
         {"target_email": "ada@example.com"},
-        {"id": "i", "targetEmail": "ada@example.com"},
+        {"id": "i", "targetEmail": "ada@example.com", "is_expired": False},
     ),
     "list_members": (
         members.WorkspaceDeleteMemberOperator,
@@ -256,3 +256,37 @@ def test_a_list_whose_rows_show_no_name_decides_nothing(sandbox: SandboxServer, 
     with pytest.raises(AirflowFailException, match="none of which shows its name, address or id"):
         run(cls, **arguments)
     assert writes(sandbox) == []
+
+
+EXPIRED = "exp.ired@example.com"
+OF_INVITES: dict[str, tuple[type[Any], dict[str, Any]]] = {
+    "create invite": (invites.WorkspaceCreateInviteOperator, {"target_email": EXPIRED}),
+    "create invites": (invites.WorkspaceCreateInvitesOperator, {"invites": [EXPIRED]}),
+    "sync": (members.WorkspaceSyncMembersOperator, {"roster": [EXPIRED], "protected": [], "max_removals": None}),
+}
+
+
+@pytest.mark.parametrize("road", OF_INVITES)
+@pytest.mark.parametrize("change", ["renamed", "of another type"])
+def test_invites_that_do_not_show_whether_they_expired_invite_nobody(
+    sandbox: SandboxServer, road: str, change: str
+) -> None:
+    """Else the person whose invite has expired would count as invited."""
+    rows = run(invites.WorkspaceListInvitesOperator)
+    for row in rows:
+        expired = row.pop("is_expired")
+        row.update({"expired": expired} if change == "renamed" else {"is_expired": {"at": "2026-01-01"}})
+    say(sandbox, "list_invites", *rows)
+    cls, arguments = OF_INVITES[road]
+    with pytest.raises(AirflowFailException, match=r"\[field-not-sent\].*none of which has is_expired"):
+        run(cls, **arguments)
+    assert writes(sandbox) == []
+
+
+def test_an_invite_can_be_deleted_by_its_id_without_knowing_whether_it_expired(sandbox: SandboxServer) -> None:
+    rows = run(invites.WorkspaceListInvitesOperator)
+    for row in rows:
+        del row["is_expired"]
+    others = [row for row in rows if row["id"] != SEED.invite_id]
+    say(sandbox, "list_invites", *others, after=reads_first("delete_invite"))
+    assert delete("delete_invite")["deleted"]

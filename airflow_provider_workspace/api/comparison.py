@@ -92,7 +92,32 @@ def differences(op: Operation[Any], result: BaseModel) -> list[dict[str, Any]]:
         if name in got and not _same(name, value, got[name]):
             found.append(_difference(name, value, got[name]))
     if op.endpoint.effect == "change" and getattr(result, "id", None) is None:
-        found += reported_failures(result.model_extra or {})
+        fields = result.model_extra or {}
+        found += reported_failures(fields)
+        if fields.get("detail") and fields.keys().isdisjoint(SUCCESS_FIELDS):
+            found.append(_difference("detail", None, fields["detail"]))
+    return found
+
+
+def contradictions(op: Operation[Any], result: BaseModel, response: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """
+    Return the fields of a change that :func:`differences` cannot compare, as it does: those with another type.
+
+    What must be shown and is not read back, such as whether an export is paused, differs also if it is null, or
+    contradicted in a record within the response.
+
+    :param response: the response before it became the result, where another type is read as null
+    """
+    is_read_back = not op.endpoint.shows
+    within = [] if is_read_back else [value for value in response.values() if isinstance(value, dict)]
+    asked = _asked(op)
+    got = _got(asked, result)
+    found: list[dict[str, Any]] = []
+    for name, value in asked.items():
+        if name in response and got.get(name) is None and not (is_read_back and response[name] is None):
+            found.append(_difference(name, value, response[name]))
+        others = [record[name] for record in within if name in record]
+        found += [_difference(name, value, other) for other in others if not _same(name, value, other)]
     return found
 
 

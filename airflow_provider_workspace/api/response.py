@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from airflow_provider_workspace.api import request_errors
 from airflow_provider_workspace.api.comparison import (
+    contradictions,
     describe_differences,
     describe_unshown,
     differences,
@@ -80,11 +81,7 @@ def parse_response(
             unreadable = "JSON that is not the new record"
         if unreadable is not None:  # raised here, so that its traceback does not hold the body
             raise request_errors.unreadable_error(op, response, context, unreadable)
-        other: list[dict[str, Any]] = []
-        if op.endpoint.effect == "remove":
-            other = _failures_of_remove(response.body)
-        elif isinstance(result, Resource):
-            other = differences(op, result)
+        other = _differences(op, result, response.body)
         if other and op.endpoint.effect != "create":
             raise request_errors.not_applied_error(op, response, context, describe_differences(other))
         if op.endpoint.effect == "create":
@@ -129,13 +126,31 @@ def _is_foreign(result: object) -> bool:
     return result.model_fields_set <= result.model_extra.keys()
 
 
+def _differences(op: Operation[Any], result: object, body: bytes) -> list[dict[str, Any]]:
+    """Return what the 2xx response to a write shows otherwise than was asked for, or reports as a failure."""
+    if op.endpoint.effect == "remove":
+        return _failures_of_remove(body)
+    if not isinstance(result, Resource):
+        return []
+    found = differences(op, result)
+    if op.endpoint.effect == "change":
+        found += contradictions(op, result, _object_in(body))
+    return found
+
+
 def _failures_of_remove(body: bytes) -> list[dict[str, Any]]:
     """Return the failures that the 2xx response to a remove reports; a record, or any other body, reports none."""
+    fields = _object_in(body)
+    return reported_failures(fields) if fields.get("id") is None else []
+
+
+def _object_in(body: bytes) -> dict[str, Any]:
+    """Return the object that a body is, also as an array of one; an empty one if it is something else."""
     try:
-        value = json.loads(body)
+        value = _reshape(Resource, json.loads(body))
     except (ValueError, RecursionError):
-        return []
-    return reported_failures(value) if isinstance(value, dict) and value.get("id") is None else []
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def follow(op: Operation[Any], response: Response, url: str) -> str | None:

@@ -27,6 +27,15 @@ class BatchExportOperation(Operation[T]):
     end_at: str | None = None
     hogql_query: str | None = None
 
+    @field_validator("paused")
+    @classmethod
+    def _agrees(cls, value: bool | None) -> bool | None:  # noqa: FBT001
+        """Refuse a field that contradicts the operation: nobody can tell which of both a service obeys."""
+        paused = (cls.endpoint.shows or {}).get("paused")
+        if value not in (None, paused):
+            raise ValueError(f"{cls.__name__} makes it {str(paused).lower()}: leave it out")
+        return value
+
 
 @endpoint(
     "POST",

@@ -140,6 +140,8 @@ def parse(op: Operation[Any], record: dict[str, Any]) -> Any:
         ({"ok": False}, ["ok"]),
         ({"ok": "False"}, ["ok"]),
         ({"Status": "FAILED"}, ["Status"]),
+        ({"detail": "Not allowed"}, ["detail"]),
+        ({"detail": "", "id": None}, []),
         ({"error": None, "errors": [], "success": True, "ok": 0, "status": "ok", "detail": "Unpaused."}, []),
         ({"id": ID, "status": "failed", "error": "last run"}, []),
     ],

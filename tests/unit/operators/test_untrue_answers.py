@@ -8,7 +8,7 @@ import pytest
 import requests
 
 from airflow_provider_workspace.errors import WorkspaceNotAppliedError, WorkspaceNotFoundError
-from airflow_provider_workspace.operators import dashboards, domains, invites, members, projects
+from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, say, writes
@@ -229,6 +229,64 @@ def test_xcom_not_shown_lists_fields_that_the_answer_lacks(
     assert "saml_entity_id" in ti.xcoms["not_shown"]
     assert "domain" not in ti.xcoms["not_shown"]
     assert caplog.text.count("does not show these fields: saml_entity_id") == 1
+
+
+PAUSES: dict[bool, type[Any]] = {
+    True: batch_exports.WorkspacePauseBatchExportOperator,
+    False: batch_exports.WorkspaceUnpauseBatchExportOperator,
+}
+EXPORT = SEED.batch_export_ids[0]
+
+
+@pytest.mark.parametrize("is_paused", PAUSES)
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"detail": "Not allowed"},
+        [{"detail": "Not allowed"}],
+        {"id": EXPORT, "paused": "paused"},
+        {"id": EXPORT, "paused": "2026-11-29T00:00:00Z"},
+        {"id": EXPORT, "paused": None},
+        {"paused": None},
+        "within",
+    ],
+)
+def test_a_pause_is_done_only_if_the_answer_does_not_say_otherwise(
+    sandbox: SandboxServer, body: Any, *, is_paused: bool
+) -> None:
+    if body == "within":
+        body = {"batch_export": {"paused": not is_paused}}
+    sandbox.inject("say", f"{'pause' if is_paused else 'unpause'}_batch_export", body=body, rows=0, times=None)
+    with pytest.raises(WorkspaceNotAppliedError, match=r"returned 200, but was not applied: (detail|paused) is"):
+        run(PAUSES[is_paused], batch_export_id=EXPORT)
+
+
+@pytest.mark.parametrize("is_paused", PAUSES)
+@pytest.mark.parametrize(
+    "body", [{}, {"status": "ok"}, {"detail": "Done.", "success": True}, "shown", "within", {"batch_export": {}}]
+)
+def test_what_the_answer_to_a_pause_does_not_show_is_no_difference(
+    sandbox: SandboxServer, body: Any, *, is_paused: bool
+) -> None:
+    shown = {"paused": is_paused}
+    body = {"shown": shown, "within": {"batch_export": shown}}.get(body, body) if isinstance(body, str) else body
+    sandbox.inject("say", f"{'pause' if is_paused else 'unpause'}_batch_export", body=body)
+    assert run(PAUSES[is_paused], batch_export_id=EXPORT)["paused"] is is_paused
+
+
+@pytest.mark.parametrize("is_paused", PAUSES)
+def test_a_pause_does_not_send_that_it_is_none(sandbox: SandboxServer, *, is_paused: bool) -> None:
+    with pytest.raises(AirflowFailException, match=f"'paused': .*BatchExport makes it {str(is_paused).lower()}"):
+        run(PAUSES[is_paused], batch_export_id=EXPORT, body={"paused": not is_paused})
+    assert writes(sandbox) == []
+    run(PAUSES[is_paused], batch_export_id=EXPORT, body={"paused": is_paused})
+    assert writes(sandbox)[-1]["body"] == {"paused": is_paused}
+
+
+def test_a_field_of_another_type_is_not_taken_as_not_shown(sandbox: SandboxServer) -> None:
+    sandbox.inject("say", "update_domain", body={"id": SEED.domain_id, "jit_provisioning_enabled": "later"}, times=None)
+    with pytest.raises(AirflowFailException, match='jit_provisioning_enabled is "later" and not true'):
+        run(domains.WorkspaceUpdateDomainOperator, domain_id=SEED.domain_id, jit_provisioning_enabled=True)
 
 
 # Lists

@@ -22,7 +22,12 @@ import pytest
 from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
 from airflow_provider_workspace.client import waits
-from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceRequestError
+from airflow_provider_workspace.errors import (
+    WorkspaceError,
+    WorkspaceInputError,
+    WorkspaceNotAppliedError,
+    WorkspaceRequestError,
+)
 from airflow_provider_workspace.notes.lease_store import LeaseVariables
 from airflow_provider_workspace.notes.leases import Window as NotedWindow
 from airflow_provider_workspace.operators.batch_exports import WorkspaceUnpauseBatchExportOperator
@@ -927,6 +932,37 @@ def test_an_export_is_resumed_without_refused_resume_fields(
         window.close()
     assert history(sandbox, FIRST) == history(sandbox, SECOND) == ["pause", "unpause"]
     assert airflow.lease_keys() == []
+
+
+UNTRUE: list[dict[str, Any]] = [
+    {"detail": "Not allowed"},
+    {"id": FIRST, "paused": "2026-11-29T00:00:00Z"},
+    {"id": FIRST, "paused": None},
+]
+
+
+@pytest.mark.parametrize("body", [*UNTRUE, {"batch_export": {"paused": False}}])
+def test_a_window_does_not_open_by_an_answer_that_shows_no_pause(
+    sandbox: SandboxServer, airflow: Airflow, body: dict[str, Any]
+) -> None:
+    sandbox.inject("say", "pause_batch_export", body=body, rows=0, times=None)
+    with pytest.raises(WorkspaceNotAppliedError, match="PauseBatchExport returned 200, but was not applied"):
+        opened(FIRST)
+    assert len(airflow.lease_keys()) == 1
+
+
+@pytest.mark.parametrize("body", [*UNTRUE, {"batch_export": {"paused": True}}])
+def test_an_answer_that_shows_no_resume_leaves_the_export_to_the_next_try(
+    sandbox: SandboxServer, airflow: Airflow, body: dict[str, Any]
+) -> None:
+    window = opened(FIRST)
+    sandbox.inject("say", "unpause_batch_export", body=body, rows=0, times=3)
+    with pytest.raises(
+        WorkspaceError, match=r"^\[still-paused\].*UnpauseBatchExport returned 200, but was not applied"
+    ):
+        window.close()
+    assert len(airflow.lease_keys()) == 1
+    assert history(sandbox, FIRST) == ["pause"]
 
 
 # Arguments

@@ -148,7 +148,7 @@ class DashboardSharing(Resource):
     The sharing configuration of a dashboard. Section "Dashboard sharing configuration".
 
     If a service lists several configurations, this is the first enabled one, else the first; if it lists none,
-    ``enabled`` is false.
+    ``enabled`` is false. One page of more, without an enabled one, proves nothing.
     """
 
     created_at: str | None = None
@@ -158,13 +158,17 @@ class DashboardSharing(Resource):
     @model_validator(mode="before")
     @classmethod
     def _one_of_several(cls, value: object) -> Any:
-        if isinstance(value, dict) and isinstance(value.get("results"), list):
-            value = value["results"]
+        page = value if isinstance(value, dict) and isinstance(value.get("results"), list) else {}
+        if page:
+            value = page["results"]
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             return value
         for item in value:
             if item.get("enabled"):
                 return item
+        count = page.get("count")
+        if page.get("next") or (isinstance(count, int) and count > len(value)):
+            raise ValueError(f"{len(value)} of {count} sharing configurations, none of which is enabled")
         return value[0] if value else {"enabled": False}
 
 

@@ -21,6 +21,7 @@ from airflow_provider_workspace.api.comparison import (
     unshown_of_record,
 )
 from airflow_provider_workspace.api.database_limits import storable
+from airflow_provider_workspace.api.ids import CANONICAL_UUID
 from airflow_provider_workspace.api.models import Page, Resource
 from airflow_provider_workspace.api.request_errors import origin
 
@@ -77,8 +78,8 @@ def parse_response(
             unreadable = str(found)
         if isinstance(result, list) and not op.endpoint.is_write:
             _refuse_page(op, response.body, len(result), trust_counts=trust_counts)
-        if op.endpoint.effect == "create" and not caller_looks_up and _is_foreign(result):
-            unreadable = "JSON that is not the new record"
+        if isinstance(result, Resource):
+            unreadable = _foreign(op, result, caller_looks_up=caller_looks_up)
         if unreadable is not None:  # raised here, so that its traceback does not hold the body
             raise request_errors.unreadable_error(op, response, context, unreadable)
         other = _differences(op, result, response.body)
@@ -119,11 +120,37 @@ def _refuse_page(op: Operation[Any], body: bytes, shown: int, *, trust_counts: b
             raise request_errors.incomplete_list_error(op, what, cure, retryable=False)
 
 
-def _is_foreign(result: object) -> bool:
+def _foreign(op: Operation[Any], result: Resource, *, caller_looks_up: bool) -> str | None:
+    """Return what a 2xx response is if it is not the record that was created, read or changed; else ``None``."""
+    effect = op.endpoint.effect
+    if effect == "create" and not caller_looks_up and _is_foreign(result):
+        return "JSON that is not the new record"
+    must_show = op.endpoint.shows is None and bool(type(result).model_fields)
+    if effect == "read" and must_show and (_is_foreign(result) or not result.model_fields_set):
+        return "JSON that is not the record"
+    if effect in ("read", "change") and _is_other(op, result):
+        return "another record than that of the path"
+    return None
+
+
+def _is_foreign(result: Resource) -> bool:
     """Return whether a record has only unknown fields and no ``id``, such as ``{"error": "…"}``."""
-    if not isinstance(result, Resource) or not result.model_extra or result.model_extra.get("id") is not None:
+    if not result.model_extra or result.model_extra.get("id") is not None:
         return False
     return result.model_fields_set <= result.model_extra.keys()
+
+
+def _is_other(op: Operation[Any], result: Resource) -> bool:
+    """Return whether a record has another id than the path, which ends with the id of its kind, in the same form."""
+    kind = type(result).__name__.lower()
+    if not op.endpoint.path.endswith(f"/{{{kind}_id}}/"):
+        return False
+    asked = op.path().rstrip("/").rpartition("/")[2]
+    shown = str(getattr(result, "id", None))
+    is_same_form = (asked.isdecimal() and shown.isdecimal()) or (
+        CANONICAL_UUID.fullmatch(asked) is not None and CANONICAL_UUID.fullmatch(shown) is not None
+    )
+    return is_same_form and asked != shown
 
 
 def _differences(op: Operation[Any], result: object, body: bytes) -> list[dict[str, Any]]:

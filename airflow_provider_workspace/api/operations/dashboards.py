@@ -72,7 +72,7 @@ class HardDeleteDashboard(DashboardOperation[None]):
     """Always refused with 405. Section "Errors"."""
 
 
-@endpoint("GET", DASHBOARD_PATH + "access_controls/", scope=None, repeatable=True)
+@endpoint("GET", DASHBOARD_PATH + "access_controls/", scope=None, repeatable=True, shows={})
 class GetDashboardAccessControls(DashboardOperation[Dashboard]):
     """Retrieve a dashboard with the access level of the current user; the interface shows no scope."""
 

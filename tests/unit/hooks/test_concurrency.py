@@ -51,7 +51,7 @@ class Load:
         return Scene(handler=play)
 
 
-FOUND = answer(200, {"id": 7})
+FOUND = answer(200, {"name": "Sales"})
 
 
 def read_by_threads(count: int) -> list[Any]:
@@ -95,7 +95,7 @@ def test_first_calls_at_once_share_one_look_up_and_one_limit(
     load = Load()
     with RawServer(load.scene(FOUND, 0.03)) as service:
         set_connection(service.url, max_concurrency=3)
-        assert [dashboard.id for dashboard in read_at_once(20)] == [7] * 20
+        assert [dashboard.name for dashboard in read_at_once(20)] == ["Sales"] * 20
     assert look_ups == ["workspace_default"]
     assert len(load.at_arrival) == 20
     assert max(load.at_arrival) == 3

@@ -551,8 +551,11 @@ def test_a_refusal_during_the_upload_is_read(ask: Ask) -> None:
 LIMIT = 1_000_000
 
 
+SMALLEST = b'{"id":7}'
+
+
 def body_of(size: int, *, status: int = 200, packed: bool = False) -> Scene:
-    return answer(status, b" " * (size - 2) + b"{}", packed=packed)
+    return answer(status, SMALLEST.rjust(size), packed=packed)
 
 
 def deflated(body: bytes, *, wrapped: bool = True) -> Scene:
@@ -570,9 +573,9 @@ ABOVE = {
 WITHIN = (
     body_of(LIMIT),
     body_of(LIMIT, packed=True),
-    deflated(b" " * (LIMIT - 2) + b"{}", wrapped=False),
-    answer(200, gzip.compress(b" " * 9) + gzip.compress(b"{}"), Content_Encoding="x-gzip"),
-    answer(200, b"{}", Content_Encoding="identity"),
+    deflated(SMALLEST.rjust(LIMIT), wrapped=False),
+    answer(200, gzip.compress(b" " * 9) + gzip.compress(SMALLEST), Content_Encoding="x-gzip"),
+    answer(200, SMALLEST, Content_Encoding="identity"),
 )
 
 

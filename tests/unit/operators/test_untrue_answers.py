@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 
-from airflow_provider_workspace.errors import WorkspaceNotAppliedError, WorkspaceNotFoundError
+from airflow_provider_workspace.errors import WorkspaceNotAppliedError, WorkspaceNotFoundError, WorkspaceResponseError
 from airflow_provider_workspace.operators import batch_exports, dashboards, domains, invites, members, projects
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.version_compat import AirflowFailException
 from tests.audit import effects, say, writes
 from tests.task_instance import TaskInstance
+from tests.variables import install
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.sandbox.server import SandboxServer
@@ -287,6 +288,80 @@ def test_a_field_of_another_type_is_not_taken_as_not_shown(sandbox: SandboxServe
     sandbox.inject("say", "update_domain", body={"id": SEED.domain_id, "jit_provisioning_enabled": "later"}, times=None)
     with pytest.raises(AirflowFailException, match='jit_provisioning_enabled is "later" and not true'):
         run(domains.WorkspaceUpdateDomainOperator, domain_id=SEED.domain_id, jit_provisioning_enabled=True)
+
+
+# Reads
+
+READS: dict[str, tuple[type[Any], dict[str, Any]]] = {
+    "retrieve_dashboard": (dashboards.WorkspaceGetDashboardOperator, {"dashboard_id": 1}),
+    "list_dashboard_sharing": (dashboards.WorkspaceGetDashboardSharingOperator, {"dashboard_id": 1}),
+    "retrieve_domain": (domains.WorkspaceGetDomainOperator, {"domain_id": SEED.domain_id}),
+    "retrieve_project": (projects.WorkspaceGetProjectOperator, {"project_id": SEED.project_id}),
+}
+
+
+@pytest.mark.parametrize("operation", READS)
+@pytest.mark.parametrize("body", [{}, {"detail": "The workspace is being migrated."}, {"data": {"id": 1}}, [{}]])
+def test_what_is_no_record_is_not_taken_as_one(sandbox: SandboxServer, operation: str, body: Any) -> None:
+    cls, arguments = READS[operation]
+    sandbox.inject("say", operation, body=body, times=None)
+    with pytest.raises(WorkspaceResponseError, match="returned 200 with JSON that is not the record"):
+        run(cls, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("operation", "other"),
+    [
+        ("retrieve_dashboard", 99),
+        ("retrieve_dashboard", "99"),
+        ("retrieve_domain", SEED.member_uuid),
+        ("retrieve_project", 99),
+    ],
+)
+def test_a_record_with_another_id_is_another_record(sandbox: SandboxServer, operation: str, other: object) -> None:
+    cls, arguments = READS[operation]
+    sandbox.inject("say", operation, body={"id": other, "name": "Other"}, times=None)
+    with pytest.raises(WorkspaceResponseError, match="returned 200 with another record than that of the path"):
+        run(cls, **arguments)
+
+
+@pytest.mark.parametrize("other", [7, "main", None])
+def test_ids_of_other_kinds_are_not_compared(sandbox: SandboxServer, other: object) -> None:
+    sandbox.inject("say", "retrieve_domain", body={"id": other, "domain": "a.example.com"})
+    assert run(domains.WorkspaceGetDomainOperator, domain_id=SEED.domain_id)["domain"] == "a.example.com"
+
+
+def test_a_change_of_another_record_is_said(sandbox: SandboxServer) -> None:
+    sandbox.inject("say", "update_dashboard", body={"id": 99, "name": "Sales"}, rows=0, times=None)
+    with pytest.raises(WorkspaceResponseError, match="another record than that of the path"):
+        run(dashboards.WorkspaceUpdateDashboardOperator, dashboard_id=1, name="Sales")
+
+
+@pytest.mark.parametrize("page", [{"count": 1, "next": "http://x/?offset=1"}, {"count": 2, "next": None}])
+def test_one_page_of_sharing_configurations_is_not_all(sandbox: SandboxServer, page: dict[str, Any]) -> None:
+    operation = "list_dashboard_sharing"
+    cls, arguments = READS[operation]
+    sandbox.inject("say", operation, body={**page, "results": [{"enabled": True}]})
+    assert run(cls, **arguments)["enabled"]
+    sandbox.inject("say", operation, body={**page, "results": [{"enabled": False}]}, times=None)
+    with pytest.raises(WorkspaceResponseError, match=r"1 of [12] sharing configurations, none of which is enabled"):
+        run(cls, **arguments)
+
+
+@pytest.mark.parametrize("body", [{"detail": "The workspace is being migrated."}, {"id": 99, "name": "Other"}])
+def test_no_dashboard_is_adopted_from_another_answer(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch, body: dict[str, Any]
+) -> None:
+    variables = install(monkeypatch)
+    create = dashboards.WorkspaceCreateDashboardOperator
+    first = run(create, name="Sales", variable_key="board")
+    noted = variables.values["board"]
+    sandbox.inject("say", "retrieve_dashboard", body=body, times=5)
+    with pytest.raises(WorkspaceResponseError):
+        run(create, name="Sales", variable_key="board")
+    assert variables.values["board"] == noted
+    assert effects(sandbox) == ["create_dashboard"]
+    assert first["id"] != 99
 
 
 # Lists

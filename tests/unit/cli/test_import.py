@@ -175,7 +175,7 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
         variables.values[key] = value.replace(f'"dashboard_id": {lost}', '"dashboard_id": 999999')
     WorkspaceHook().delete_dashboard(dashboard_id=gone)
     create_projects(sandbox)
-    say(sandbox, "list_invites", {"id": "i", "target_email": "ADA@example.com", "level": 1})
+    say(sandbox, "list_invites", {"id": "i", "target_email": "ADA@example.com", "level": 1, "is_expired": False})
     member = {"id": "m", "user": {"email": "ada@example.com"}, "level": 8}
     say(sandbox, "list_members", member, {"id": "nobody"})
     found = yaml.safe_load(imported(airflow_cli, migrated_database, tmp_path, variables))
@@ -207,7 +207,12 @@ def test_a_file_has_what_the_organization_has(sandbox: SandboxServer, read_impor
     sandbox.inject("say", "list_dashboard_collaborators", body=[], times=None)
     sandbox.inject("say", "retrieve_project", body={"id": SEED.project_id, "name": "North\u202ewind"})
     say(sandbox, "list_domains", {"id": SEED.domain_id, "domain": "new.example.com", "is_verified": False})
-    say(sandbox, "list_invites", {"id": SEED.invite_id, "target_email": None}, {"target_email": "eve@example.com"})
+    say(
+        sandbox,
+        "list_invites",
+        {"id": SEED.invite_id, "target_email": None},
+        {"target_email": "eve@example.com", "is_expired": False},
+    )
     say(sandbox, "list_members", {"user": user, "level": 8}, {"user": unseen, "level": 1}, {"user": None})
     file = read_import()
     assert file["domains"] == [{"domain": "new.example.com", "verified": False}]

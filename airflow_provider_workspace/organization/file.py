@@ -22,7 +22,7 @@ from airflow_provider_workspace.api.levels import OptionalLevel, OptionalNumber
 from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.invites import InviteDetails
 from airflow_provider_workspace.api.operations.projects import ProjectFields
-from airflow_provider_workspace.api.secrets import secrets_under
+from airflow_provider_workspace.api.secrets import is_secret, secrets_under
 from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
 from airflow_provider_workspace.procedures.find import project_key
 from airflow_provider_workspace.procedures.plan import checked_limit_or_ask
@@ -474,22 +474,17 @@ def _mistakes_of_yaml(root: object) -> Iterator[tuple[int, str]]:
     if not isinstance(root, yaml.MappingNode):
         yield (1, "expected a mapping such as 'projects: …'")
         return
-    pending: list[Any] = [root]
+    _, several = _step(root, "organizations")
+    # With each node, the key whose value it is, or is in; none for the names of organizations.
+    pending: list[tuple[Any, Any]] = [(None, root)]
     for _ in range(MAX_NODES):
         if not pending:
             return
-        node = pending.pop()
+        holder, node = pending.pop()
         if isinstance(node, yaml.ScalarNode):
-            if node.tag in NUMBERS and not DECIMAL.fullmatch(node.value):
-                hint = "; a time needs its day, as in 2026-12-31T18:00:00Z" if ":" in node.value else ""
-                yield (_line(node), f"write {node.value} as a decimal number, or in quotes if it is a text{hint}")
-            elif node.tag == TIMESTAMP:
-                try:
-                    yaml.SafeLoader("").construct_object(node)
-                except (ValueError, AttributeError):  # the latter for the tag !!timestamp before any text
-                    yield (_line(node), f"{node.value} is no day or time that exists")
+            yield from _mistakes_of_value(holder, node)
         elif isinstance(node, yaml.SequenceNode):
-            pending += node.value
+            pending += [(holder, item) for item in node.value]
         else:
             seen: set[str] = set()
             for key, value in node.value:
@@ -500,10 +495,31 @@ def _mistakes_of_yaml(root: object) -> Iterator[tuple[int, str]]:
                 if name in seen and name != "<<":
                     yield (_line(key), f"the key '{name}' is repeated")
                 seen.add(name)
-                if isinstance(value, yaml.ScalarNode) and any(secrets_under(name, value.value)):
-                    yield (_line(key), f"'{name}' is a secret: leave it out, and set it in the workspace")
-                pending.append(value)
+                if node is several:
+                    pending.append((None, value))
+                elif holder and is_secret(holder.value):
+                    pending.append((holder, value))
+                else:
+                    pending.append((key, value))
     raise ValueError("too many values: check for an alias that refers to itself")
+
+
+def _mistakes_of_value(holder: Any, node: Any) -> Iterator[tuple[int, str]]:
+    """
+    Yield mistakes of one value that YAML permits.
+
+    :param holder: the key whose value it is, or is in; ``None`` if there is none
+    """
+    if holder and any(secrets_under(holder.value, node.value)):
+        yield (_line(holder), f"'{holder.value}' is a secret: leave it out, and set it in the workspace")
+    if node.tag in NUMBERS and not DECIMAL.fullmatch(node.value):
+        hint = "; a time needs its day, as in 2026-12-31T18:00:00Z" if ":" in node.value else ""
+        yield (_line(node), f"write {node.value} as a decimal number, or in quotes if it is a text{hint}")
+    elif node.tag == TIMESTAMP:
+        try:
+            yaml.SafeLoader("").construct_object(node)
+        except (ValueError, AttributeError):  # the latter for the tag !!timestamp before any text
+            yield (_line(node), f"{node.value} is no day or time that exists")
 
 
 def _explain(root: Any, above: Iterable[str], finding: Any) -> tuple[int, str]:

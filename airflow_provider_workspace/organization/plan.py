@@ -126,7 +126,7 @@ def _plan_projects(wanted: Organization, reader: AirflowOrganizationReader) -> l
         project_id = _project_id(reader, entry)
         if project_id is None:
             del fields["name"]
-            changes.append(Change("create", "projects", name, after=fields, operation=create))
+            changes.append(Change("create", "projects", name, after=without_secrets(fields), operation=create))
             continue
         get = ops.projects.GetProject(organization_id=reader.organization_id, project_id=project_id)
         changes += _compare("differs", "projects", name, operation=create, record=reader.client.send(get))
@@ -165,7 +165,7 @@ def _domain_changes(entry: DomainEntry, row: Domain | None, ids: dict[str, Any])
         return changes
     intended = {**key, **settings} if is_as_new else None
     if row is None:
-        changes.append(Change("change", "verification", name, after=settings, intended=intended))
+        changes.append(Change("change", "verification", name, after=without_secrets(settings), intended=intended))
     else:
         update = ops.domains.UpdateDomain(**ids, domain_id=str(row.id), **settings)
         changes += _compare("change", "verification", name, operation=update, record=row, intended=intended)
@@ -338,7 +338,7 @@ def _creation(
         "create",
         "dashboards",
         name,
-        after={field: value for field, value in fields.items() if field != "name"},
+        after=without_secrets({field: value for field, value in fields.items() if field != "name"}),
         why="Airflow remembers none; the interface cannot show whether one exists",
         operation=create,
         intended={"project": project.name, **fields},

@@ -231,6 +231,15 @@ def test_the_example_files_are_valid(plan: Plan) -> None:
         pytest.param("#" * 2_000_001, "put the people into a roster", id="10 MB"),
         ("projects:\n  - name: x\n    slack_incoming_webhook: abc", "line 3: 'slack_incoming_webhook' is a secret"),
         ("domains:\n  - domain: x\n    saml_x509_cert: abc", "line 3: 'saml_x509_cert' is a secret"),
+        *(
+            (f"projects:\n- name: x\n  {field}", f"line 3: '{name}' is a secret: leave it out")
+            for field, name in (
+                ("app_urls: ['https://user:abc@x.example']", "app_urls"),
+                ("extra_settings: {slack_webhooks: [[abc]]}", "slack_webhooks"),
+                ("extra_settings: {credentials: {user: {name: abc}}}", "credentials"),
+                ("dashboards: [{name: y, tags: ['https://user:abc@x.example']}]", "tags"),
+            )
+        ),
         ("projects: []\nprojects: []", "line 2: the key 'projects' is repeated"),
         ("? [a]\n: 3", "line 1: a key must be a string"),
         ("- a", "line 1: expected a mapping such as"),
@@ -315,11 +324,11 @@ def test_anchors_and_merged_keys_work(plan: Plan) -> None:
 
 
 def test_an_organization_is_selected_by_name(plan: Plan) -> None:
-    text = "organizations: {north: {projects: [{name: N}]}, south: {projects: [{name: S}]}}"
+    text = "organizations: {secret north: {projects: [{name: N}]}, south: {projects: [{name: S}]}}"
     assert [row["name"] for row in plan(text, "projects", "south")["changes"]] == ["project S"]
     unknown: list[tuple[Any, str]] = [
         ("sout", r"did you mean 'south'\?.*no 'sout' in northwind.yaml"),
-        (None, r"one of north, south.*several in northwind.yaml"),
+        (None, r"one of secret north, south.*several in northwind.yaml"),
     ]
     for name, says in unknown:
         with pytest.raises(AirflowFailException, match=says):

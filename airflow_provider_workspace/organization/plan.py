@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.access.members.plan import NOT_ON_ROSTER, plan_members
@@ -351,18 +352,24 @@ def _plan_exports(wanted: Organization, reader: AirflowOrganizationReader) -> li
     changes: list[Change] = []
     for entry in wanted.exports:
         export_id = entry.batch_export_id
-        name = f"export {export_id}"
-        after = {"paused": entry.paused}
-        window = reader.window_of(export_id)
-        if window:
-            why = f"left alone: the maintenance window {window} holds it"
-            changes.append(Change("wait", "exports", name, after=after, why=why))
-            continue
         kind = ops.batch_exports.PauseBatchExport if entry.paused else ops.batch_exports.UnpauseBatchExport
-        operation = kind(organization_id=reader.organization_id, batch_export_id=export_id)
-        why = "sent again each time: the interface does not show whether it is paused"
-        changes.append(Change("set", "exports", name, after=after, why=why, operation=operation))
+        change = Change(
+            "set",
+            "exports",
+            f"export {export_id}",
+            after={"paused": entry.paused},
+            why="sent again each time: the interface does not show whether it is paused",
+            operation=kind(organization_id=reader.organization_id, batch_export_id=export_id),
+            held=partial(_held_by_window, reader, export_id),
+        )
+        changes.append(change.unless_held())
     return changes
+
+
+def _held_by_window(reader: AirflowOrganizationReader, export_id: str) -> str:
+    """Return why an export is left alone; empty if no maintenance window holds it."""
+    window = reader.window_of(export_id)
+    return f"left alone: the maintenance window {window} holds it" if window else ""
 
 
 def _compare(

@@ -194,11 +194,13 @@ def _send_changes(
 ) -> dict[Change, errors.WorkspaceError]:
     """Send the changes that invite nobody, until too many are refused; return the errors of those that are."""
     refused: dict[Change, errors.WorkspaceError] = {}
-    for change in plan.changes:
-        if change.invites or change in plan.outcomes:
+    for number, planned in enumerate(plan.changes):
+        if planned.invites or planned in plan.outcomes:
             continue
         if len(refused) == MAX_REFUSALS:
             break
+        change = planned.unless_held()
+        plan.changes[number] = change
         if journal and change.sends:
             journal.begin([plan.sending_of(change)])
         try:

@@ -95,6 +95,7 @@ class Change:
     :param left_out: of a change that whoever approved the plan left out: the digest of what it would be; else empty
     :param cure: of a change that is not sent: what a person does, if the reason does not say it
     :param is_renewal: of a withdrawn invite: whether the same plan invites its person again
+    :param held: returns why its record is to be left alone now; empty if it is not
     """
 
     action: Action
@@ -115,6 +116,7 @@ class Change:
     left_out: str = ""
     cure: str = ""
     is_renewal: bool = False
+    held: Callable[[], str] = lambda: ""
 
     @property
     def sends(self) -> bool:
@@ -183,6 +185,11 @@ class Change:
         if self.part == "collaborators":
             return self.removes
         return self.takes_from_person
+
+    def unless_held(self) -> Change:
+        """Return the change, or what is left for a later run while its record is to be left alone."""
+        why = self.held()
+        return replace(self, action="wait", why=why, operation=None) if why else self
 
     def send(self, client: WorkspaceClient, memory: Any = None) -> object:
         """

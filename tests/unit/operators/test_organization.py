@@ -14,6 +14,8 @@ import yaml
 from airflow.sdk import DAG
 from airflow.sdk.execution_time import task_runner
 
+from airflow_provider_workspace.api.operations.batch_exports import UnpauseBatchExport
+from airflow_provider_workspace.client.client import WorkspaceClient
 from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, WorkspaceNotAppliedError
 from airflow_provider_workspace.hooks.workspace import WorkspaceHook
 from airflow_provider_workspace.operators.organization import (
@@ -301,6 +303,28 @@ def test_an_export_in_a_maintenance_window_of_the_organization_is_not_changed(
     plan = run.apply("exports")["exports"]
     assert ("left alone: the maintenance window nightly" in plan["table"]) == held
     assert (effects(sandbox) == []) == held
+
+
+def test_a_window_that_opens_after_the_plan_keeps_its_export(
+    sandbox: SandboxServer, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, _ = SEED.batch_export_ids
+    send = WorkspaceClient.send
+
+    def window_opens(client: WorkspaceClient, operation: Any, **arguments: Any) -> Any:
+        answer = send(client, operation, **arguments)
+        if isinstance(operation, UnpauseBatchExport):
+            window = Window(second, dag_id="nightly")
+            window.open()
+            window.pause()
+        return answer
+
+    monkeypatch.setattr(WorkspaceClient, "send", window_opens)
+    run.file = {"exports": [{"batch_export_id": export_id, "paused": False} for export_id in (first, second)]}
+    plan = run.apply("exports")["exports"]
+    assert effects(sandbox) == ["pause_batch_export"]  # the first one was not paused
+    assert [row["action"] for row in plan["changes"]] == ["set", "wait"]
+    assert "later: paused: false, left alone: the maintenance window nightly" in plan["table"]
 
 
 PEOPLE = {"people": [{"email": "ada@example.com", "level": 1, "message": "Welcome"}]}

@@ -26,6 +26,9 @@ COMMANDS: Mapping[str, Callable[[Namespace], None]] = {
     "sandbox": sandbox,
 }
 
+# Arguments that are no options, and what the help calls them.
+POSITIONAL = {"files": "FILE", "export_id": "EXPORT_ID"}
+
 
 def run(name: str, args: Namespace) -> None:
     """
@@ -33,5 +36,17 @@ def run(name: str, args: Namespace) -> None:
 
     :param name: a key of :data:`COMMANDS`
     """
+    _refuse_empty(args)
     with standard_output():
         COMMANDS[name](args)
+
+
+def _refuse_empty(args: Namespace) -> None:
+    """Refuse arguments without a text: without its value, an option would not count."""
+    for name, value in vars(args).items():
+        if value == "" or (isinstance(value, list) and "" in value):
+            argument = POSITIONAL.get(name) or f"--{name.replace('_', '-')}"
+            raise SystemExit(
+                f"{argument} has an empty value, perhaps of a shell variable that is not set. Give it a value, or "
+                "leave it out. Nothing was sent."
+            )

@@ -26,6 +26,8 @@ def standard_output() -> Iterator[None]:
     Everything else, such as Airflow's log, goes to standard error, whoever holds standard output.
     """
     global _output
+    if sys.stdout is None:
+        raise SystemExit("Standard output is closed. Redirect it to /dev/null if nobody reads it. Nothing was sent.")
     sys.stdout.flush()
     # Files are UTF-8, as the commands read them.
     encoding = sys.stdout.encoding if os.isatty(1) else "utf-8"
@@ -82,6 +84,8 @@ def write(text: str) -> None:
     try:
         _output.write(text)
         _output.flush()
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), _output.fileno())  # for what Python writes at its end
-        raise SystemExit(1) from None
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(1) from None
+        raise SystemExit(f"Standard output cannot be written: {error.strerror}") from None

@@ -73,7 +73,7 @@ def whoami(args: Namespace) -> None:
 
 
 def windows(args: Namespace) -> None:
-    """List the leases of maintenance windows and the last sweep."""
+    """List the leases of maintenance windows and the last sweep; exit with status 1 if a lease is unreadable."""
     from airflow_provider_workspace.api.timestamps import iso
     from airflow_provider_workspace.notes.database_store import LeaseDatabase
     from airflow_provider_workspace.notes.leases import LeaseRegistry
@@ -86,14 +86,21 @@ def windows(args: Namespace) -> None:
     if args.output == "json":
         found = {"leases": leases, "unreadable": registry.unreadable}
         print_lines(json.dumps({**found, "last_sweep": None if last is None else iso(last)}, indent=2))
-        return
+    else:
+        print_lines(*map(printable, _window_lines(registry, leases, last)))
+    if registry.unreadable:
+        raise SystemExit(1)
+
+
+def _window_lines(registry: LeaseRegistry, leases: list[dict[str, Any]], last: float | None) -> list[str]:
+    from airflow_provider_workspace.api.timestamps import iso
+
     unreadable = [registry.describe_unreadable(key, why) for key, why in registry.unreadable.items()]
     age = "never"
     if last is not None:
         minutes = (time.time() - last) / 60
         age = f"{iso(last, 'seconds')}, {minutes:.0f} min ago"
-    lines = [*unreadable, *_lease_lines(leases), f"Last sweep: {age}."]
-    print_lines(*map(printable, lines))
+    return [*unreadable, *_lease_lines(leases), f"Last sweep: {age}."]
 
 
 def _sorted_leases(registry: LeaseRegistry) -> list[dict[str, Any]]:
@@ -130,13 +137,16 @@ def _lease_line(lease: dict[str, Any]) -> str:
 
 def resume(args: Namespace) -> None:
     """Resume one batch export, unless a maintenance window holds it."""
+    from airflow_provider_workspace.api.ids import canonical_uuid
     from airflow_provider_workspace.notes.database_store import LeaseDatabase
     from airflow_provider_workspace.notes.leases import LeaseRegistry, export_key
-    from airflow_provider_workspace.operators.reading import read_exports
 
+    try:
+        export_id = canonical_uuid(args.export_id)
+    except ValueError as error:
+        raise SystemExit(f"EXPORT_ID: {error}. Nothing was sent.") from None
     with open_hook(args.conn_id) as hook:
         organization_id = hook.organization_or_default(args.organization_id)
-        (export_id,) = read_exports("EXPORT_ID", [args.export_id], at_least=1)
         registry = LeaseRegistry(LeaseDatabase())
         key = export_key(hook.client.settings.base_url, organization_id, export_id)
         for lease in registry.read_all(registry.keys_of(key)):

@@ -144,7 +144,7 @@ def _refuse_options_of_rosters(args: Namespace) -> None:
 
 
 def _is_organization_file(file: str) -> bool:
-    return file.endswith((".yaml", ".yml"))
+    return file.lower().endswith((".yaml", ".yml"))
 
 
 @cache

@@ -413,7 +413,10 @@ def _parse(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[Any, A
         content: dict[Any, Any] = {} if mistakes else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise _wrong(name, [(line, error.problem or "this is not YAML")]) from None
+        why = error.problem or "this is not YAML"
+        if isinstance(error, yaml.composer.ComposerError) and error.context:  # its problem is half a sentence
+            why = f"{error.context}, {why}"
+        raise _wrong(name, [(line, why)]) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition("\n")[0]
         raise _wrong(name, [(1, why)]) from None

@@ -115,19 +115,61 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people = Path("owner.csv").read_text().replace("\n", ",\n").replace("email,", "email,until")
     Path("ended.csv").write_text(people.replace("noah.newton@example.com,", "noah.newton@example.com,2020-12-31") + ",")
     Path("ended.yaml").write_text("members: {people: [{email: noah.newton@example.com, until: 2020-12-31}]}")
+    Path("same.YAML").write_text(Path("same.yaml").read_text())
     Path("gone.csv").write_text("email\n\nnoah.newton@example.com\n")
 
 
-def plan(*arguments: str) -> Any:
-    """Run the command in this process, whose database is empty; return its exit code."""
+def run_here(name: str, *arguments: str) -> Any:
+    """Run a command in this process, whose database is empty; return its exit code."""
     parser = ArgumentParser()
-    for arg in COMMANDS["plan"].args:
+    for arg in COMMANDS[name].args:
         arg.add_to_parser(parser)
     try:
-        COMMANDS["plan"].func(parser.parse_args(arguments))
+        COMMANDS[name].func(parser.parse_args(arguments))
     except SystemExit as end:
         return end.code
     return 0
+
+
+def plan(*arguments: str) -> Any:
+    """Run the command ``plan`` in this process."""
+    return run_here("plan", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["grants", "--end", ""], "--end has an empty value, perhaps of a shell variable that is not set. "),
+        (["decisions", "--lift", ""], "--lift has an empty value"),
+        (["sweep", "--evidence", ""], "--evidence has an empty value"),
+        (["sweep", "--protected", "ada@example.com", "--protected", ""], "--protected has an empty value"),
+        (["ping", "--schema", ""], "--schema has an empty value"),
+        (["plan", ""], "FILE has an empty value"),
+        (["plan", "team.csv", "--max-removals", ""], "--max-removals has an empty value"),
+        (["resume", ""], "EXPORT_ID has an empty value"),
+        (["resume", "all"], "EXPORT_ID: expected a UUID, not 'all'. Nothing was sent."),
+    ],
+)
+def test_an_argument_without_a_text_is_refused(command: list[str], says: str) -> None:
+    assert str(run_here(*command)).startswith(says)
+
+
+@pytest.mark.per_airflow
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("redirection", "says"), [(">&-", "Standard output is closed. "), (">/dev/full", "Standard output cannot be ")]
+)
+def test_standard_output_that_takes_nothing_is_an_error(redirection: str, says: str) -> None:
+    code = (
+        "from argparse import Namespace; "
+        "from airflow_provider_workspace.cli import commands, console; "
+        "commands.COMMANDS = {'whoami': lambda args: console.print_lines('a')}; "
+        "commands.run('whoami', Namespace())"
+    )
+    command = ["sh", "-c", f'"$0" -c "$1" {redirection}', sys.executable, code]
+    run = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr.count("\n")) == (1, 1), run.stderr
+    assert run.stderr.startswith(says)
 
 
 @pytest.mark.usefixtures("files")
@@ -138,6 +180,7 @@ def test_the_exit_status_is_0_only_if_nothing_differs(
     monkeypatch.setenv("_AIRFLOW_PROCESS_CONTEXT", "server")
     for arguments, code in (
         (["same.yaml"], 0),
+        (["same.YAML"], 0),
         (["paused.yaml"], 2),
         (["owner.csv", "--max-removals", "9"], 0),  # an owner whom no list names is kept
         (["owner.csv", "--max-removals", "9", "--protected", "olive.owner@example.com"], 0),
@@ -315,9 +358,10 @@ def test_a_long_plan_is_cut_off_for_a_comment(
 @pytest.mark.slow
 def test_a_closed_pipe_ends_the_command_quietly() -> None:
     code = (
+        "from argparse import Namespace; "
         "from airflow_provider_workspace.cli import commands, console; "
         "commands.COMMANDS = {'whoami': lambda args: (console.print_lines('a'), print('not reached'))}; "
-        "commands.run('whoami', None)"
+        "commands.run('whoami', Namespace())"
     )
     reader, writer = os.pipe()
     os.close(reader)
@@ -381,6 +425,7 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
     assert airflow("connections", "add", "workspace_default", "--conn-json", connection).returncode == 0
 
     run = airflow("workspace", "windows")
+    assert run.returncode == 1, "a lease is unreadable"
     assert "abandoned: its run is gone  seen paused  owner data-team" in run.stdout, run.stderr
     assert f"run '{COMMAND} resume {other}' first, then delete the Variable '{unreadable}'" in run.stdout
     said = airflow("workspace", "windows", "--output", "json").stdout
@@ -419,7 +464,7 @@ def test_windows_lists_leases_and_the_sweep_resumes_abandoned_exports(  # noqa: 
     assert listed.endswith(", 0 min ago.\n"), "a sweep by command counts"
     resumed = [request["path"] for request in sandbox.requests() if request["path"].endswith("/unpause/")]
     assert resumed == [path.format(project_id=1, batch_export_id=export) for export in (export_id, other)]
-    assert "EXPORT_ID must be" in airflow("workspace", "resume", "all").stderr
+    assert "EXPORT_ID: expected a UUID, not 'all'" in airflow("workspace", "resume", "all").stderr
 
 
 @pytest.mark.needs_airflow("3.3", "notes of access")

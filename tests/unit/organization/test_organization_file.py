@@ -204,7 +204,7 @@ def test_the_example_files_are_valid(plan: Plan) -> None:
          f"organization_id: {ID} is repeated"),
         ("organizations: {yes: {}, true: {}}", "organizations: put the name True in quotes"),
         ("projects:\n\t- name: x", "line 2: found character '\\t'"),
-        ("projects: []\n---\nprojects: []", "line 2: but found another document"),
+        ("projects: []\n---\nprojects: []", "line 2: expected a single document in the stream, but found another"),
         ("projects: [{name: 2026-11-22}]", "projects.0.name: expected a string; put it in quotes"),
         *(
             (f"{before}{number}{after}", f"line 2: write {number} as a decimal number, or in quotes")

@@ -9,8 +9,10 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_workspace.access.rules.guards import HIDDEN
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key
+from airflow_provider_workspace.api.models import Member, User
 from airflow_provider_workspace.procedures.access_list import (
     AccessEntry,
     AccessList,
@@ -23,7 +25,8 @@ from airflow_provider_workspace.procedures.people import one_row_each
 from airflow_provider_workspace.procedures.plan import Action, Change
 
 if TYPE_CHECKING:
-    from airflow_provider_workspace.api.models import DashboardCollaborator, Member
+    from airflow_provider_workspace.access.rules.guards import Guards
+    from airflow_provider_workspace.api.models import DashboardCollaborator
     from airflow_provider_workspace.api.operation import Operation
     from airflow_provider_workspace.client.client import WorkspaceClient
     from airflow_provider_workspace.organization.file import Collaborator
@@ -57,6 +60,7 @@ def plan_collaborators(
     members: Sequence[Member],
     now: datetime,
     access_list: AccessList,
+    guards: Guards,
     is_complete: bool,
 ) -> list[Change]:
     """
@@ -65,6 +69,7 @@ def plan_collaborators(
     :param wanted: the rows of the file; of those of one person, the one without an end counts, or with the last
     :param members: the members of the organization
     :param access_list: gets the collaborators that are there
+    :param guards: who keeps the dashboard
     :param is_complete: whether people whom no row names are removed
     """
     listed: list[DashboardCollaborator] = []
@@ -83,6 +88,8 @@ def plan_collaborators(
         listed=listed,
         users=users_by_address(people),
         homes=homes_of(people),
+        levels={member.user_uuid: member.level for member in people},
+        guards=guards,
         now=now,
         is_complete=is_complete,
     )
@@ -97,6 +104,7 @@ class _Planner:
     :param rows: the row of each person that counts, by the key of their address
     :param users: the users of each address
     :param homes: the key of the address of each user
+    :param levels: the level of each user who is a member
     """
 
     dashboard: DashboardCollaborators
@@ -104,6 +112,8 @@ class _Planner:
     listed: Sequence[DashboardCollaborator]
     users: Mapping[str, Sequence[str]]
     homes: Mapping[str, str]
+    levels: Mapping[str | None, int | None]
+    guards: Guards
     now: datetime
     is_complete: bool
 
@@ -173,10 +183,23 @@ class _Planner:
             who = self._who(key, collaborator) or collaborator.label or "-"
             why = "no member, and the service does not show who it is: remove them by hand if they should go"
             return self._change("unknown", who, before=before, why=why, should_lose=True)
+        who = self._who(key, collaborator)
+        member = Member(user=User(email=key), level=self.levels.get(collaborator.label, 0))
+        why_kept = self.guards.why_kept(member)
+        if why_kept:
+            return self._kept(who, f"{why}, but {why_kept}", before)
         user_uuid = collaborator.user_uuid or collaborator.label
         operation = ops.dashboards.RemoveDashboardCollaborator(**self.dashboard.ids, user_uuid=user_uuid)
-        who = self._who(key, collaborator)
         return self._change("remove", who, before=before, why=why, operation=operation)
+
+    def _kept(self, who: str, why: str, before: Mapping[str, Any]) -> Change:
+        """Leave a collaborator alone; only a person may take away what a row ends."""
+        if HIDDEN in why:
+            return self._change("unknown", who, before=before, why=why, should_lose=True)
+        if why.startswith(NOT_IN_FILE):
+            return self._change("skip", who, before=before, why=why, mark="kept")
+        cure = "remove them by hand"
+        return self._change("differs", who, before=before, why=why, cure=cure, should_lose=True)
 
     def _of_newcomer(self, key: str, row: Collaborator) -> Change | None:
         """Add somebody who is no collaborator, as far as their addresses show; ``None`` if that is as wanted."""

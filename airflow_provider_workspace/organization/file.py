@@ -80,7 +80,7 @@ class Person(InviteDetails, End, _Entry):
     email: Address
 
 
-class ProtectedPerson(Person):
+class ProtectedPerson(_Entry):
     """A person who is never removed or changed, or everybody of a domain, as ``*@partner.example``."""
 
     email: Annotated[str, AfterValidator(_checked_protected)]
@@ -277,6 +277,8 @@ class Organization(_Entry):
         if "members" in self.complete and self.members and self.members.on_invalid == "skip":
             why = "members.on_invalid: 'complete: [members]' would remove the people of the rows it skips: leave it out"
             _refuse(why, "members", "on_invalid")
+        if "members" in self.complete and self.members and self.members.people == []:
+            _refuse("complete names members, but people is empty: this would remove all of them", "members", "people")
         sections = {"members": self.members, "domains": self.domains}
         for name in self.complete:
             if name in sections and not sections[name]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_workspace.access.members.plan import NOT_ON_ROSTER, plan_members
-from airflow_provider_workspace.access.rules.guards import HIDDEN
+from airflow_provider_workspace.access.rules.guards import HIDDEN, NO_GUARDS
 from airflow_provider_workspace.api import operations as ops
 from airflow_provider_workspace.api.comparison import address_key, differences, domain_key, unshown
 from airflow_provider_workspace.api.operations.domains import DomainFields
@@ -312,6 +312,7 @@ def _plan_dashboard(
             members=reader.members,
             now=reader.now,
             access_list=access_list,
+            guards=wanted.members.guards if wanted.members else NO_GUARDS,
             is_complete="collaborators" in wanted.complete,
         )
     return changes

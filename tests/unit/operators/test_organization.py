@@ -237,6 +237,35 @@ def test_nothing_is_removed_unless_a_list_is_complete(sandbox: SandboxServer, ru
     assert run.plan(fail_on_difference=True)["pending"] == 0
 
 
+def test_protected_people_and_owners_stay_collaborators(sandbox: SandboxServer, run: Run) -> None:
+    run.apply("projects", "dashboards")
+    with WorkspaceHook() as hook:
+        for user_uuid in (SEED.owner_uuid, SEED.admin_uuid, SEED.member_uuid):
+            hook.add_dashboard_collaborator(project_id=3, dashboard_id=2, user_uuid=user_uuid, level=37)
+    before = effects(sandbox)
+    ended = {"email": "adam.admin@example.com", "until": "2020-12-31"}
+    dashboard: dict[str, Any] = {"name": "Sign-ups", "collaborators": [ended]}
+    run.file = {
+        "projects": [{"name": "Northwind", "dashboards": [dashboard]}],
+        "members": {"people": [], "protected": ["*@EXAMPLE.com"], "owner_level": None},
+        "complete": ["collaborators"],
+    }
+    plan = run.plan()
+    assert (plan["counts"]["remove"], plan["counts"]["differs"]) == (0, 1)
+    assert "by hand: level: 37, access ended 2020-12-31 (UTC), but protected; remove them by hand" in plan["table"]
+    assert "kept: level: 37, not in the file, but protected" in plan["table"]
+    with pytest.raises(AirflowFailException, match=r"collaborator adam\.admin@"):
+        run.apply("collaborators")
+    run.file["members"] = {"people": []}
+    dashboard["collaborators"] = []
+    assert names(run.plan(), "skip") == ["collaborator olive.owner@example.com of Northwind / Sign-ups"]
+    assert effects(sandbox) == before
+    sandbox.drop_fields("member", ["level"])
+    with pytest.raises(AirflowFailException, match=r"mina\.member@.*not show their level"):
+        run.apply("collaborators")
+    assert effects(sandbox) == before
+
+
 def test_different_fields_are_changed_or_reported_as_manual(sandbox: SandboxServer, run: Run) -> None:
     run.apply()
     before = len(sandbox.effects())

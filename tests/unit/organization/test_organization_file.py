@@ -151,6 +151,13 @@ def test_the_example_files_are_valid(plan: Plan) -> None:
         ('members:\n  people:\n  - {email: a@b.example,\n     first_name: "Ann \\ud83d"}',
          "line 4: members.people.0.first_name: a value is not JSON serializable (NaN, infinity or half an emoji)"),
         ("members:\n  protected: [{email: a}]", "line 2: members.protected.0.email: the address needs exactly one @"),
+        *(
+            (f"members:\n  protected:\n  - {{email: a@b.example,\n     {field}: 1}}",
+             f"line 4: members.protected.0.{field}: unknown field (known: email)")
+            for field in ("until", "then", "level", "first_name")
+        ),
+        ("complete: [members]\nmembers:\n  people: []",
+         "line 3: complete names members, but people is empty: this would remove all of them"),
         ("complete: [members]\nmembers:\n  roster: a.csv\n  on_invalid: skip",
          "line 4: members.on_invalid: 'complete: [members]' would remove the people of the rows"),
         ("members:\n  people: [{email: 3}]", "line 2: members.people.0.email: expected a string; put it in quotes"),

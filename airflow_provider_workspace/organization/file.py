@@ -7,7 +7,9 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from uuid import UUID
 
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -23,7 +25,7 @@ from airflow_provider_workspace.api.operations.domains import DomainFields
 from airflow_provider_workspace.api.operations.invites import InviteDetails
 from airflow_provider_workspace.api.operations.projects import ProjectFields
 from airflow_provider_workspace.api.secrets import is_secret, secrets_under
-from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean
+from airflow_provider_workspace.errors import WorkspaceInputError, did_you_mean, type_name
 from airflow_provider_workspace.procedures.find import project_key
 from airflow_provider_workspace.procedures.plan import checked_limit_or_ask
 from airflow_provider_workspace.procedures.roster import address_problem
@@ -355,10 +357,14 @@ _Loader.add_constructor(TIMESTAMP, _construct_timestamp)
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc] # it is not typed
-    """Takes subclasses of dates and times too, such as those of pendulum."""
+    """Takes what rows of databases hold too, and subclasses, such as the dates of pendulum and members of enums."""
 
 
 _Dumper.add_multi_representer(date, lambda dumper, day: dumper.represent_scalar(TIMESTAMP, day.isoformat()))
+_Dumper.add_multi_representer(str, lambda dumper, text: dumper.represent_str(str.__str__(text)))
+_Dumper.add_multi_representer(int, lambda dumper, number: dumper.represent_int(int(number)))
+_Dumper.add_multi_representer(Decimal, lambda dumper, number: dumper.represent_float(float(number)))
+_Dumper.add_multi_representer(UUID, lambda dumper, uuid: dumper.represent_str(str(uuid)))
 
 
 def read_organizations(source: str | Mapping[str, Any], name: str) -> dict[str, Organization]:
@@ -419,6 +425,11 @@ def _parse(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[Any, A
         if isinstance(error, yaml.composer.ComposerError) and error.context:  # its problem is half a sentence
             why = f"{error.context}, {why}"
         raise _wrong(name, [(line, why)]) from None
+    except yaml.representer.RepresenterError as error:
+        kind = type_name(error.args[-1])
+        raise _wrong(
+            name, [(1, f"{kind} is no value of a file: pass texts, numbers, dates, lists and mappings")]
+        ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         why = "nested too deeply" if isinstance(error, RecursionError) else str(error).partition("\n")[0]
         raise _wrong(name, [(1, why)]) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from airflow_provider_workspace.api.secrets import without_secrets
 from airflow_provider_workspace.api.templates import TEMPLATE, template_line
 from airflow_provider_workspace.organization.file import DashboardEntry
 from airflow_provider_workspace.procedures.ensure import read_dashboard
-from airflow_provider_workspace.procedures.find import read_rows
+from airflow_provider_workspace.procedures.find import project_key, read_rows
 from airflow_provider_workspace.procedures.people import read_people
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 LEVEL_NAMES = {number: name for name, number in LEVELS.items()}
 HEAD = """\
 # The organization as it was. Whatever this file does not name is left alone; to remove it instead, add
-# complete: [members, domains, collaborators]
+# complete: [{complete}]
 # The interface lists neither batch exports nor dashboards: add the exports, and the dashboards that Airflow does not
 # remember yet.
 """
@@ -41,7 +42,8 @@ def import_organization(
 
     :param dashboards: keys of Variables by dashboard id, by project id
     """
-    projects = _projects(client, organization_id, dashboards)
+    left_out: list[str] = []
+    projects = _projects(client, organization_id, dashboards, left_out)
     domains = _domains(client, organization_id)
     people = _people(client, organization_id)
     sections: dict[str, Any] = {"organization_id": organization_id}
@@ -51,25 +53,45 @@ def import_organization(
         sections["domains"] = domains
     if people:
         sections["members"] = {"people": people}
-    return HEAD + _dump(sections)
+    # A complete list that is missing is refused.
+    complete = [*(section for section in ("members", "domains") if section in sections), "collaborators"]
+    head = HEAD.format(complete=", ".join(complete))
+    if left_out:
+        head += f"# Left out, because others have the same name: {', '.join(sorted(left_out))}\n"
+    return head + _dump(sections)
 
 
 def _projects(
-    client: WorkspaceClient, organization_id: str, dashboards: Mapping[str, Mapping[str, str]]
+    client: WorkspaceClient,
+    organization_id: str,
+    dashboards: Mapping[str, Mapping[str, str]],
+    left_out: list[str],
 ) -> list[dict[str, Any]]:
-    """Return the entries of the projects."""
-    entries: list[dict[str, Any]] = []
+    """Return the entries of the projects; ``left_out`` gets those, and dashboards, whose names are repeated."""
+    entries: dict[str, dict[str, Any]] = {}
     for item in read_rows(client, ops.projects.ListProjects(organization_id=organization_id)):
         project_id = str(item.id)
         get = ops.projects.GetProject(organization_id=organization_id, project_id=project_id)
         entry = _fields(client.send(get), ProjectFields.model_fields)
-        of_project = _dashboards(client, project_id, dashboards.get(project_id, {}))
+        of_project = _dashboards(client, project_id, dashboards.get(project_id, {}), left_out)
         if "name" not in entry:  # it holds a secret
             continue
         if of_project:
             entry["dashboards"] = of_project
-        entries.append(entry)
-    return entries
+        entries[f"project {project_id}"] = entry
+    return _distinct(entries, left_out)
+
+
+def _distinct(entries: Mapping[str, dict[str, Any]], left_out: list[str]) -> list[dict[str, Any]]:
+    """Return the entries whose name no other has; ``left_out`` gets what the others are called here."""
+    counts = Counter(project_key(entry["name"]) for entry in entries.values())
+    distinct: list[dict[str, Any]] = []
+    for label, entry in entries.items():
+        if counts[project_key(entry["name"])] == 1:
+            distinct.append(entry)
+        else:
+            left_out.append(label)
+    return distinct
 
 
 def _domains(client: WorkspaceClient, organization_id: str) -> list[dict[str, Any]]:
@@ -127,9 +149,11 @@ def _escaped(char: str) -> str:
     return f"\\u{ord(char):04X}"
 
 
-def _dashboards(client: WorkspaceClient, project_id: str, remembered: Mapping[str, str]) -> list[dict[str, Any]]:
+def _dashboards(
+    client: WorkspaceClient, project_id: str, remembered: Mapping[str, str], left_out: list[str]
+) -> list[dict[str, Any]]:
     """Return the entries of the dashboards that Airflow remembers of a project and that still exist."""
-    entries: list[dict[str, Any]] = []
+    entries: dict[str, dict[str, Any]] = {}
     for dashboard_id, key in remembered.items():
         where: dict[str, Any] = {"project_id": project_id, "dashboard_id": dashboard_id}
         dashboard = read_dashboard(client, ops.dashboards.GetDashboard(**where))
@@ -137,11 +161,9 @@ def _dashboards(client: WorkspaceClient, project_id: str, remembered: Mapping[st
         if "name" not in entry:
             continue
         entry["variable_key"] = key
-        collaborators = _collaborators(client, where)
-        if collaborators:
-            entry["collaborators"] = collaborators
-        entries.append(entry)
-    return entries
+        entry["collaborators"] = _collaborators(client, where)
+        entries[f"dashboard {dashboard_id} of project {project_id}"] = entry
+    return _distinct(entries, left_out)
 
 
 def _collaborators(client: WorkspaceClient, dashboard: Mapping[str, Any]) -> list[dict[str, Any]]:

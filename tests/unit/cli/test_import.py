@@ -188,6 +188,33 @@ def test_people_count_once_and_what_cannot_be_written_is_left_out(
     assert "404" in run.stderr, "that of a proxy does not count as deleted"
 
 
+def test_the_plan_accepts_a_file_of_an_organization_with_repeated_names(
+    airflow_cli: AirflowCli,
+    migrated_database: Path,
+    sandbox: SandboxServer,
+    connect: Connect,
+    variables: Variables,
+    tmp_path: Path,
+) -> None:
+    """And one without domains, once somebody takes the advice at its top."""
+    connect()
+    create_dashboards()
+    _, lost, gone = [effect["target"] for effect in sandbox.effects("create_dashboard")]
+    with WorkspaceHook() as hook:
+        hook.update_dashboard(dashboard_id=gone, name="lost")
+        hook.delete_domain(domain_id=SEED.domain_id)
+        twins = [hook.create_project(name="Twin").id for _ in range(2)]
+    text = imported(airflow_cli, migrated_database, tmp_path, variables)
+    dashboards = [f"dashboard {number} of project {SEED.project_id}" for number in (lost, gone)]
+    labels = ", ".join([*dashboards, *(f"project {number}" for number in twins)])
+    assert f"# Left out, because others have the same name: {labels}\n" in text
+    assert "# complete: [members, collaborators]\n" in text
+    (tmp_path / "northwind.yaml").write_text(text.replace("# complete", "complete"))
+    run = airflow_cli.run("workspace", "plan", "northwind.yaml", home=tmp_path, cwd=tmp_path)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert [board["name"] for board in yaml.safe_load(text)["projects"][0]["dashboards"]] == ["kept"]
+
+
 @pytest.fixture
 def read_import(
     airflow_cli: AirflowCli, migrated_database: Path, connect: Connect, variables: Variables, tmp_path: Path
@@ -220,7 +247,7 @@ def test_a_file_has_what_the_organization_has(sandbox: SandboxServer, read_impor
     assert file["projects"][0]["name"] == "North\u202ewind"
     shared, *others = file["projects"][0]["dashboards"]
     assert shared["collaborators"] == [{"email": "cora@example.com", "level": 37}, {"email": "dan@example.com"}]
-    assert not any("collaborators" in dashboard for dashboard in others)
+    assert [dashboard["collaborators"] for dashboard in others] == [[], []]
 
 
 @pytest.mark.parametrize("sandbox", ["strict"], indirect=True)

@@ -6,8 +6,12 @@ import json
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import jsonschema
 import pendulum
@@ -315,6 +319,29 @@ def test_ends_in_yaml_are_dates_or_times(plan: Plan, until: str, found: str) -> 
 def test_ends_in_a_mapping_are_dates_or_times(plan: Plan, until: object, found: str) -> None:
     person = {"email": "a@b.example", "until": until}
     assert ends(plan, {"members": {"people": [person]}}) == [f"until {found}, then removed"]
+
+
+def test_a_mapping_may_hold_what_rows_of_databases_hold(mistakes: Callable[[Any], str]) -> None:
+    class Access(str, Enum):
+        ADMIN = "admin"
+
+    class Text(str):
+        __slots__ = ()
+
+    people = [
+        {"email": Text("ada@example.com"), "level": Decimal(8)},
+        {"email": "lin@example.com", "level": Access.ADMIN},
+        {"email": "zoe@example.com", "level": HTTPStatus.OK},
+    ]
+    (found,) = read_organizations({"organization_id": UUID(ID), "members": {"people": people}}, "x").values()
+    assert found.organization_id == ID
+    assert found.members is not None
+    assert [(person.email, person.level) for person in found.members.people or ()] == [
+        ("ada@example.com", 8),
+        ("lin@example.com", 8),
+        ("zoe@example.com", 200),
+    ]
+    assert "line 1: something of type object is no value of a file: pass texts" in mistakes({"projects": [object()]})
 
 
 def test_an_end_may_be_a_default(plan: Plan) -> None:

@@ -489,7 +489,9 @@ def workspace_organization(
         WorkspaceApplyOrganizationOperator,
         WorkspacePlanOrganizationOperator,
     )
+    from airflow_provider_workspace.operators.reading import read_dry_run, read_published
 
+    dry_run = read_dry_run(dry_run)
     workspace_conn_id = workspace_conn_id or default_argument("workspace_conn_id", "workspace_default")
     people = {"roster": roster, "columns": columns, "where": where}
     single = {"organization": organization, "workspace_conn_id": workspace_conn_id}
@@ -539,7 +541,8 @@ def workspace_organization(
             for other in before:
                 tasks[other] >> tasks[part]
         if publish is not None:
-            publish(tasks["domains"].output["unverified"]) >> tasks["verification"]
+            published = read_published(publish(tasks["domains"].output["unverified"]))
+            published >> tasks["verification"]
         results = [part_task.output for part_task in tasks.values()]
         report(results)
 

@@ -99,8 +99,12 @@ def _plan_file(hook: WorkspaceHook, file: str, args: Namespace) -> Iterator[Plan
     organizations = load_organizations(content, file_at, _note_template)
     if args.organization_id and len(organizations) > 1:
         raise WorkspaceInputError(f"{file} describes {len(organizations)} organizations. Leave out --organization-id")
+    names: dict[str, str] = {}
     for name, wanted in organizations.items():
         organization_id = hook.organization_or_default(args.organization_id or wanted.organization_id)
+        other = names.setdefault(organization_id, name)
+        if other != name:
+            raise WorkspaceInputError(f"'{other}' and '{name}' are both {organization_id}. Set organization_id of each")
         store = _readable_store()
         access = _access_notes(hook, organization_id) if store else None
         if is_roster and args.leavers and wanted.members:

@@ -102,6 +102,21 @@ def read_flag(name: str, value: object) -> bool:
     return value
 
 
+def read_dry_run(value: object) -> bool:
+    """Refuse a dry run that is no boolean, where it decides which tasks there are."""
+    return read_flag("dry_run", value)
+
+
+def read_published(task: object) -> Any:
+    """Refuse what ``publish`` of a task group returned if it is no task: its work was done at the wrong time."""
+    if hasattr(task, "set_downstream"):
+        return task
+    raise WorkspaceInputError(
+        f"publish must create a task, not return {type_name(task)}: a plain function runs while the Dag file is "
+        "parsed, so decorate it with @task"
+    )
+
+
 def read_task_id(name: str, value: object) -> str:
     """Refuse what is no id of a task."""
     if isinstance(value, str) and value and value.isprintable():

@@ -17,7 +17,7 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG, TaskGroup, task, task_group
 from airflow.task.priority_strategy import PriorityWeightStrategy, validate_and_load_priority_weight_strategy
 
-from airflow_provider_workspace.errors import WorkspaceError
+from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError
 from airflow_provider_workspace.operators.organization import WorkspacePlanOrganizationOperator
 from airflow_provider_workspace.sandbox.seed import SEED
 from airflow_provider_workspace.task_groups import STEPS, maintenance_window, workspace_organization
@@ -438,6 +438,18 @@ def test_the_tasks_of_an_organization() -> None:
     del tasks["publish"]
     for one in tasks.values():
         assert (one.retries, one.pool, one.do_xcom_push, one.trigger_rule) == (3, "workspace", True, "all_success")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"publish": lambda _: None}, "publish must create a task, not return something of type NoneType: a plain"),
+        ({"dry_run": "{{ params.dry_run }}"}, "Set dry_run to True or False in the Dag file: it is not templated"),
+    ],
+)
+def test_what_decides_about_the_tasks_of_an_organization_is_checked(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(WorkspaceInputError, match=says), DAG("onboard", schedule=None):
+        workspace_organization(file="northwind.yaml", **arguments)
 
 
 def test_the_report_begins_with_the_totals(capsys: pytest.CaptureFixture[str]) -> None:

@@ -115,6 +115,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people = Path("owner.csv").read_text().replace("\n", ",\n").replace("email,", "email,until")
     Path("ended.csv").write_text(people.replace("noah.newton@example.com,", "noah.newton@example.com,2020-12-31") + ",")
     Path("ended.yaml").write_text("members: {people: [{email: noah.newton@example.com, until: 2020-12-31}]}")
+    Path("twice.yaml").write_text("organizations:\n  north: {projects: []}\n  south: {projects: []}\n")
     Path("same.YAML").write_text(Path("same.yaml").read_text())
     Path("gone.csv").write_text("email\n\nnoah.newton@example.com\n")
 
@@ -181,6 +182,7 @@ def test_the_exit_status_is_0_only_if_nothing_differs(
     for arguments, code in (
         (["same.yaml"], 0),
         (["same.YAML"], 0),
+        (["twice.yaml"], 1),
         (["paused.yaml"], 2),
         (["owner.csv", "--max-removals", "9"], 0),  # an owner whom no list names is kept
         (["owner.csv", "--max-removals", "9", "--protected", "olive.owner@example.com"], 0),
@@ -204,6 +206,8 @@ def test_the_exit_status_is_0_only_if_nothing_differs(
     )
     assert errors.count(too_many) == 1
     assert errors.count("--at: expected a date such as 2026-12-31, or a time with its zone such as 2026-12-") == 1
+    both = f"twice.yaml: 'north' and 'south' are both {sandbox.seed.organization_id}. Set organization_id of each."
+    assert both in errors
     assert "skipped: a task passes them" in said
     assert "access ended 2020-12-31 (UTC)" in said
     assert "later: until 2020-12-31, then removed" in said

@@ -14,6 +14,8 @@ from uuid import UUID
 import yaml
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
+from yaml.composer import ComposerError
+from yaml.representer import RepresenterError
 
 from airflow_provider_workspace.access.members.earlier_invites import TIMES_AGAIN
 from airflow_provider_workspace.access.rules.guards import Guards, is_pattern, pattern_problem, protected_key
@@ -422,10 +424,10 @@ def _parse(source: str | Mapping[str, Any], name: str) -> tuple[Any, dict[Any, A
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         why = error.problem or "this is not YAML"
-        if isinstance(error, yaml.composer.ComposerError) and error.context:  # its problem is half a sentence
+        if isinstance(error, ComposerError) and error.context:  # its problem is half a sentence
             why = f"{error.context}, {why}"
         raise _wrong(name, [(line, why)]) from None
-    except yaml.representer.RepresenterError as error:
+    except RepresenterError as error:
         kind = type_name(error.args[-1])
         raise _wrong(
             name, [(1, f"{kind} is no value of a file: pass texts, numbers, dates, lists and mappings")]

@@ -157,7 +157,7 @@ def dags() -> Iterator[Any]:
         yield pytest.param(block, marks=marks, id=str(block))
 
 
-@pytest.mark.parametrize("block", dags())
+@pytest.mark.parametrize("block", [*dags()])
 def test_a_dag_loads(tmp_path: Path, block: Block) -> None:
     (tmp_path / "shown.py").write_text(block.text)
     bag = DagBag(tmp_path)

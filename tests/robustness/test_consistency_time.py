@@ -144,8 +144,8 @@ def test_a_create_that_never_takes_effect_is_an_error(
         (20.0, 50.0, 1, (0, 1)),
         (119.5, 0.0, 1, (119, 121)),
         (119.5, 119.0, 1, (0, 2)),
-        (None, 100.0, 2, (19, 21)),
-        (None, 200.0, 2, (0, 1)),
+        (None, 100.0, 2, (119, 121)),
+        (None, 200.0, 2, (119, 121)),
     ],
 )
 def test_a_retry_after_a_kill_finds_the_create_or_sends_it_again(

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_workspace.api.timestamps import iso
+from airflow_provider_workspace.errors import with_problem
 from airflow_provider_workspace.notes.due_notes import Ended
 from airflow_provider_workspace.notes.leases import LeaseRegistry, SweepRecord, WindowRecord, window_of
 from airflow_provider_workspace.windows.requests import LeaseHooks
@@ -147,7 +148,8 @@ class _Records:
         try:
             self.registry.record_sweep(record)
         except Exception:  # a paused export is worse than a sweep that is not noted
-            log.exception("Not noted that %s is about to be closed", window)
+            msg = f"Not noted that {window} is about to be closed. If this sweep dies now, no error names it"
+            log.exception("%s", with_problem(msg, "note-not-kept"))
 
     def add_unreadable(self) -> None:
         """Record the windows without a readable lease of which the last sweep knows more."""

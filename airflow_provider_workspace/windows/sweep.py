@@ -148,7 +148,8 @@ class _Records:
         try:
             self.registry.record_sweep(record)
         except Exception:  # a paused export is worse than a sweep that is not noted
-            msg = f"Not noted that {window} is about to be closed. If this sweep dies now, no error names it"
+            why = f"{window} is about to be closed. If this sweep dies now, no error names it"
+            msg = f"The Variable of the sweep does not hold what was noted: {why}"
             log.exception("%s", with_problem(msg, "note-not-kept"))
 
     def add_unreadable(self) -> None:

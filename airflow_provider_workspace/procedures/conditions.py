@@ -14,9 +14,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from airflow_provider_workspace.api.comparison import address_key
 from airflow_provider_workspace.api.fields import TextId, Uuid, explain
-from airflow_provider_workspace.api.operations.domains import VerifyDomain
+from airflow_provider_workspace.api.operations.domains import GetDomain, VerifyDomain
+from airflow_provider_workspace.api.operations.projects import GetProject
 from airflow_provider_workspace.api.outcome import is_refused, refuses_kind_of_key
-from airflow_provider_workspace.errors import MAX_NAMED, WorkspaceError, WorkspaceInputError, shown
+from airflow_provider_workspace.errors import (
+    MAX_NAMED,
+    WorkspaceError,
+    WorkspaceInputError,
+    WorkspaceNotFoundError,
+    shown,
+)
 
 if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import ProjectItem
@@ -58,6 +65,9 @@ class Condition(BaseModel, ABC):
     def evaluate(self, seen: Snapshot) -> Result:
         """Evaluate the condition."""
 
+    def read_record(self, client: WorkspaceClient, organization_id: str) -> None:
+        """Read the record that is waited for; conditions on people have none."""
+
 
 class PeopleCondition(Condition):
     """Base of the conditions on people."""
@@ -95,6 +105,9 @@ class DomainVerified(Condition):
         challenge = domain.verification_challenge
         todo = f"; the TXT record in its DNS must have the value {challenge}" if challenge else ""
         return Result(done=False, message=f"{domain.domain} is not verified{todo}", result=result)
+
+    def read_record(self, client: WorkspaceClient, organization_id: str) -> None:
+        client.send(GetDomain(organization_id=organization_id, domain_id=self.domain_id))
 
 
 class MembersJoined(PeopleCondition):
@@ -154,6 +167,9 @@ class ProjectCondition(Condition):
         done, says, more = self.state(project)
         result = {"project_id": self.project_id, "name": project.name, **more}
         return Result(done, f"project {self.project_id} ('{project.name}') {says}", result)
+
+    def read_record(self, client: WorkspaceClient, organization_id: str) -> None:
+        client.send(GetProject(organization_id=organization_id, project_id=self.project_id))
 
 
 class ProjectReceivingEvents(ProjectCondition):
@@ -251,6 +267,42 @@ def evaluate(condition: Condition, seen: Snapshot, waited: float) -> Result:
     seen.must_read_all = True
     seconds = f"{seen.consistency_time:g} s"
     return _not_yet(result, f"Polling again: new invites and members may not be listed for {seconds}")
+
+
+class RecordCheck:
+    """
+    When a wait reads the record that its list does not show: at its first poll, and after the consistency time.
+
+    A list may not show a new record yet. What was deleted is never shown again, and the wait must not go on.
+    """
+
+    def __init__(self) -> None:
+        self._known_at = -inf
+
+    def is_due(self, result: Result, seen: Snapshot) -> bool:
+        """Return whether to call :func:`check_exists` after this poll."""
+        is_due = not result.found and seen.read_at - self._known_at >= seen.consistency_time
+        if result.found or is_due:
+            self._known_at = seen.read_at
+        return is_due
+
+
+def check_exists(client: WorkspaceClient, condition: Condition, organization_id: str, result: Result) -> None:
+    """
+    Read the record that is waited for.
+
+    :raises WorkspaceInputError: if the service itself says that it does not exist
+    """
+    from airflow_provider_workspace.procedures.ensure import check_gone
+
+    try:
+        condition.read_record(client, organization_id)
+    except WorkspaceNotFoundError as error:
+        check_gone(error)
+        kind = condition.subject.removesuffix("s")
+        raise WorkspaceInputError(
+            f"{result.message} in organization {organization_id}. Check {kind}_id, and whether the {kind} was deleted"
+        ) from None
 
 
 def _not_yet(result: Result, why: str) -> Result:

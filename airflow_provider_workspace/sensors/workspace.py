@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from airflow.triggers.base import BaseTrigger
 
     from airflow_provider_workspace.hooks.workspace import WorkspaceHook
-    from airflow_provider_workspace.procedures.conditions import Result
+    from airflow_provider_workspace.procedures.conditions import RecordCheck, Result
     from airflow_provider_workspace.procedures.snapshot import Snapshot
 
 # How long after the deadline of the trigger Airflow fails the task if the trigger does not fire.
@@ -91,6 +91,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         if self.deferrable is None:
             self.deferrable = conf.getboolean("operators", "default_deferrable", fallback=False)
         self._seen: Snapshot | None = None
+        self._record_check: RecordCheck | None = None
         self._began: float | None = None
         self._deferred_since: float | None = None
 
@@ -119,7 +120,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
                 return super().execute(context)
         began = self._deferred_since or time.time()
         try:
-            result = self.poll_once(first=True)
+            result = self.poll_once()
         except AirflowFailException as error:
             self.fail(str(error))
         if result is not None and result.done:
@@ -173,7 +174,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
             first_poke = context["ti"].get_first_reschedule_date(context)
         if first_poke:  # in another process
             self._began = time.monotonic() - (time.time() - first_poke.timestamp())
-        result = self.poll_once(first=self._seen is None)
+        result = self.poll_once()
         if first_poke and result is not None and result.done and result.absent:
             result = self.poll_again(result)
         if result is None:
@@ -197,13 +198,12 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         self.log.info("%s. Polling again in %g s: new members may not be listed yet", result.message, seconds)
         waits.sleep(seconds)
         self._seen = None
-        return self.poll_once(first=False)
+        return self.poll_once()
 
-    def poll_once(self, *, first: bool) -> Result | None:
+    def poll_once(self) -> Result | None:
         """
         Poll on the worker.
 
-        :param first: whether to fail if the record does not exist
         :return: the result of the condition; ``None`` if the poll failed but the next one may succeed
         """
         from airflow_provider_workspace.errors import WorkspaceError, with_class
@@ -212,7 +212,7 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         self._began = self._began or time.monotonic()
         try:
             with WorkspaceHook(self.workspace_conn_id, organization_id=self.organization_id) as hook:
-                return self.look(hook, first=first)
+                return self.look(hook)
         except WorkspaceError as error:
             if error.permanent and has_own_retry_policy(self):
                 error.named()
@@ -222,9 +222,14 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
             self.log.warning("The poll failed and will be retried: %s", error)
             return None
 
-    def look(self, hook: WorkspaceHook, *, first: bool) -> Result:
-        """Return the result of the condition; the arguments are those of :meth:`poll_once`."""
-        from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
+    def look(self, hook: WorkspaceHook) -> Result:
+        """Return the result of the condition; fail if the record does not exist."""
+        from airflow_provider_workspace.procedures.conditions import (
+            RecordCheck,
+            build_condition,
+            check_exists,
+            evaluate,
+        )
         from airflow_provider_workspace.procedures.snapshot import take_snapshot
 
         condition = build_condition(*self.waits_for())
@@ -234,32 +239,13 @@ class WorkspaceSensor(WorkspaceTaskMixin, BaseSensorOperator):  # pyright: ignor
         self.workspace_url = url_for(hook.client.settings, self.resource_kind, ids)
         if self.ask_verification:
             self.ask(hook)
+        self._record_check = self._record_check or RecordCheck()
         began, now = self._began or 0.0, time.monotonic()
         self._seen = take_snapshot(hook.client, condition.subject, self._organization_id, previous=self._seen, now=now)
         result = evaluate(condition, self._seen, now - began)
-        if first and not result.found:
-            self.confirm(hook, result)
+        if self._record_check.is_due(result, self._seen):
+            check_exists(hook.client, condition, self._organization_id, result)
         return result
-
-    def confirm(self, hook: WorkspaceHook, result: Result) -> None:
-        """
-        Read the record itself, because a list may not show a new record yet.
-
-        :raises WorkspaceInputError: if it does not exist
-        """
-        from airflow_provider_workspace.errors import WorkspaceInputError, WorkspaceNotFoundError
-        from airflow_provider_workspace.procedures.ensure import check_gone
-
-        try:
-            self.retrieve(hook)
-        except WorkspaceNotFoundError as error:
-            check_gone(error)
-            raise WorkspaceInputError(
-                f"{result.message} in organization {self._organization_id}. Check {self.resource_kind}_id"
-            ) from None
-
-    def retrieve(self, hook: WorkspaceHook) -> None:
-        """Read the record; sensors that wait for people have none."""
 
     def ask(self, hook: WorkspaceHook) -> None:
         """Request the verification, before each poll if ``ask_verification`` says so."""
@@ -327,9 +313,6 @@ class WorkspaceDomainVerifiedSensor(WorkspaceSensor):
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         return "domain_verified", {"domain_id": str(self.domain_id)}
 
-    def retrieve(self, hook: WorkspaceHook) -> None:
-        hook.get_domain(domain_id=self.domain_id)
-
     def ask(self, hook: WorkspaceHook) -> None:
         """Request the verification; stop doing so if the service does not accept it from this kind of key."""
         from airflow_provider_workspace.procedures.conditions import ask_verification
@@ -391,9 +374,6 @@ class WorkspaceProjectReceivingEventsSensor(WorkspaceSensor):
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         return "project_receiving_events", {"project_id": str(self.project_id)}
 
-    def retrieve(self, hook: WorkspaceHook) -> None:
-        hook.get_project(project_id=self.project_id)
-
 
 class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
     """
@@ -412,9 +392,6 @@ class WorkspaceProjectOnboardedSensor(WorkspaceSensor):
 
     def waits_for(self) -> tuple[str, dict[str, Any]]:
         return "project_onboarded", {"project_id": str(self.project_id), "product": self.product}
-
-    def retrieve(self, hook: WorkspaceHook) -> None:
-        hook.get_project(project_id=self.project_id)
 
 
 class WorkspaceBatchExportCompleteSensor(WorkspaceSensor):
@@ -464,7 +441,7 @@ class WorkspaceBatchExportCompleteSensor(WorkspaceSensor):
         self._deferred_since = ((event or {}).get("state") or {}).get("began")
         return self.execute(context)
 
-    def look(self, hook: WorkspaceHook, *, first: bool) -> Result:  # noqa: ARG002 - a missing export is an error
+    def look(self, hook: WorkspaceHook) -> Result:
         from airflow_provider_workspace.api.timestamps import to_second
         from airflow_provider_workspace.errors import WorkspaceInputError
         from airflow_provider_workspace.operators.catch_up import announce, moment_at

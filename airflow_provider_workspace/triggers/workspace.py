@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_workspace.api.models import Member
     from airflow_provider_workspace.hooks.workspace_async import WorkspaceAsyncHook
     from airflow_provider_workspace.procedures.arrivals import ListedRow, SeenRows
+    from airflow_provider_workspace.procedures.conditions import Condition, Result
     from airflow_provider_workspace.procedures.snapshot import Snapshot
     from airflow_provider_workspace.triggers.polling import PollFailure
 
@@ -110,10 +111,11 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
     ) -> AsyncIterator[TriggerEvent]:
         """Evaluate snapshots until the condition is met, the timeout is over, or polling fails permanently."""
         from airflow_provider_workspace.errors import with_problem
-        from airflow_provider_workspace.procedures.conditions import build_condition, evaluate
+        from airflow_provider_workspace.procedures.conditions import RecordCheck, build_condition, evaluate
         from airflow_provider_workspace.triggers.polling import PollFailure, until
 
         condition = build_condition(self.condition, self.arguments)
+        record_check = RecordCheck()
         began = inf
         message = "nothing was polled yet"
         at_end = _finished_event("timeout", message, {})
@@ -142,6 +144,10 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
                     log.info("Waiting: %s", state.message)
                 message = state.message
                 at_end = _finished_event("timeout", message, state.result)
+                gone = await self.check_exists(condition, state) if record_check.is_due(state, seen) else None
+                if gone:
+                    yield _finished_event("failed", gone, {})
+                    return
             if self.end_at is not None and time.time() >= self.end_at:
                 yield at_end
                 return
@@ -166,6 +172,27 @@ class WorkspaceWaitTrigger(BaseEventTrigger):
         """Wait without a shared stream, before Airflow 3.3."""
         async for event in self.filter_shared_stream(self.open_shared_stream(self.serialize()[1])):
             yield event
+
+    async def check_exists(self, condition: Condition, result: Result) -> str | None:
+        """Return why the wait must fail if its record does not exist; ``None`` otherwise."""
+        from airflow_provider_workspace.client import waits
+        from airflow_provider_workspace.errors import WorkspaceError, WorkspaceInputError, with_class
+        from airflow_provider_workspace.procedures.conditions import check_exists
+        from airflow_provider_workspace.triggers.polling import POLL_TIMEOUT
+        from airflow_provider_workspace.triggers.shared_hook import SharedHook
+
+        async def read() -> None:
+            async with SharedHook(self.workspace_conn_id) as shared:
+                organization_id = await shared.hook.organization_or_default(self.organization_id)
+                await shared.hook.run(check_exists, condition, organization_id, result)
+
+        try:
+            await waits.within(POLL_TIMEOUT, read())
+        except WorkspaceInputError as error:
+            return with_class(error)
+        except (TimeoutError, WorkspaceError, AirflowNotFoundException) as error:
+            log.warning("Reading what the list does not show failed: %s", error)  # the next polls show why
+        return None
 
     async def ask(self) -> str | None:
         """

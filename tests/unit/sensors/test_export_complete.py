@@ -92,7 +92,7 @@ def test_what_was_not_looked_at_is_not_complete(clock: Clock, hour: datetime) ->
     later = hour + timedelta(minutes=50)
     task = sensor(until=later)
     assert task.execute({})["to"] == iso(hour)
-    message = task.poll_once(first=False).message
+    message = task.poll_once().message
     assert message.endswith(f"up to {iso(hour)}, the end of the last interval that ended by {iso(later)}")
     with pytest.raises(AirflowFailException, match=f"has no interval that ended from {iso(hour)} to {iso(later)}"):
         sensor(since=hour, until=later).execute({})

@@ -52,7 +52,7 @@ def say_people(sandbox: SandboxServer, invites: dict[str, bool], members: list[s
 
 def poll(cls: type[Any], **arguments: Any) -> tuple[bool, str]:
     """Return whether the condition holds, and its message."""
-    result = cls(task_id="wait", **arguments).poll_once(first=True)
+    result = cls(task_id="wait", **arguments).poll_once()
     return (result.done, result.message) if result else (False, "")
 
 
@@ -151,6 +151,19 @@ def test_a_condition_that_can_never_hold_fails_at_once(cls: type[Any], arguments
         poll(cls, **arguments)
 
 
+def test_a_record_that_is_deleted_meanwhile_ends_the_wait(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect(consistency_time=60)
+    domain_id = str(WorkspaceHook().create_domain(domain="new.example.com").id)
+    sensor = WorkspaceDomainVerifiedSensor(task_id="verified", domain_id=domain_id, ask_verification=False)
+    assert done(sensor) is None
+    WorkspaceHook().delete_domain(domain_id=domain_id)
+    assert done(sensor) is None, "the list may be late"
+    later = time.monotonic() + 61
+    monkeypatch.setattr("airflow_provider_workspace.sensors.workspace.time.monotonic", lambda: later)
+    with pytest.raises(AirflowFailException, match=f"domain {domain_id} not found in organization"):
+        sensor.poke({})
+
+
 def test_a_404_of_a_proxy_says_nothing_about_a_record(sandbox: SandboxServer) -> None:
     sandbox.inject("proxy_error", "retrieve_domain", status=404)
     with pytest.raises(AirflowFailException, match="This 404 may be that of a proxy"):
@@ -197,7 +210,7 @@ def test_missing_invites_may_be_listed_later(
     connect(consistency_time=120)
     say_people(sandbox, {"late@b.de": True}, ["in@b.de"])
     sensor = WorkspaceInvitesSettledSensor(task_id="settled", emails=emails)
-    early: Any = sensor.poll_once(first=True)
+    early: Any = sensor.poll_once()
     assert early.done is (emails == ["in@b.de"])
     assert (
         early.message.endswith("Polling again: new invites and members may not be listed for 120 s") is not early.done

@@ -121,6 +121,21 @@ def test_a_wait_survives_an_error_of_a_proxy(sandbox: SandboxServer, status: int
     assert outcome(waiting())["result"] == {"joined": [ADA], "missing": {}}
 
 
+def test_a_record_that_does_not_exist_ends_the_wait(sandbox: SandboxServer) -> None:
+    sandbox.inject("proxy_error", "retrieve_domain", status=404, times=1)
+    with fast_forward(0.05) as loop:
+        event = loop.run_until_complete(first_event(verified(SEED.absent_uuid, ask_verification=False)))
+    assert event.payload["status"] == "failed"
+    assert f"domain {SEED.absent_uuid} not found in organization" in event.payload["message"]
+
+
+def test_a_record_that_is_deleted_meanwhile_ends_the_wait(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(consistency_time=0.01)
+    domain = new_domain(sandbox, published=False)
+    delete = partial(WorkspaceHook().delete_domain, domain_id=str(domain.id))
+    assert statuses(together(verified(domain.id, ask_verification=False)), delete) == ["failed"]
+
+
 def test_a_wait_reads_a_corrected_connection(
     sandbox: SandboxServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,8 +30,7 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
-# Timeout of reading the connection, and of one poll with all its pages and attempts; for a poll, the total timeout if
-# that is shorter.
+# Timeout of reading the connection, and of one poll with all its pages and attempts.
 POLL_TIMEOUT = 300.0
 # By which part of the interval a poll may come late before that is logged; a second at least.
 LATE = 0.25
@@ -150,15 +149,18 @@ async def _read_in_time(
 
     :raises TimeoutError: if it took too long
     """
-    limit = POLL_TIMEOUT
     due = time.monotonic()
+    source = f"connection '{shared.hook.workspace_conn_id}'"
     try:
-        client = await waits.within(limit, shared.hook.client())
-        limit = min(limit, client.settings.total_timeout)
-        async with shared.polls:
-            result = await waits.within(limit, read(shared.hook))
+        await waits.within(POLL_TIMEOUT, shared.hook.client())
     except TimeoutError:
-        raise TimeoutError(f"a poll took longer than {limit:g} s") from None
+        raise TimeoutError(f"the triggerer could not read {source} within {POLL_TIMEOUT:g} s") from None
+    try:
+        async with shared.polls:
+            result = await waits.within(POLL_TIMEOUT, read(shared.hook))
+    except TimeoutError:
+        cure = f"If its list has many pages, raise page_size in the extra of {source}"
+        raise TimeoutError(f"a poll took longer than {POLL_TIMEOUT:g} s. {cure}") from None
     _check_late(shared, time.monotonic() - due, interval)
     return result
 

@@ -121,12 +121,29 @@ def test_a_wait_survives_an_error_of_a_proxy(sandbox: SandboxServer, status: int
     assert outcome(waiting())["result"] == {"joined": [ADA], "missing": {}}
 
 
-def test_a_record_that_does_not_exist_ends_the_wait(sandbox: SandboxServer) -> None:
+def test_a_record_that_does_not_exist_ends_the_wait(sandbox: SandboxServer, connect: Connect) -> None:
+    connect(consistency_time=0.01)
     sandbox.inject("proxy_error", "retrieve_domain", status=404, times=1)
-    with fast_forward(0.05) as loop:
-        event = loop.run_until_complete(first_event(verified(SEED.absent_uuid, ask_verification=False)))
-    assert event.payload["status"] == "failed"
-    assert f"domain {SEED.absent_uuid} not found in organization" in event.payload["message"]
+    event = outcome(verified(SEED.absent_uuid, ask_verification=False))
+    assert event["status"] == "failed"
+    assert f"domain {SEED.absent_uuid} not found in organization" in event["message"]
+
+
+def test_a_poll_may_have_more_pages_than_one_attempt_has_time(sandbox: SandboxServer, connect: Connect) -> None:
+    for number in range(8):
+        WorkspaceHook().create_domain(domain=f"{number}.example.com")
+    sandbox.change_settings(latency_ms=80)
+    connect(page_size=1, total_timeout=0.4, max_attempts=1)
+    assert outcome(verified(SEED.domain_id, ask_verification=False))["status"] == "done"
+
+
+def test_a_poll_that_takes_too_long_names_the_page_size(
+    sandbox: SandboxServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.change_settings(latency_ms=300)
+    monkeypatch.setattr("airflow_provider_workspace.triggers.polling.POLL_TIMEOUT", 0.1)
+    event = outcome(verified(SEED.domain_id, ask_verification=False, end_at=time.time()))
+    assert "raise page_size in the extra of connection 'workspace_default'" in event["message"]
 
 
 def test_a_record_that_is_deleted_meanwhile_ends_the_wait(sandbox: SandboxServer, connect: Connect) -> None:

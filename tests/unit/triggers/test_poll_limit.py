@@ -72,7 +72,7 @@ def test_polls_have_a_limit_of_their_own_and_say_once_that_they_are_late(
     late: int,
 ) -> None:
     with RawServer(Scene(handler=load)) as service:
-        connect(host=service.url, max_concurrency=1)
+        connect(host=service.url, max_concurrency=1, max_attempts=1)
         asyncio.run(watch(interval, seconds))
     assert load.requests > WAITS / 2
     assert load.most in most
@@ -94,8 +94,10 @@ def test_a_slow_service_does_not_delay_polls_of_another(connect: Connect, monkey
 
     slowly = dripping(HEAD + b"Content-Length: 10000\r\n\r\n", b" ", 0.3)
     with RawServer(slowly) as slow, RawServer(Scene(handler=load)) as quick:
-        connect(host=quick.url)
+        connect(host=quick.url, max_attempts=1)
         connection = {"conn_type": "workspace", "host": slow.url, "password": "key-of-a-test"}
-        monkeypatch.setenv("AIRFLOW_CONN_SLOW", json.dumps(connection | {"extra": {"organization_id": "o"}}))
+        monkeypatch.setenv(
+            "AIRFLOW_CONN_SLOW", json.dumps(connection | {"extra": {"organization_id": "o", "max_attempts": 1}})
+        )
         asyncio.run(both())
     assert load.requests >= WAITS
